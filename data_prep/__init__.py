@@ -1,0 +1,1 @@
+"""Data preparation: from parallel text to what training reads."""

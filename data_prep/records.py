@@ -1,0 +1,73 @@
+"""Writing tokenized pairs as shuffled TFRecord shards."""
+
+from __future__ import annotations
+
+import collections
+import os
+import random
+from collections.abc import Iterable, Sequence
+
+import tensorflow as tf
+
+from official_transformer.data.data_directory import shard_name
+
+Pair = tuple[Sequence[int], Sequence[int]]
+
+
+def serialize_pair(pair: Pair) -> bytes:
+  """Returns a `tf.train.Example` of `inputs` and `targets`, int64 lists."""
+  features = {
+    name: tf.train.Feature(int64_list=tf.train.Int64List(value=ids))
+    for name, ids in zip(("inputs", "targets"), pair, strict=True)
+  }
+  example = tf.train.Example(features=tf.train.Features(feature=features))
+  return example.SerializeToString()
+
+
+def write_shards(
+  pairs: Iterable[Pair],
+  data_dir: str,
+  prefix: str,
+  tag: str,
+  shards: int,
+  seed: int | None,
+) -> dict[str, int]:
+  """Writes pairs to shards, aside first, so that a half-made one never shows.
+
+  Args:
+    pairs: ids of both sides, ending in EOS.
+    data_dir: where to write.
+    prefix: how the names begin.
+    tag: `train` or `dev`.
+    shards: how many files.
+    seed: of the shuffle; None keeps the order, round-robin over the shards.
+
+  Returns:
+    How many pairs have each length, that of their longer side.
+  """
+  names = [shard_name(prefix, tag, n + 1, shards) for n in range(shards)]
+  paths = [os.path.join(data_dir, name) for name in names]
+  asides = [path + ".incomplete" for path in paths]
+  rng = random.Random(seed)
+  histogram: collections.Counter[int] = collections.Counter()
+  writers = [tf.io.TFRecordWriter(aside) for aside in asides]
+  for number, pair in enumerate(pairs):
+    shard = number % shards if seed is None else rng.randrange(shards)
+    writers[shard].write(serialize_pair(pair))
+    histogram[max(map(len, pair))] += 1
+  for writer in writers:
+    writer.close()
+  for aside, path in zip(asides, paths, strict=True):
+    if seed is not None:
+      _shuffle(aside, rng)
+    os.replace(aside, path)
+  return {str(length): histogram[length] for length in sorted(histogram)}
+
+
+def _shuffle(path: str, rng: random.Random) -> None:
+  """Shuffles the records of one shard, which must fit into memory."""
+  records = list(tf.data.TFRecordDataset(path).as_numpy_iterator())
+  rng.shuffle(records)
+  with tf.io.TFRecordWriter(path) as writer:
+    for record in records:
+      writer.write(record)

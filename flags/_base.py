@@ -1,0 +1,39 @@
+"""Flags that every command which reads data or writes a model has."""
+
+from absl import flags
+
+from flags._conventions import help_wrap
+
+
+def define_base(
+  data_dir: str = "/tmp", model_dir: str = "/tmp", batch_size: int | None = 32
+) -> None:
+  """Defines `--data_dir`, `--model_dir` and `--batch_size`.
+
+  Args:
+    data_dir: default of `--data_dir`.
+    model_dir: default of `--model_dir`.
+    batch_size: default of `--batch_size`.
+  """
+  flags.DEFINE_string(
+    "data_dir",
+    data_dir,
+    help_wrap("The prepared data: TFRecord files and data.json."),
+    short_name="dd",
+  )
+  flags.DEFINE_string(
+    "model_dir",
+    model_dir,
+    help_wrap("The model: its description, vocabulary and checkpoints."),
+    short_name="md",
+  )
+  flags.DEFINE_integer(
+    "batch_size",
+    batch_size,
+    help_wrap(
+      "Tokens in a global batch, on the longer of the two sides. Unset: what "
+      "the parameter set says."
+    ),
+    lower_bound=1,
+    short_name="bs",
+  )

@@ -1,0 +1,1 @@
+"""Data: text lines, tokenizers, and the pipeline of training batches."""

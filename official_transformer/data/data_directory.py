@@ -1,0 +1,120 @@
+"""A directory of prepared data: TFRecord shards, vocabulary, data.json.
+
+Shards are named `PREFIX-TAG-00001-of-00100`, with TAG `train` or `dev`, as
+upstream names them, so that its data directories serve as they are.
+"""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+import re
+from typing import Any
+
+from official_transformer.errors import InputError
+
+DESCRIPTION_FILE = "data.json"
+TRAIN_TAG = "train"
+DEV_TAG = "dev"
+HOW_TO_MAKE = (
+  "python -m data_prep.prepare_data --train_source=... --train_target=... "
+  "--data_dir=DIR"
+)
+
+_SHARD = re.compile(r"-(\d{5})-of-(\d{5})$")
+
+
+def shard_name(prefix: str, tag: str, number: int, count: int) -> str:
+  """Returns the name of shard `number` of `count`, counted from 1."""
+  return f"{prefix}-{tag}-{number:05d}-of-{count:05d}"
+
+
+def shard_paths(data_dir: str, tag: str) -> list[str]:
+  """Returns the paths of a tag's shards, sorted.
+
+  Raises:
+    InputError: where there is none, or where one is missing.
+  """
+  found = [
+    path
+    for path in sorted(glob.glob(os.path.join(glob.escape(data_dir), "*")))
+    if tag in os.path.basename(path) and _SHARD.search(path)
+  ]
+  if not found:
+    raise InputError(
+      f"no *{tag}*-of-* files in --data_dir={data_dir}. Make them with: "
+      + HOW_TO_MAKE
+    )
+  missing = _missing_shards(found)
+  if missing:
+    raise InputError(
+      f"{data_dir} lacks {len(missing)} of its {tag} shards, {missing[0]} "
+      "among them; prepare the data again"
+    )
+  return found
+
+
+def _missing_shards(found: list[str]) -> list[str]:
+  """Returns the shards that must exist by what the others' names say."""
+  missing = []
+  for path in found:
+    stem, count = _SHARD.sub("", path), int(path[-5:])
+    missing += [
+      name
+      for name in (f"{stem}-{n + 1:05d}-of-{count:05d}" for n in range(count))
+      if name not in found
+    ]
+  return sorted(set(missing))
+
+
+def read_description(data_dir: str) -> dict[str, Any] | None:
+  """Returns what data.json says, or None where upstream made the directory.
+
+  Raises:
+    InputError: where data.json cannot be read.
+  """
+  path = os.path.join(data_dir, DESCRIPTION_FILE)
+  if not os.path.exists(path):
+    return None
+  try:
+    with open(path, encoding="utf-8") as stream:
+      return json.load(stream)
+  except ValueError as error:
+    raise InputError(f"{path} is damaged ({error}); prepare the data again")
+
+
+def write_description(data_dir: str, description: dict[str, Any]) -> None:
+  """Writes data.json."""
+  path = os.path.join(data_dir, DESCRIPTION_FILE)
+  with open(path + ".incomplete", "w", encoding="utf-8") as stream:
+    json.dump(description, stream, indent=2, ensure_ascii=False)
+    stream.write("\n")
+  os.replace(path + ".incomplete", path)
+
+
+def find_vocabulary(data_dir: str) -> str:
+  """Returns the path of the vocabulary that data.json names.
+
+  Raises:
+    InputError: where it names none that exists.
+  """
+  description = read_description(data_dir)
+  if description is None:
+    raise InputError(
+      f"no {DESCRIPTION_FILE} in --data_dir={data_dir}, which would name the "
+      "vocabulary. Pass --vocab_file, or make the data with: " + HOW_TO_MAKE
+    )
+  path = os.path.join(data_dir, description["vocabulary"]["file"])
+  if not os.path.exists(path):
+    raise InputError(
+      f"{data_dir}/{DESCRIPTION_FILE} names the vocabulary {path}, which is "
+      "not there; prepare the data again or pass --vocab_file"
+    )
+  return path
+
+
+def count_longer(description: dict[str, Any], max_length: int) -> int:
+  """Counts the training pairs with a side of more than `max_length` tokens."""
+  histogram = description[TRAIN_TAG]["length_histogram"]
+  return sum(n for length, n in histogram.items() if int(length) > max_length)

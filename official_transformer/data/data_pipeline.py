@@ -1,0 +1,149 @@
+"""The pipeline from TFRecord shards to padded batches.
+
+Examples of similar length share a batch, and a batch holds as many as fit
+into a budget of tokens, so that little of it is padding and every batch costs
+about the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import tensorflow as tf
+
+from official_transformer.errors import InputError
+
+MIN_BOUNDARY = 8
+BOUNDARY_SCALE = 1.1
+SHUFFLE_BUFFER = 100_000
+_READ_BUFFER_BYTES = 8_000_000
+_MAX_SEED = 2**31
+
+
+def bucket_boundaries(
+  max_length: int,
+  min_boundary: int = MIN_BOUNDARY,
+  boundary_scale: float = BOUNDARY_SCALE,
+) -> list[int]:
+  """Returns the exclusive upper bounds of all buckets but the last.
+
+  Each is 1.1 times the one before, rounded down, but at least 1 more; all are
+  below `max_length`. The last bucket ends with `max_length` included.
+  """
+  boundaries = []
+  boundary = min_boundary
+  while boundary < max_length:
+    boundaries.append(boundary)
+    boundary = max(boundary + 1, int(boundary * boundary_scale))
+  return boundaries
+
+
+def bucket_batch_sizes(batch_size: int, max_length: int) -> list[int]:
+  """Returns the number of sentences in a batch of each bucket.
+
+  Args:
+    batch_size: tokens a batch may hold, padding included.
+    max_length: longest example, EOS included.
+
+  Raises:
+    InputError: where a batch cannot hold one example of the longest bucket.
+  """
+  bounds = [*bucket_boundaries(max_length), max_length + 1]
+  sizes = [batch_size // bound for bound in bounds]
+  if 0 in sizes:
+    raise InputError(
+      f"--batch_size={batch_size} tokens cannot hold one sentence of "
+      f"--max_length={max_length}: raise the one above {bounds[-1]} or lower "
+      "the other"
+    )
+  return sizes
+
+
+def _parse_example(serialized: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+  """Returns inputs and targets, int64 [L] each, of one record."""
+  ids = tf.io.FixedLenSequenceFeature([], tf.int64, allow_missing=True)
+  parsed = tf.io.parse_single_example(
+    serialized, {"inputs": ids, "targets": ids}
+  )
+  return parsed["inputs"], parsed["targets"]
+
+
+def _length(inputs: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
+  """Returns the length of the longer side."""
+  return tf.maximum(tf.size(inputs), tf.size(targets))
+
+
+def _batch_by_length(
+  dataset: tf.data.Dataset, batch_size: int, max_length: int
+) -> tf.data.Dataset:
+  """Drops what is too long and groups the rest into padded batches."""
+  dataset = dataset.filter(lambda x, y: _length(x, y) <= max_length)
+  return dataset.bucket_by_sequence_length(
+    _length,
+    bucket_boundaries=bucket_boundaries(max_length),
+    bucket_batch_sizes=bucket_batch_sizes(batch_size, max_length),
+  )
+
+
+def _read(paths: tf.data.Dataset, num_parallel_calls: int) -> tf.data.Dataset:
+  """Yields the examples of several shards, interleaved in a fixed order."""
+  records = paths.interleave(
+    lambda path: tf.data.TFRecordDataset(
+      path, buffer_size=_READ_BUFFER_BYTES
+    ),
+    cycle_length=num_parallel_calls,
+    num_parallel_calls=tf.data.AUTOTUNE,
+    deterministic=True,
+  )
+  return records.map(_parse_example, num_parallel_calls=tf.data.AUTOTUNE)
+
+
+def train_dataset(
+  paths: Sequence[str],
+  batch_size: int,
+  max_length: int,
+  seed: int,
+  skip_batches: int = 0,
+  num_parallel_calls: int = 4,
+) -> tf.data.Dataset:
+  """Returns endless training batches, in an order that the seed decides.
+
+  The order of epoch e is a function of (seed, e) alone. Buckets fill across
+  epochs, so that no epoch ends in small left-over batches; each example comes
+  once an epoch.
+
+  Args:
+    paths: the training shards.
+    batch_size: tokens in a batch, on the longer of its sides.
+    max_length: longer examples are dropped.
+    seed: decides the order.
+    skip_batches: batches that a resumed run has trained on already.
+    num_parallel_calls: shards read at once.
+
+  Returns:
+    Batches of inputs [B, S] and targets [B, T], int64, padded with 0.
+  """
+  shards = tf.constant(list(paths))
+
+  def epoch(number: tf.Tensor) -> tf.data.Dataset:
+    epoch_seed = (seed + number * 1_000_003) % _MAX_SEED
+    order = tf.data.Dataset.from_tensor_slices(shards).shuffle(
+      len(paths), seed=epoch_seed
+    )
+    return _read(order, num_parallel_calls).shuffle(
+      SHUFFLE_BUFFER, seed=epoch_seed
+    )
+
+  dataset = tf.data.Dataset.range(2**62).flat_map(epoch)
+  dataset = _batch_by_length(dataset, batch_size, max_length)
+  return dataset.skip(skip_batches).prefetch(tf.data.AUTOTUNE)
+
+
+def dev_dataset(
+  paths: Sequence[str], batch_size: int, max_length: int
+) -> tf.data.Dataset:
+  """Returns the development batches once, in the order of the files."""
+  shards = tf.data.Dataset.from_tensor_slices(list(paths))
+  dataset = _read(shards, num_parallel_calls=1)
+  dataset = _batch_by_length(dataset, batch_size, max_length)
+  return dataset.prefetch(tf.data.AUTOTUNE)

@@ -1,0 +1,327 @@
+"""The official subtoken vocabulary, byte for byte.
+
+A line is split where letters or digits meet anything else, a single space
+between two words is implied. Each token is escaped so that it uses only the
+vocabulary's alphabet, ends in `_`, and is cut greedily into the longest
+subtokens. The file holds one subtoken a line between single quotes, `<pad>`
+and `<EOS>` first.
+"""
+
+from __future__ import annotations
+
+import collections
+import functools
+import os
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+
+from official_transformer.errors import InputError
+
+RESERVED_TOKENS = ("<pad>", "<EOS>")
+EOS_ID = 1
+ESCAPE_CHARACTERS = frozenset("\\_u;0123456789")
+# What an escape for no valid code point decodes to: the geta mark.
+UNDEFINED_CHARACTER = "\u3013"
+
+_ESCAPE = re.compile(r"\\u|\\\\|\\([0-9]+);")
+
+
+@functools.lru_cache(maxsize=None)
+def _is_word_character(character: str) -> bool:
+  """Tells letters and numbers of any script from all else."""
+  return unicodedata.category(character)[0] in "LN"
+
+
+def split_to_tokens(text: str) -> list[str]:
+  """Splits where word characters meet others, dropping single inner spaces."""
+  if not text:
+    return []
+  tokens = []
+  start = 0
+  kinds = [_is_word_character(c) for c in text]
+  for position in range(1, len(text)):
+    if kinds[position] != kinds[position - 1]:
+      token = text[start:position]
+      if token != " " or start == 0:
+        tokens.append(token)
+      start = position
+  tokens.append(text[start:])
+  return tokens
+
+
+def join_tokens(tokens: Sequence[str]) -> str:
+  """Undoes `split_to_tokens`: a space stands between two word tokens."""
+  pieces = []
+  word_before = False
+  for token in tokens:
+    word = _is_word_character(token[0])
+    if word and word_before:
+      pieces.append(" ")
+    pieces.append(token)
+    word_before = word
+  return "".join(pieces)
+
+
+def escape_token(token: str, alphabet: Iterable[str]) -> str:
+  r"""Writes a token with the alphabet's characters alone, and ends it.
+
+  Backslash and underscore become `\\` and `\u`, any character outside the
+  alphabet `\N;` with its code point N, and `_` marks the end.
+  """
+  token = token.replace("\\", "\\\\").replace("_", "\\u")
+  escaped = (
+    c if c in alphabet and c != "\n" else f"\\{ord(c)};" for c in token
+  )
+  return "".join(escaped) + "_"
+
+
+def unescape_token(escaped: str) -> str:
+  """Undoes `escape_token`, but for the end mark."""
+
+  def original(match: re.Match[str]) -> str:
+    code = match.group(1)
+    if code is None:
+      return "_" if match.group(0) == "\\u" else "\\"
+    try:
+      return chr(int(code))
+    except (ValueError, OverflowError):
+      return UNDEFINED_CHARACTER
+
+  return _ESCAPE.sub(original, escaped)
+
+
+def _cut(
+  escaped: str, subtokens: collections.abc.Container[str], longest: int
+) -> list[str]:
+  """Cuts an escaped token greedily into the longest known subtokens."""
+  pieces = []
+  start = 0
+  while start < len(escaped):
+    end = min(len(escaped), start + longest)
+    while escaped[start:end] not in subtokens:
+      end -= 1
+      if end == start:
+        raise InputError(
+          f"the vocabulary has no subtoken for {escaped[start]!r}, which "
+          "every vocabulary of this kind has; the file is damaged"
+        )
+    pieces.append(escaped[start:end])
+    start = end
+  return pieces
+
+
+class Subtokenizer:
+  """Encodes and decodes with a subtoken vocabulary.
+
+  Attributes:
+    subtokens: the vocabulary, in the order of its ids.
+  """
+
+  def __init__(self, subtokens: Sequence[str]) -> None:
+    self.subtokens = list(subtokens)
+    self._ids = {subtoken: i for i, subtoken in enumerate(self.subtokens)}
+    self._alphabet = _alphabet(self.subtokens)
+    self._longest = max(map(len, self.subtokens))
+    # Words recur: remembering their ids makes encoding several times faster.
+    self._encode_token = functools.lru_cache(maxsize=2**18)(self._cut_token)
+
+  @classmethod
+  def load(cls, vocab_file: str) -> Subtokenizer:
+    """Reads a vocabulary file.
+
+    Raises:
+      InputError: where a line does not stand between quotes.
+    """
+    subtokens = list(RESERVED_TOKENS)
+    with open(vocab_file, encoding="utf-8", newline="\n") as stream:
+      for number, line in enumerate(stream, start=1):
+        line = line.strip()
+        if len(line) < 2 or line[0] != line[-1] or line[0] not in "'\"":
+          raise InputError(
+            f"{vocab_file}, line {number}: {line!r} does not stand between "
+            "quotes, as each line of a subtoken vocabulary does"
+          )
+        if line[1:-1] not in RESERVED_TOKENS:
+          subtokens.append(line[1:-1])
+    return cls(subtokens)
+
+  @classmethod
+  def build(
+    cls,
+    text_files: Sequence[str],
+    target_size: int,
+    threshold: int | None = None,
+    min_count: int | None = None,
+    file_byte_limit: float = 1e6,
+  ) -> Subtokenizer:
+    """Makes a vocabulary from a sample of several files.
+
+    Args:
+      text_files: plain UTF-8 text.
+      target_size: number of subtokens to come near to.
+      threshold: a size this near is taken at once; 1% of `target_size`
+        where None.
+      min_count: how often a subtoken must occur; where None, a search finds
+        the one that comes nearest to `target_size`.
+      file_byte_limit: how much of each file is sampled.
+    """
+    counts = _count_tokens(text_files, file_byte_limit)
+    alphabet = _alphabet(counts)
+    if min_count is not None:
+      return cls(_generate(counts, alphabet, min_count))
+    if threshold is None:
+      threshold = max(1, target_size // 100)
+    return cls(_search(counts, alphabet, target_size, threshold))
+
+  def save(self, vocab_file: str) -> None:
+    """Writes the vocabulary file."""
+    with open(vocab_file, "w", encoding="utf-8", newline="\n") as stream:
+      stream.writelines(f"'{subtoken}'\n" for subtoken in self.subtokens)
+
+  @property
+  def vocab_size(self) -> int:
+    """Number of subtokens."""
+    return len(self.subtokens)
+
+  def encode(self, text: str, add_eos: bool = False) -> list[int]:
+    """Returns the ids of one line, followed by EOS where asked for."""
+    ids: list[int] = []
+    for token in split_to_tokens(text):
+      ids.extend(self._encode_token(token))
+    if add_eos:
+      ids.append(EOS_ID)
+    return ids
+
+  def _cut_token(self, token: str) -> tuple[int, ...]:
+    escaped = escape_token(token, self._alphabet)
+    return tuple(
+      self._ids[s] for s in _cut(escaped, self._ids, self._longest)
+    )
+
+  def decode(self, ids: Sequence[int]) -> str:
+    """Returns the text of ids; ids beyond the vocabulary stand for nothing."""
+    joined = "".join(
+      self.subtokens[i] for i in ids if i < len(self.subtokens)
+    )
+    return join_tokens([unescape_token(t) for t in joined.split("_") if t])
+
+
+def _alphabet(subtokens: Iterable[str]) -> set[str]:
+  """Returns every character a vocabulary can write without escapes."""
+  alphabet = {c for subtoken in subtokens for c in subtoken}
+  alphabet.update(c for token in RESERVED_TOKENS for c in token)
+  return alphabet | ESCAPE_CHARACTERS
+
+
+def _count_tokens(
+  text_files: Sequence[str], file_byte_limit: float
+) -> dict[str, int]:
+  """Counts the tokens in lines taken evenly from each file."""
+  counts: dict[str, int] = collections.defaultdict(int)
+  for path in text_files:
+    budget = file_byte_limit
+    skip = int(os.path.getsize(path) / (file_byte_limit * 2))
+    skipped = 0
+    with open(path, encoding="utf-8", newline="\n") as stream:
+      for line in stream:
+        if skipped < skip:
+          skipped += 1
+          continue
+        if budget < 0:
+          break
+        line = line.strip()
+        budget -= len(line)
+        skipped = 0
+        for token in split_to_tokens(line):
+          counts[token] += 1
+  return counts
+
+
+def _generate(
+  token_counts: dict[str, int],
+  alphabet: set[str],
+  min_count: int,
+  num_iterations: int = 4,
+) -> list[str]:
+  """Grows a vocabulary: cut all tokens with it, count what could extend it."""
+  subtokens = [*RESERVED_TOKENS, *sorted(alphabet)]
+  longest = 1
+  for _ in range(num_iterations):
+    counts = _count_substrings(token_counts, alphabet, set(subtokens), longest)
+    subtokens, longest = _select(counts, min_count, alphabet)
+  return subtokens
+
+
+def _count_substrings(
+  token_counts: dict[str, int],
+  alphabet: set[str],
+  subtokens: set[str],
+  longest: int,
+) -> dict[str, int]:
+  """Counts every substring that begins where a token is cut now."""
+  counts: dict[str, int] = collections.defaultdict(int)
+  for token, count in token_counts.items():
+    escaped = escape_token(token, alphabet)
+    start = 0
+    for piece in _cut(escaped, subtokens, longest):
+      for end in range(start + 1, len(escaped) + 1):
+        counts[escaped[start:end]] += count
+      start += len(piece)
+  return counts
+
+
+def _select(
+  counts: dict[str, int], min_count: int, alphabet: set[str]
+) -> tuple[list[str], int]:
+  """Keeps the substrings that occur often enough by themselves.
+
+  Longer ones come first, and each takes its occurrences away from its
+  prefixes. The alphabet stays whatever its counts, so that every text can be
+  encoded.
+
+  Returns:
+    The vocabulary, most frequent first, and its longest entry's length.
+  """
+  by_length: dict[int, list[str]] = collections.defaultdict(list)
+  for subtoken, count in counts.items():
+    if count >= min_count:
+      by_length[len(subtoken)].append(subtoken)
+  longest = max(by_length, default=0)
+  chosen = []
+  for length in range(longest, 0, -1):
+    for subtoken in by_length[length]:
+      count = counts[subtoken]
+      if count < min_count:
+        continue
+      if subtoken not in alphabet and subtoken not in RESERVED_TOKENS:
+        chosen.append((count, subtoken))
+      for end in range(1, length):
+        counts[subtoken[:end]] -= count
+  chosen.extend((counts.get(c, 0), c) for c in alphabet)
+  chosen.sort(reverse=True)
+  return [*RESERVED_TOKENS, *(s for _, s in chosen)], longest
+
+
+def _search(
+  token_counts: dict[str, int],
+  alphabet: set[str],
+  target_size: int,
+  threshold: int,
+  lowest: int = 1,
+  highest: int = 1000,
+) -> list[str]:
+  """Bisects for the min_count whose vocabulary is nearest to a size."""
+  best: list[str] | None = None
+  while True:
+    min_count = (lowest + highest) // 2
+    subtokens = _generate(token_counts, alphabet, min_count)
+    distance = abs(len(subtokens) - target_size)
+    if best is None or distance < abs(len(best) - target_size):
+      best = subtokens
+    if distance < threshold or lowest >= highest or min_count < 2:
+      return best
+    if len(subtokens) > target_size:
+      lowest = min_count + 1
+    else:
+      highest = min_count - 1

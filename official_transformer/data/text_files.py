@@ -1,0 +1,109 @@
+"""Reading and writing text by lines, the same way everywhere.
+
+A line ends at a line feed and nowhere else: U+2028, U+0085 and their like
+are characters inside a line, where Python's `splitlines` would tear it apart
+and so shift every line after it.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from typing import BinaryIO
+
+from official_transformer.errors import InputError
+
+STANDARD_STREAM = "-"
+
+
+def check_input(path: str) -> None:
+  """Raises an `InputError` unless `path` is a file that can be read, or `-`."""
+  if path == STANDARD_STREAM:
+    return
+  if os.path.isdir(path):
+    raise InputError(f"{path} is a directory, not a text file")
+  if not os.path.exists(path):
+    raise InputError(f"there is no file {path}; check the path")
+  if not os.access(path, os.R_OK):
+    raise InputError(f"no permission to read {path}")
+
+
+def check_output(path: str) -> None:
+  """Raises an `InputError` unless `path` can be written, or is `-`."""
+  if path == STANDARD_STREAM:
+    return
+  if os.path.isdir(path):
+    raise InputError(f"the output {path} is a directory; name a file in it")
+  directory = os.path.dirname(path) or "."
+  if not os.path.isdir(directory):
+    raise InputError(f"the output's directory {directory} does not exist")
+  if not os.access(path if os.path.exists(path) else directory, os.W_OK):
+    raise InputError(f"no permission to write {path}")
+
+
+def read_lines(path: str) -> Iterator[str]:
+  """Yields the lines of a text file, without their ends.
+
+  A byte order mark at the start and a carriage return before the line feed
+  are dropped. A last line without a line feed counts; nothing follows a last
+  line feed.
+
+  Args:
+    path: UTF-8 text, gzipped where the name ends in `.gz`; `-` is standard
+      input.
+
+  Raises:
+    InputError: where the file is missing, damaged or not UTF-8.
+  """
+  check_input(path)
+  if path == STANDARD_STREAM:
+    yield from _decode(sys.stdin.buffer, "standard input")
+    return
+  opener = gzip.open if path.endswith(".gz") else open
+  with opener(path, "rb") as stream:
+    try:
+      yield from _decode(stream, path)
+    except (EOFError, gzip.BadGzipFile) as error:
+      raise InputError(f"{path} is not a whole gzip file: {error}") from None
+
+
+def _decode(stream: BinaryIO | Iterable[bytes], name: str) -> Iterator[str]:
+  """Yields decoded lines; `name` is for messages."""
+  for number, raw in enumerate(stream, start=1):
+    try:
+      line = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+      raise InputError(
+        f"{name}, line {number}: not UTF-8 (byte {error.start + 1} of the "
+        "line). Convert the file, e.g. with iconv -f latin1 -t utf-8"
+      ) from None
+    if number == 1:
+      line = line.removeprefix("\ufeff")
+    yield line.removesuffix("\n").removesuffix("\r")
+
+
+def write_lines(path: str, lines: Iterable[str]) -> int:
+  """Writes lines as UTF-8, each as soon as it comes.
+
+  Args:
+    path: `-` is standard output.
+    lines: none may hold a line feed.
+
+  Returns:
+    The number of lines written.
+  """
+  if path == STANDARD_STREAM:
+    return _encode(sys.stdout.buffer, lines)
+  with open(path, "wb") as stream:
+    return _encode(stream, lines)
+
+
+def _encode(stream: BinaryIO, lines: Iterable[str]) -> int:
+  count = 0
+  for line in lines:
+    stream.write(line.encode("utf-8") + b"\n")
+    count += 1
+  stream.flush()
+  return count

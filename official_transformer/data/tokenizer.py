@@ -1,0 +1,128 @@
+"""Tokenizers: text to ids and back.
+
+Two kinds of vocabulary file are read behind one interface, told apart by
+their content: SentencePiece models, and the official subtoken files. In both
+PAD is 0 and EOS is 1.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Protocol
+
+import sentencepiece
+
+from official_transformer.data.subtokenizer import Subtokenizer
+from official_transformer.data.text_files import check_input
+from official_transformer.errors import InputError
+
+PAD_ID = 0
+EOS_ID = 1
+
+
+class Tokenizer(Protocol):
+  """What every tokenizer does."""
+
+  @property
+  def vocab_size(self) -> int:
+    """Number of ids; each id is below it."""
+
+  def encode(self, text: str, add_eos: bool = False) -> list[int]:
+    """Returns the ids of one line, followed by EOS where asked for."""
+
+  def decode(self, ids: Sequence[int]) -> str:
+    """Returns the text of ids, which hold neither PAD nor EOS."""
+
+
+class SentencePieceTokenizer:
+  """A SentencePiece model with PAD 0, EOS 1 and unknown 2 (Kudo 2018).
+
+  Attributes:
+    processor: SentencePiece's own.
+  """
+
+  def __init__(self, vocab_file: str) -> None:
+    self.processor = sentencepiece.SentencePieceProcessor()
+    try:
+      self.processor.Load(vocab_file)
+    except (OSError, RuntimeError) as error:
+      raise InputError(
+        f"{vocab_file} is neither a SentencePiece model nor a subtoken "
+        f"vocabulary (whose lines stand between single quotes): {error}"
+      ) from None
+    ids = (self.processor.pad_id(), self.processor.eos_id())
+    if ids != (PAD_ID, EOS_ID):
+      raise InputError(
+        f"{vocab_file} has PAD {ids[0]} and EOS {ids[1]} where 0 and 1 are "
+        "needed; train it with --pad_id=0 --eos_id=1 --unk_id=2 --bos_id=-1"
+      )
+
+  @property
+  def vocab_size(self) -> int:
+    """Number of pieces."""
+    return self.processor.GetPieceSize()
+
+  def encode(self, text: str, add_eos: bool = False) -> list[int]:
+    """Returns the ids of one line, followed by EOS where asked for."""
+    return self.processor.EncodeAsIds(text) + [EOS_ID] * add_eos
+
+  def decode(self, ids: Sequence[int]) -> str:
+    """Returns the text of ids."""
+    return self.processor.DecodeIds([int(i) for i in ids])
+
+
+def load_tokenizer(vocab_file: str) -> Tokenizer:
+  """Loads a vocabulary of either kind.
+
+  Raises:
+    InputError: where it is missing, of no known kind, or has other ids for
+      PAD and EOS.
+  """
+  check_input(vocab_file)
+  with open(vocab_file, "rb") as stream:
+    # A subtoken file begins with a quote; a SentencePiece model with the tag
+    # of its first protocol buffer field, which is a line feed.
+    kind = stream.read(1)
+  if kind in (b"'", b'"'):
+    return Subtokenizer.load(vocab_file)
+  return SentencePieceTokenizer(vocab_file)
+
+
+def train_sentencepiece(
+  text_files: Sequence[str], vocab_file: str, vocab_size: int
+) -> None:
+  """Trains one SentencePiece unigram model on several files together.
+
+  Args:
+    text_files: plain UTF-8 text.
+    vocab_file: the model to write.
+    vocab_size: most pieces; a small corpus yields fewer.
+
+  Raises:
+    InputError: where SentencePiece cannot train on this text.
+  """
+  prefix = vocab_file + ".incomplete"
+  try:
+    sentencepiece.SentencePieceTrainer.Train(
+      input=list(text_files),
+      model_prefix=prefix,
+      vocab_size=vocab_size,
+      hard_vocab_limit=False,
+      character_coverage=0.9999,
+      pad_id=0,
+      eos_id=1,
+      unk_id=2,
+      bos_id=-1,
+      # The lines that the vocabulary is estimated from; all would exhaust
+      # the memory on a large corpus.
+      input_sentence_size=2_000_000,
+      shuffle_input_sentence=True,
+      minloglevel=2,
+    )
+  except (OSError, RuntimeError) as error:
+    raise InputError(
+      f"SentencePiece cannot make {vocab_size} pieces from this text: {error}"
+    ) from None
+  os.remove(prefix + ".vocab")
+  os.replace(prefix + ".model", vocab_file)

@@ -1,0 +1,1 @@
+"""Decoding: lines of text in, translated lines out, order kept."""

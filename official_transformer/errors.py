@@ -1,0 +1,51 @@
+"""The one exception for input that a user can mend, and how it is shown."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+
+
+class InputError(ValueError):
+  """Something a user passed is wrong: a flag, a file, a directory.
+
+  The message says what is wrong, where, the likely cause and the remedy. The
+  command lines print it without a traceback and exit with status 2.
+  """
+
+
+def describe_failures(main: Callable[[list[str]], int | None]) -> Callable:
+  """Wraps a command's `main` so that a user's mistake costs one message.
+
+  Args:
+    main: takes the positional arguments, returns an exit status or None.
+
+  Returns:
+    A `main` that exits with status 2 after an `InputError`, 1 where the
+    operating system refuses (a full disk, a permission), 130 after an
+    interrupt. Any other exception passes: it is a defect, and its traceback
+    is wanted.
+  """
+
+  def guarded(argv: list[str]) -> None:
+    command = os.path.basename(sys.argv[0])
+    try:
+      status = main(argv)
+      sys.stdout.flush()
+    except InputError as error:
+      print(f"{command}: error: {error}", file=sys.stderr)
+      status = 2
+    except BrokenPipeError:
+      # The reader of our output has gone, as in `... | head`.
+      os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+      status = 1
+    except OSError as error:
+      print(f"{command}: error: {error}", file=sys.stderr)
+      status = 1
+    except KeyboardInterrupt:
+      print(f"{command}: interrupted", file=sys.stderr)
+      status = 130
+    sys.exit(status or 0)
+
+  return guarded

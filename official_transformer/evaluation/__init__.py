@@ -1,0 +1,1 @@
+"""Evaluation: how good a translation is."""

@@ -1,0 +1,1 @@
+"""The model: layers, stacks, beam search, the `Transformer` itself."""

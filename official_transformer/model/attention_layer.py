@@ -1,0 +1,199 @@
+"""Multi-head attention, whole sequences at once or one cached step at a time.
+
+Shapes: B batch, F query length, T key length, N heads, H head size, D hidden
+size (N * H).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import keras
+import tensorflow as tf
+
+from official_transformer.model.dropout import Dropout
+from official_transformer.model.model_utils import dense
+
+
+class KeyValueCache(NamedTuple):
+  """Keys and values a layer has projected already.
+
+  Attributes:
+    keys: [B, N, T, H].
+    values: [B, N, T, H].
+  """
+
+  keys: tf.Tensor
+  values: tf.Tensor
+
+
+class Attention(keras.layers.Layer):
+  """`softmax(q k^T / sqrt(H) + bias) v` in N heads (paper, 3.2).
+
+  Query, key, value and output projections have no biases.
+
+  Attributes:
+    hidden_size: D.
+    num_heads: N, a divisor of D.
+    attention_dropout: share of attention weights dropped while training.
+    initializer_gain: scale of the kernels' uniform initialiser.
+  """
+
+  def __init__(
+    self,
+    hidden_size: int,
+    num_heads: int,
+    attention_dropout: float,
+    initializer_gain: float = 1.0,
+    **kwargs: Any,
+  ) -> None:
+    if hidden_size % num_heads:
+      raise ValueError(
+        f"hidden_size {hidden_size} is not a multiple of num_heads {num_heads}"
+      )
+    super().__init__(**kwargs)
+    self.hidden_size = hidden_size
+    self.num_heads = num_heads
+    self.head_size = hidden_size // num_heads
+    self.attention_dropout = attention_dropout
+    self.initializer_gain = initializer_gain
+    self.dropout = Dropout(attention_dropout, name="attention_dropout")
+
+  def build(self, input_shape: Any = None) -> None:
+    """Creates the four kernels, each [D, D].
+
+    They stay apart and two-dimensional, so that checkpoints of every kind map
+    onto them and the initialiser sees the right fans.
+    """
+
+    def kernel(name: str) -> Any:
+      return self.add_weight(
+        name=name,
+        shape=(self.hidden_size, self.hidden_size),
+        initializer=keras.initializers.VarianceScaling(
+          scale=self.initializer_gain, mode="fan_avg", distribution="uniform"
+        ),
+      )
+
+    self.query_kernel = kernel("query_kernel")
+    self.key_kernel = kernel("key_kernel")
+    self.value_kernel = kernel("value_kernel")
+    self.output_kernel = kernel("output_kernel")
+    self.dropout.build(None)
+
+  def call(
+    self,
+    query_input: tf.Tensor,
+    source_input: tf.Tensor,
+    bias: tf.Tensor,
+    training: bool = False,
+  ) -> tf.Tensor:
+    """Attends from each query position to all source positions.
+
+    Args:
+      query_input: [B, F, D].
+      source_input: [B, T, D].
+      bias: added to the logits, broadcastable to [B, N, F, T].
+      training: whether dropout is on.
+
+    Returns:
+      [B, F, D].
+    """
+    source = self.project_keys_values(source_input)
+    return self.attend(query_input, source, bias, training)
+
+  def project_keys_values(self, source_input: tf.Tensor) -> KeyValueCache:
+    """Projects [B, T, D] to keys and values, [B, N, T, H] each."""
+    return KeyValueCache(
+      keys=self._split_heads(dense(source_input, self.key_kernel)),
+      values=self._split_heads(dense(source_input, self.value_kernel)),
+    )
+
+  def attend(
+    self,
+    query_input: tf.Tensor,
+    source: KeyValueCache,
+    bias: tf.Tensor,
+    training: bool = False,
+  ) -> tf.Tensor:
+    """Attends to keys and values that are projected already.
+
+    Args:
+      query_input: [B, F, D].
+      source: keys and values, [B, N, T, H].
+      bias: broadcastable to [B, N, F, T].
+      training: whether dropout is on.
+
+    Returns:
+      [B, F, D].
+    """
+    query = self._split_heads(dense(query_input, self.query_kernel))
+    query *= self.head_size**-0.5
+    logits = tf.matmul(query, source.keys, transpose_b=True)  # [B, N, F, T]
+    # In float32 whatever the dtype of the rest: sums of many small terms.
+    weights = tf.nn.softmax(tf.cast(logits, tf.float32) + bias)
+    weights = self.dropout(weights, training=training)
+    mixed = tf.matmul(tf.cast(weights, source.values.dtype), source.values)
+    mixed = tf.transpose(mixed, [0, 2, 1, 3])  # [B, F, N, H]
+    shape = tf.shape(mixed)
+    mixed = tf.reshape(mixed, [shape[0], shape[1], self.hidden_size])
+    return dense(mixed, self.output_kernel)
+
+  def _split_heads(self, x: tf.Tensor) -> tf.Tensor:
+    """Rearranges [B, L, D] to [B, N, L, H]."""
+    shape = tf.shape(x)
+    x = tf.reshape(x, [shape[0], shape[1], self.num_heads, self.head_size])
+    return tf.transpose(x, [0, 2, 1, 3])
+
+  def get_config(self) -> dict[str, Any]:
+    """Returns what `from_config` needs."""
+    return {
+      **super().get_config(),
+      "hidden_size": self.hidden_size,
+      "num_heads": self.num_heads,
+      "attention_dropout": self.attention_dropout,
+      "initializer_gain": self.initializer_gain,
+    }
+
+
+class SelfAttention(Attention):
+  """Attention of a sequence to itself."""
+
+  def call(  # The parent's two inputs are one here.
+    self, x: tf.Tensor, bias: tf.Tensor, training: bool = False
+  ) -> tf.Tensor:
+    """Attends from each position of `x` [B, L, D] to all of them.
+
+    Args:
+      x: [B, L, D].
+      bias: broadcastable to [B, N, L, L].
+      training: whether dropout is on.
+
+    Returns:
+      [B, L, D].
+    """
+    return super().call(x, x, bias, training)
+
+  def empty_cache(self, batch_size: int | tf.Tensor) -> KeyValueCache:
+    """Returns a cache of no positions, [B, N, 0, H]."""
+    empty = tf.zeros([batch_size, self.num_heads, 0, self.head_size])
+    return KeyValueCache(keys=empty, values=empty)
+
+  def step(
+    self, x: tf.Tensor, cache: KeyValueCache
+  ) -> tuple[tf.Tensor, KeyValueCache]:
+    """Attends from one new position to itself and all cached ones.
+
+    Args:
+      x: [B, 1, D], the new position.
+      cache: the positions before it, [B, N, T, H].
+
+    Returns:
+      [B, 1, D], and a new cache of T + 1 positions.
+    """
+    new = self.project_keys_values(x)
+    cache = KeyValueCache(
+      keys=tf.concat([cache.keys, new.keys], axis=2),
+      values=tf.concat([cache.values, new.values], axis=2),
+    )
+    return self.attend(x, cache, tf.zeros([1, 1, 1, 1])), cache

@@ -1,0 +1,89 @@
+"""The embedding table shared by source, target and pre-softmax projection.
+
+Shapes: B batch, L length, D hidden size, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from official_transformer.model.model_utils import PAD_ID
+
+
+class EmbeddingSharedWeights(keras.layers.Layer):
+  """One table for looking tokens up and for scoring them (paper, 3.4).
+
+  `embed(ids) = table[ids] * sqrt(D)` and `linear(x) = x @ table^T`.
+
+  Attributes:
+    vocab_size: V.
+    hidden_size: D.
+    mask_pad: whether PAD embeds to zeros; else to row 0 of the table.
+    table: the variable, float32 [V, D], drawn from N(0, 1/D).
+  """
+
+  def __init__(
+    self,
+    vocab_size: int,
+    hidden_size: int,
+    mask_pad: bool = True,
+    **kwargs: Any,
+  ) -> None:
+    super().__init__(**kwargs)
+    self.vocab_size = vocab_size
+    self.hidden_size = hidden_size
+    self.mask_pad = mask_pad
+
+  def build(self, input_shape: Any = None) -> None:
+    """Creates the table."""
+    self.table = self.add_weight(
+      name="weights",
+      shape=(self.vocab_size, self.hidden_size),
+      initializer=keras.initializers.RandomNormal(
+        mean=0.0, stddev=self.hidden_size**-0.5
+      ),
+    )
+
+  def call(self, ids: tf.Tensor) -> tf.Tensor:
+    """Embeds tokens.
+
+    Args:
+      ids: integers [B, L], each below V.
+
+    Returns:
+      [B, L, D].
+    """
+    table = tf.convert_to_tensor(self.table)
+    embeddings = tf.gather(table, ids) * self.hidden_size**0.5
+    if self.mask_pad:
+      real = tf.cast(tf.not_equal(ids, PAD_ID), embeddings.dtype)
+      embeddings *= real[..., None]
+    return embeddings
+
+  def linear(self, x: tf.Tensor) -> tf.Tensor:
+    """Scores every token of the vocabulary.
+
+    Args:
+      x: [..., D].
+
+    Returns:
+      Logits, [..., V].
+    """
+    table = tf.convert_to_tensor(self.table)
+    flat = tf.reshape(x, [-1, self.hidden_size])
+    logits = tf.matmul(flat, table, transpose_b=True)
+    return tf.reshape(
+      logits, tf.concat([tf.shape(x)[:-1], [self.vocab_size]], axis=0)
+    )
+
+  def get_config(self) -> dict[str, Any]:
+    """Returns what `from_config` needs."""
+    return {
+      **super().get_config(),
+      "vocab_size": self.vocab_size,
+      "hidden_size": self.hidden_size,
+      "mask_pad": self.mask_pad,
+    }

@@ -1,0 +1,84 @@
+"""The position-wise feed-forward network.
+
+Shapes: B batch, L length, D hidden size, F filter size.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from official_transformer.model.dropout import Dropout
+from official_transformer.model.model_utils import dense
+
+
+class FeedForwardNetwork(keras.layers.Layer):
+  """`dropout(relu(x @ W1 + b1)) @ W2 + b2` (paper, equation 2).
+
+  Attributes:
+    hidden_size: D.
+    filter_size: F.
+    relu_dropout: share of the inner units dropped while training.
+    initializer_gain: scale of the kernels' uniform initialiser.
+  """
+
+  def __init__(
+    self,
+    hidden_size: int,
+    filter_size: int,
+    relu_dropout: float,
+    initializer_gain: float = 1.0,
+    **kwargs: Any,
+  ) -> None:
+    super().__init__(**kwargs)
+    self.hidden_size = hidden_size
+    self.filter_size = filter_size
+    self.relu_dropout = relu_dropout
+    self.initializer_gain = initializer_gain
+    self.dropout = Dropout(relu_dropout, name="relu_dropout")
+
+  def build(self, input_shape: Any = None) -> None:
+    """Creates two kernels and two biases."""
+
+    def uniform() -> keras.initializers.Initializer:
+      return keras.initializers.VarianceScaling(
+        scale=self.initializer_gain, mode="fan_avg", distribution="uniform"
+      )
+
+    self.filter_kernel = self.add_weight(
+      name="filter_kernel",
+      shape=(self.hidden_size, self.filter_size),
+      initializer=uniform(),
+    )
+    self.filter_bias = self.add_weight(
+      name="filter_bias", shape=(self.filter_size,), initializer="zeros"
+    )
+    self.output_kernel = self.add_weight(
+      name="output_kernel",
+      shape=(self.filter_size, self.hidden_size),
+      initializer=uniform(),
+    )
+    self.output_bias = self.add_weight(
+      name="output_bias", shape=(self.hidden_size,), initializer="zeros"
+    )
+    self.dropout.build(None)
+
+  def call(self, x: tf.Tensor, training: bool = False) -> tf.Tensor:
+    """Maps [B, L, D] to [B, L, D]."""
+    inner = tf.nn.relu(
+      tf.nn.bias_add(dense(x, self.filter_kernel), self.filter_bias)
+    )
+    inner = self.dropout(inner, training=training)
+    return tf.nn.bias_add(dense(inner, self.output_kernel), self.output_bias)
+
+  def get_config(self) -> dict[str, Any]:
+    """Returns what `from_config` needs."""
+    return {
+      **super().get_config(),
+      "hidden_size": self.hidden_size,
+      "filter_size": self.filter_size,
+      "relu_dropout": self.relu_dropout,
+      "initializer_gain": self.initializer_gain,
+    }

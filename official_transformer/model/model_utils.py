@@ -1,0 +1,92 @@
+"""Positions, padding, biases, and the product with a kernel.
+
+Shapes: B batch, L length, S source length, T target length, D hidden size.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+PAD_ID = 0
+EOS_ID = 1
+
+# Added to attention logits where attention is forbidden: large enough that
+# softmax gives exactly zero beside any real logit in float32.
+NEGATIVE_BIAS = -1e9
+
+
+def get_position_encoding(
+  length: int | tf.Tensor,
+  hidden_size: int,
+  min_timescale: float = 1.0,
+  max_timescale: float = 1.0e4,
+) -> tf.Tensor:
+  """Returns the sinusoidal timing signal ("Attention Is All You Need", 3.5).
+
+  As in Tensor2Tensor, the first half of the channels is the sines and the
+  second half the cosines; the paper's formula interleaves them, which is the
+  same signal up to a permutation of channels. Timescales form a geometric
+  progression from `min_timescale` to `max_timescale`, both included.
+
+  Args:
+    length: number of positions, counted from 0.
+    hidden_size: D, even and at least 4.
+    min_timescale: of the fastest pair of channels.
+    max_timescale: of the slowest pair of channels.
+
+  Returns:
+    float32 [length, D].
+  """
+  num_timescales = hidden_size // 2
+  increment = math.log(max_timescale / min_timescale) / (num_timescales - 1)
+  inverse_timescales = min_timescale * np.exp(
+    np.arange(num_timescales, dtype=np.float32) * -np.float32(increment)
+  )
+  positions = tf.cast(tf.range(length), tf.float32)
+  scaled_time = positions[:, None] * tf.constant(inverse_timescales)[None, :]
+  return tf.concat([tf.sin(scaled_time), tf.cos(scaled_time)], axis=1)
+
+
+def get_decoder_self_attention_bias(length: int | tf.Tensor) -> tf.Tensor:
+  """Returns the bias that hides later positions from earlier ones.
+
+  Args:
+    length: T.
+
+  Returns:
+    float32 [1, 1, T, T]: 0 where row may see column, else NEGATIVE_BIAS.
+  """
+  visible = tf.linalg.band_part(tf.ones([length, length]), -1, 0)
+  return ((1.0 - visible) * NEGATIVE_BIAS)[None, None, :, :]
+
+
+def get_padding(ids: tf.Tensor) -> tf.Tensor:
+  """Returns float32 like `ids`: 1 where it holds PAD, else 0."""
+  return tf.cast(tf.equal(ids, PAD_ID), tf.float32)
+
+
+def get_padding_bias(ids: tf.Tensor) -> tf.Tensor:
+  """Returns the bias that hides padding.
+
+  Args:
+    ids: [B, L].
+
+  Returns:
+    float32 [B, 1, 1, L]: NEGATIVE_BIAS where `ids` holds PAD, else 0.
+  """
+  return (get_padding(ids) * NEGATIVE_BIAS)[:, None, None, :]
+
+
+def dense(x: tf.Tensor, kernel: Any) -> tf.Tensor:
+  """Multiplies the last axis of `x` [..., I] by `kernel` [I, O]: [..., O]."""
+  kernel = tf.convert_to_tensor(kernel)
+  # One two-dimensional product: a batched one would treat the kernel as B
+  # kernels, in the gradient too.
+  product = tf.matmul(tf.reshape(x, [-1, kernel.shape[0]]), kernel)
+  return tf.reshape(
+    product, tf.concat([tf.shape(x)[:-1], [kernel.shape[1]]], axis=0)
+  )

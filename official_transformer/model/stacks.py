@@ -1,0 +1,308 @@
+"""The encoder's and the decoder's layers, pre-norm, and their stacks.
+
+Shapes: B batch, K beam, S source length, T target length, L any length, D
+hidden size, N heads, H head size.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import keras
+import tensorflow as tf
+
+from official_transformer.model.attention_layer import (
+  Attention,
+  KeyValueCache,
+  SelfAttention,
+)
+from official_transformer.model.dropout import Dropout
+from official_transformer.model.ffn_layer import FeedForwardNetwork
+from official_transformer.model_params import TransformerParams
+
+
+class EncodedSource(NamedTuple):
+  """What the decoder needs to know of the source.
+
+  Attributes:
+    outputs: [B, S, D], the encoder's output.
+    bias: float32 [B, 1, 1, S], hides the padding.
+  """
+
+  outputs: tf.Tensor
+  bias: tf.Tensor
+
+
+class CrossAttentionSource(NamedTuple):
+  """What every decoding step of a sentence reads, computed once.
+
+  Attributes:
+    layers: for each decoder layer, keys and values [B, N, S, H].
+    bias: float32 [B, 1, 1, S].
+  """
+
+  layers: list[KeyValueCache]
+  bias: tf.Tensor
+
+
+def layer_norm(name: str) -> keras.layers.LayerNormalization:
+  """Returns the official layer normalisation: epsilon 1e-6, in float32."""
+  return keras.layers.LayerNormalization(
+    epsilon=1e-6, dtype="float32", name=name
+  )
+
+
+class LayerNormResidualWrapper(keras.layers.Layer):
+  """`x + dropout(layer(layer_norm(x)))`: a sub-layer with its pre-norm.
+
+  Attributes:
+    layer: the sub-layer, [B, L, D] to [B, L, D].
+  """
+
+  def __init__(
+    self, layer: keras.layers.Layer, params: TransformerParams, **kwargs: Any
+  ) -> None:
+    super().__init__(**kwargs)
+    self.params = params
+    self.layer = layer
+    self.layer_norm = layer_norm("layer_norm")
+    self.dropout = Dropout(params.layer_postprocess_dropout, name="dropout")
+
+  def build(self, input_shape: Any = None) -> None:
+    """Builds the norm and the sub-layer."""
+    self.layer_norm.build((None, None, self.params.hidden_size))
+    self.layer.build(None)
+    self.dropout.build(None)
+
+  def call(
+    self, x: tf.Tensor, *inputs: tf.Tensor, training: bool = False
+  ) -> tf.Tensor:
+    """Applies the sub-layer to `x` [B, L, D] and its further inputs."""
+    y = self.layer(self.layer_norm(x), *inputs, training=training)
+    return self.add(x, y, training)
+
+  def add(
+    self, x: tf.Tensor, y: tf.Tensor, training: bool = False
+  ) -> tf.Tensor:
+    """Returns `x + dropout(y)`."""
+    return x + self.dropout(y, training=training)
+
+
+class EncoderLayer(keras.layers.Layer):
+  """Self-attention, then a feed-forward network (paper, 3.1)."""
+
+  def __init__(self, params: TransformerParams, **kwargs: Any) -> None:
+    super().__init__(**kwargs)
+    self.self_attention = _self_attention(params)
+    self.ffn = _feed_forward(params)
+
+  def build(self, input_shape: Any = None) -> None:
+    """Builds both sub-layers."""
+    self.self_attention.build(None)
+    self.ffn.build(None)
+
+  def call(
+    self, x: tf.Tensor, bias: tf.Tensor, training: bool = False
+  ) -> tf.Tensor:
+    """Maps `x` [B, S, D] to [B, S, D]; `bias` [B, 1, 1, S]."""
+    x = self.self_attention(x, bias, training=training)
+    return self.ffn(x, training=training)
+
+
+class EncoderStack(keras.layers.Layer):
+  """The encoder's layers and the norm after them."""
+
+  def __init__(self, params: TransformerParams, **kwargs: Any) -> None:
+    super().__init__(**kwargs)
+    self.params = params
+    self.layers = [
+      EncoderLayer(params, name=f"layer_{i}")
+      for i in range(params.num_hidden_layers)
+    ]
+    self.output_normalization = layer_norm("output_norm")
+
+  def build(self, input_shape: Any = None) -> None:
+    """Builds every layer."""
+    for layer in self.layers:
+      layer.build(None)
+    self.output_normalization.build((None, None, self.params.hidden_size))
+
+  def call(
+    self, x: tf.Tensor, bias: tf.Tensor, training: bool = False
+  ) -> tf.Tensor:
+    """Maps embedded sources [B, S, D] to [B, S, D]; `bias` [B, 1, 1, S]."""
+    for layer in self.layers:
+      x = layer(x, bias, training=training)
+    return self.output_normalization(x)
+
+
+class DecoderLayer(keras.layers.Layer):
+  """Self-attention, attention to the source, then a feed-forward network."""
+
+  def __init__(self, params: TransformerParams, **kwargs: Any) -> None:
+    super().__init__(**kwargs)
+    self.self_attention = _self_attention(params)
+    self.cross_attention = LayerNormResidualWrapper(
+      Attention(
+        params.hidden_size,
+        params.num_heads,
+        params.attention_dropout,
+        params.initializer_gain,
+        name="attention",
+      ),
+      params,
+      name="cross_attention",
+    )
+    self.ffn = _feed_forward(params)
+
+  def build(self, input_shape: Any = None) -> None:
+    """Builds the three sub-layers."""
+    self.self_attention.build(None)
+    self.cross_attention.build(None)
+    self.ffn.build(None)
+
+  def call(
+    self,
+    x: tf.Tensor,
+    self_bias: tf.Tensor,
+    source: tf.Tensor,
+    source_bias: tf.Tensor,
+    training: bool = False,
+  ) -> tf.Tensor:
+    """Maps all target positions at once.
+
+    Args:
+      x: [B, T, D].
+      self_bias: [1, 1, T, T], hides later positions.
+      source: the encoder's output [B, S, D].
+      source_bias: [B, 1, 1, S], hides padding.
+      training: whether dropout is on.
+
+    Returns:
+      [B, T, D].
+    """
+    x = self.self_attention(x, self_bias, training=training)
+    x = self.cross_attention(x, source, source_bias, training=training)
+    return self.ffn(x, training=training)
+
+  def step(
+    self,
+    x: tf.Tensor,
+    cache: KeyValueCache,
+    source: KeyValueCache,
+    source_bias: tf.Tensor,
+  ) -> tuple[tf.Tensor, KeyValueCache]:
+    """Maps one new position of every hypothesis.
+
+    Args:
+      x: [B*K, 1, D].
+      cache: earlier positions, [B*K, N, T, H].
+      source: keys and values of the source, [B, N, S, H].
+      source_bias: [B, 1, 1, S].
+
+    Returns:
+      [B*K, 1, D], and the cache of T + 1 positions.
+    """
+    wrapper = self.self_attention
+    y, cache = wrapper.layer.step(wrapper.layer_norm(x), cache)
+    x = wrapper.add(x, y)
+    wrapper = self.cross_attention
+    # The beams of a sentence are K query positions to its one source.
+    batch = tf.shape(source.keys)[0]
+    width = x.shape[-1]
+    queries = tf.reshape(wrapper.layer_norm(x), [batch, -1, width])
+    y = wrapper.layer.attend(queries, source, source_bias)
+    x = wrapper.add(x, tf.reshape(y, [-1, 1, width]))
+    return self.ffn(x), cache
+
+
+class DecoderStack(keras.layers.Layer):
+  """The decoder's layers and the norm after them."""
+
+  def __init__(self, params: TransformerParams, **kwargs: Any) -> None:
+    super().__init__(**kwargs)
+    self.params = params
+    self.layers = [
+      DecoderLayer(params, name=f"layer_{i}")
+      for i in range(params.num_hidden_layers)
+    ]
+    self.output_normalization = layer_norm("output_norm")
+
+  def build(self, input_shape: Any = None) -> None:
+    """Builds every layer."""
+    for layer in self.layers:
+      layer.build(None)
+    self.output_normalization.build((None, None, self.params.hidden_size))
+
+  def call(
+    self,
+    x: tf.Tensor,
+    self_bias: tf.Tensor,
+    source: tf.Tensor,
+    source_bias: tf.Tensor,
+    training: bool = False,
+  ) -> tf.Tensor:
+    """Maps [B, T, D] to [B, T, D]; arguments as in `DecoderLayer.call`."""
+    for layer in self.layers:
+      x = layer(x, self_bias, source, source_bias, training=training)
+    return self.output_normalization(x)
+
+  def project_source(self, source: EncodedSource) -> CrossAttentionSource:
+    """Computes every layer's cross-attention keys and values."""
+    return CrossAttentionSource(
+      layers=[
+        layer.cross_attention.layer.project_keys_values(source.outputs)
+        for layer in self.layers
+      ],
+      bias=source.bias,
+    )
+
+  def empty_caches(self, batch_size: int | tf.Tensor) -> list[KeyValueCache]:
+    """Returns each layer's cache of no positions, [batch_size, N, 0, H]."""
+    return [
+      layer.self_attention.layer.empty_cache(batch_size)
+      for layer in self.layers
+    ]
+
+  def step(
+    self,
+    x: tf.Tensor,
+    caches: list[KeyValueCache],
+    source: CrossAttentionSource,
+  ) -> tuple[tf.Tensor, list[KeyValueCache]]:
+    """Maps one new position [B*K, 1, D]; returns it and the new caches."""
+    new_caches = []
+    for layer, cache, keys_values in zip(
+      self.layers, caches, source.layers, strict=True
+    ):
+      x, cache = layer.step(x, cache, keys_values, source.bias)
+      new_caches.append(cache)
+    return self.output_normalization(x), new_caches
+
+
+def _self_attention(params: TransformerParams) -> LayerNormResidualWrapper:
+  return LayerNormResidualWrapper(
+    SelfAttention(
+      params.hidden_size,
+      params.num_heads,
+      params.attention_dropout,
+      params.initializer_gain,
+      name="attention",
+    ),
+    params,
+    name="self_attention",
+  )
+
+
+def _feed_forward(params: TransformerParams) -> LayerNormResidualWrapper:
+  return LayerNormResidualWrapper(
+    FeedForwardNetwork(
+      params.hidden_size,
+      params.filter_size,
+      params.relu_dropout,
+      params.initializer_gain,
+      name="network",
+    ),
+    params,
+    name="ffn",
+  )

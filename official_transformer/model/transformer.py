@@ -1,0 +1,246 @@
+"""The Transformer of "Attention Is All You Need", in its pre-norm form.
+
+Shapes: B batch, S source length, T target length, L longest limit, D hidden
+size, V vocabulary.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from official_transformer.errors import InputError
+from official_transformer.model.beam_search import (
+  SearchResult,
+  SearchState,
+  SequenceBeamSearch,
+)
+from official_transformer.model.dropout import Dropout
+from official_transformer.model.embedding_layer import EmbeddingSharedWeights
+from official_transformer.model.metrics import LossLayer, MetricLayer
+from official_transformer.model.model_utils import (
+  EOS_ID,
+  PAD_ID,
+  get_decoder_self_attention_bias,
+  get_padding_bias,
+  get_position_encoding,
+)
+from official_transformer.model.stacks import (
+  DecoderStack,
+  EncodedSource,
+  EncoderStack,
+)
+from official_transformer.model_params import TransformerParams
+
+
+class Transformer(keras.layers.Layer):
+  """Encoder, decoder and the embedding they share.
+
+  Attributes:
+    params: its hyper-parameters; `vocab_size` must be set.
+  """
+
+  def __init__(self, params: TransformerParams, **kwargs: Any) -> None:
+    if params.vocab_size < 2:
+      raise ValueError(f"vocab_size is {params.vocab_size}: load a vocabulary")
+    super().__init__(**kwargs)
+    self.params = params
+    self.embedding = EmbeddingSharedWeights(
+      params.vocab_size,
+      params.hidden_size,
+      mask_pad=params.start_symbol == "zero",
+      name="embedding",
+    )
+    self.encoder_stack = EncoderStack(params, name="encoder_stack")
+    self.decoder_stack = DecoderStack(params, name="decoder_stack")
+    self.source_dropout = Dropout(
+      params.layer_postprocess_dropout, name="source_dropout"
+    )
+    self.target_dropout = Dropout(
+      params.layer_postprocess_dropout, name="target_dropout"
+    )
+
+  def build(self, input_shape: Any = None) -> None:
+    """Creates all variables, whatever the model is used for.
+
+    Built here and not at first use, their paths are the same in a model that
+    trains and in one that only decodes.
+    """
+    self.embedding.build(None)
+    self.encoder_stack.build(None)
+    self.decoder_stack.build(None)
+    self.source_dropout.build(None)
+    self.target_dropout.build(None)
+
+  def call(
+    self, inputs: list[tf.Tensor], training: bool = False
+  ) -> tf.Tensor:
+    """Scores given targets (teacher forcing).
+
+    Args:
+      inputs: source ids [B, S] and target ids [B, T], padded with PAD.
+      training: whether dropout is on.
+
+    Returns:
+      Logits [B, T, V]; position t is predicted from the targets before t.
+    """
+    source_ids, target_ids = inputs
+    source = self.encode(source_ids, training)
+    return self.decode(target_ids, source, training)
+
+  def encode(
+    self, source_ids: tf.Tensor, training: bool = False
+  ) -> EncodedSource:
+    """Encodes source ids [B, S]."""
+    bias = get_padding_bias(source_ids)
+    x = self.embedding(source_ids)
+    x += get_position_encoding(tf.shape(x)[1], self.params.hidden_size)
+    x = self.source_dropout(x, training=training)
+    return EncodedSource(self.encoder_stack(x, bias, training=training), bias)
+
+  def decode(
+    self,
+    target_ids: tf.Tensor,
+    source: EncodedSource,
+    training: bool = False,
+  ) -> tf.Tensor:
+    """Returns logits [B, T, V] of target ids [B, T]."""
+    # The decoder reads the start symbol, then all targets but the last. With
+    # `zero` the embedding masks PAD, so id 0 is the zero vector.
+    shifted = tf.pad(target_ids[:, :-1], [[0, 0], [1, 0]])
+    x = self.embedding(shifted)
+    length = tf.shape(x)[1]
+    x += get_position_encoding(length, self.params.hidden_size)
+    x = self.target_dropout(x, training=training)
+    x = self.decoder_stack(
+      x,
+      get_decoder_self_attention_bias(length),
+      source.outputs,
+      source.bias,
+      training=training,
+    )
+    return self.embedding.linear(x)
+
+  def beam_search(self, source_ids: tf.Tensor) -> SearchResult:
+    """Translates.
+
+    Args:
+      source_ids: int [B, S], padded with PAD.
+
+    Returns:
+      Hypotheses with L the largest number of tokens any may have, which is
+      its source's length (EOS included) plus `extra_decode_length`.
+    """
+    params = self.params
+    source_ids = tf.cast(source_ids, tf.int32)
+    lengths = tf.reduce_sum(tf.cast(source_ids != PAD_ID, tf.int32), axis=1)
+    limits = tf.maximum(lengths + params.extra_decode_length, 1)
+    source = self.encode(source_ids)
+    batch = tf.shape(source_ids)[0]
+    positions = get_position_encoding(
+      tf.reduce_max(limits), params.hidden_size
+    )
+
+    def step(
+      ids: tf.Tensor, index: tf.Tensor, state: SearchState
+    ) -> tuple[tf.Tensor, SearchState]:
+      x = self.embedding(ids[:, None]) + positions[index]
+      x, caches = self.decoder_stack.step(x, state.per_beam, state.per_source)
+      logits = self.embedding.linear(x[:, 0])
+      return logits, SearchState(caches, state.per_source)
+
+    search = SequenceBeamSearch(
+      step, params.vocab_size, params.beam_size, params.alpha, EOS_ID
+    )
+    return search.search(
+      initial_ids=tf.zeros([batch], tf.int32),
+      limits=limits,
+      state=SearchState(
+        per_beam=self.decoder_stack.empty_caches(batch * params.beam_size),
+        per_source=self.decoder_stack.project_source(source),
+      ),
+    )
+
+  def get_config(self) -> dict[str, Any]:
+    """Returns what `from_config` needs."""
+    return {
+      **super().get_config(),
+      "params": dataclasses.asdict(self.params),
+    }
+
+  @classmethod
+  def from_config(cls, config: dict[str, Any]) -> Transformer:
+    """Rebuilds the layer from `get_config`."""
+    config = dict(config)
+    return cls(TransformerParams(**config.pop("params")), **config)
+
+
+class BeamSearchLayer(keras.layers.Layer):
+  """Beam search as a layer: source ids to the best hypothesis and its score.
+
+  Attributes:
+    transformer: the model searched, built already.
+  """
+
+  def __init__(self, transformer: Transformer, **kwargs: Any) -> None:
+    super().__init__(**kwargs)
+    self.transformer = transformer
+
+  def build(self, input_shape: Any = None) -> None:
+    """Creates nothing: the transformer has all variables."""
+
+  def call(self, source_ids: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Maps ids [B, S] to outputs, int32 [B, L], and scores, float32 [B]."""
+    result = self.transformer.beam_search(source_ids)
+    return result.ids[:, 0], result.scores[:, 0]
+
+
+def build_transformer(params: TransformerParams) -> Transformer:
+  """Returns a transformer with all its variables, freshly initialised.
+
+  Raises:
+    InputError: where Keras runs on another backend than TensorFlow.
+  """
+  if keras.backend.backend() != "tensorflow":
+    raise InputError(
+      f"Keras is set to the {keras.backend.backend()} backend; set "
+      "KERAS_BACKEND=tensorflow in the environment"
+    )
+  transformer = Transformer(params, name="transformer")
+  transformer.build(None)
+  return transformer
+
+
+def create_model(
+  params: TransformerParams, is_train: bool, with_metrics: bool = False
+) -> keras.Model:
+  """Returns the Keras functional model that trains, or the one that decodes.
+
+  Args:
+    params: its hyper-parameters; `vocab_size` must be set.
+    is_train: whether the model is to train.
+    with_metrics: whether a training model also measures accuracy, top-5
+      accuracy, accuracy per sequence and negative log perplexity.
+
+  Returns:
+    For training: `[inputs [B, S], targets [B, T]]` to logits [B, T, V], with
+    the label-smoothed loss added. For decoding: `inputs [B, S]` to the best
+    hypotheses, int32 [B, L], and their scores, float32 [B].
+
+  Raises:
+    InputError: where Keras runs on another backend than TensorFlow.
+  """
+  transformer = build_transformer(params)
+  inputs = keras.Input([None], dtype="int64", name="inputs")
+  if not is_train:
+    outputs = BeamSearchLayer(transformer, name="beam_search")(inputs)
+    return keras.Model(inputs, list(outputs), name="transformer_decoder")
+  targets = keras.Input([None], dtype="int64", name="targets")
+  logits = transformer([inputs, targets])
+  if with_metrics:
+    logits = MetricLayer(name="metrics")([logits, targets])
+  logits = LossLayer(params.label_smoothing, name="loss")([logits, targets])
+  return keras.Model([inputs, targets], logits, name="transformer_trainer")

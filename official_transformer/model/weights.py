@@ -1,0 +1,91 @@
+"""Reading a checkpoint's variables by their paths.
+
+A checkpoint is a TensorFlow tensor bundle of plain names: `weights/PATH` for
+each of the model's variables, `optimizer/PATH` for each of the optimizer's,
+and the scalars `step` and `seed`. Keys are variable paths, not an object
+graph: Keras 3 layers kept in lists are invisible to `tf.train.Checkpoint`,
+which would store and restore nothing for them, in silence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from official_transformer.errors import InputError
+
+WEIGHTS = "weights"
+OPTIMIZER = "optimizer"
+
+
+def bundle_key(group: str, variable: Any) -> str:
+  """Returns the name under which a variable of `group` is stored."""
+  return f"{group}/{variable.path}"
+
+
+def open_checkpoint(prefix: str) -> Any:
+  """Opens a checkpoint.
+
+  Args:
+    prefix: its path without `.index`.
+
+  Returns:
+    TensorFlow's reader: `get_tensor(name)`, `get_variable_to_shape_map()`.
+
+  Raises:
+    InputError: where it is missing or damaged.
+  """
+  try:
+    return tf.train.load_checkpoint(prefix)
+  except (ValueError, tf.errors.OpError) as error:
+    raise InputError(
+      f"cannot read the checkpoint {prefix}: {error}. It is missing or "
+      "damaged; remove its directory to go on from the one before it"
+    ) from None
+
+
+def restore_variables(
+  prefix: str, group: str, variables: Iterable[keras.Variable]
+) -> None:
+  """Assigns stored values to variables, all or none.
+
+  Args:
+    prefix: the checkpoint's path without `.index`.
+    group: `WEIGHTS` or `OPTIMIZER`.
+    variables: exactly those the checkpoint holds in that group.
+
+  Raises:
+    InputError: where the checkpoint is unreadable, or lists of variables or
+      shapes differ; every difference is named.
+  """
+  reader = open_checkpoint(prefix)
+  stored = {
+    name: tuple(shape)
+    for name, shape in reader.get_variable_to_shape_map().items()
+    if name.startswith(group + "/")
+  }
+  wanted = {bundle_key(group, v): v for v in variables}
+  problems = [f"missing: {name}" for name in sorted(wanted.keys() - stored)]
+  problems += [f"unknown: {name}" for name in sorted(stored.keys() - wanted)]
+  problems += [
+    f"shape of {name}: stored {stored[name]}, needed {tuple(v.shape)}"
+    for name, v in wanted.items()
+    if name in stored and stored[name] != tuple(v.shape)
+  ]
+  if problems:
+    raise InputError(
+      f"the checkpoint {prefix} does not fit this model; was it trained with "
+      "other parameters?\n  " + "\n  ".join(problems)
+    )
+  try:
+    values = {name: reader.get_tensor(name) for name in wanted}
+  except tf.errors.OpError as error:
+    raise InputError(
+      f"the checkpoint {prefix} is damaged: {error.message}; remove its "
+      "directory to go on from the one before it"
+    ) from None
+  for name, variable in wanted.items():
+    variable.assign(values[name])

@@ -1,0 +1,196 @@
+"""A model directory: complete in itself, so that translating needs only it.
+
+    DIR/model.json             parameters, vocabulary, versions
+    DIR/VOCABULARY             a copy of the vocabulary file
+    DIR/checkpoints/step-N/    one directory a checkpoint
+    DIR/translations/          the hypotheses of every evaluation
+    DIR/logs/                  TensorBoard
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import os
+import re
+import shutil
+from typing import Any
+
+from official_transformer.errors import InputError
+from official_transformer.model_params import (
+  DECODING_FIELDS,
+  TransformerParams,
+)
+
+DESCRIPTION_FILE = "model.json"
+CHECKPOINTS = "checkpoints"
+TRANSLATIONS = "translations"
+LOGS = "logs"
+
+_CHECKPOINT = re.compile(r"step-(\d+)$")
+_BUNDLE = "model"
+
+
+@dataclasses.dataclass(frozen=True)
+class ModelDescription:
+  """What model.json holds.
+
+  Attributes:
+    params: the model's hyper-parameters, vocabulary size included.
+    vocabulary: `file` (its name in the directory), `size` and `sha256`.
+    versions: of TensorFlow, Keras and this package, for the record.
+  """
+
+  params: TransformerParams
+  vocabulary: dict[str, Any]
+  versions: dict[str, str]
+
+
+class ModelDirectory:
+  """Paths and description of one model directory.
+
+  Attributes:
+    path: the directory.
+  """
+
+  def __init__(self, path: str) -> None:
+    self.path = path
+
+  def join(self, *names: str) -> str:
+    """Returns the path of something inside."""
+    return os.path.join(self.path, *names)
+
+  def exists(self) -> bool:
+    """Tells whether the directory has a description."""
+    return os.path.exists(self.join(DESCRIPTION_FILE))
+
+  def read(self) -> ModelDescription:
+    """Reads model.json.
+
+    Raises:
+      InputError: where there is none, or it is damaged or of another kind.
+    """
+    path = self.join(DESCRIPTION_FILE)
+    if not self.exists():
+      raise InputError(
+        f"{self.path} is no model directory: it has no {DESCRIPTION_FILE}. "
+        "Train a model with --mode=train --model_dir=DIR, or check the path"
+      )
+    try:
+      with open(path, encoding="utf-8") as stream:
+        content = json.load(stream)
+      return ModelDescription(
+        TransformerParams(**content["params"]),
+        content["vocabulary"],
+        content["versions"],
+      )
+    except (ValueError, KeyError, TypeError) as error:
+      raise InputError(f"{path} is damaged: {error!r}") from None
+
+  def write(self, description: ModelDescription, vocab_file: str) -> None:
+    """Makes the directory: copies the vocabulary, writes model.json last."""
+    os.makedirs(self.path, exist_ok=True)
+    copy = self.join(description.vocabulary["file"])
+    if os.path.abspath(copy) != os.path.abspath(vocab_file):
+      shutil.copyfile(vocab_file, copy)
+    path = self.join(DESCRIPTION_FILE)
+    with open(path + ".incomplete", "w", encoding="utf-8") as stream:
+      json.dump(dataclasses.asdict(description), stream, indent=2)
+      stream.write("\n")
+    os.replace(path + ".incomplete", path)
+
+  def vocab_file(self) -> str:
+    """Returns the path of the vocabulary's copy."""
+    return self.join(self.read().vocabulary["file"])
+
+  def checkpoint_steps(self) -> list[int]:
+    """Returns the steps of all whole checkpoints, ascending."""
+    directory = self.join(CHECKPOINTS)
+    names = os.listdir(directory) if os.path.isdir(directory) else []
+    found = (_CHECKPOINT.match(name) for name in names)
+    return sorted(int(match.group(1)) for match in found if match)
+
+  def checkpoint_directory(self, step: int) -> str:
+    """Returns the directory of the checkpoint of a step."""
+    return self.join(CHECKPOINTS, f"step-{step}")
+
+  def checkpoint_prefix(self, step: int) -> str:
+    """Returns the checkpoint's path without `.index`."""
+    return os.path.join(self.checkpoint_directory(step), _BUNDLE)
+
+  def latest_checkpoint(self) -> str:
+    """Returns the prefix of the newest checkpoint.
+
+    Raises:
+      InputError: where there is none.
+    """
+    steps = self.checkpoint_steps()
+    if not steps:
+      raise InputError(
+        f"no checkpoint in {self.join(CHECKPOINTS)}: the model has not been "
+        "trained, or its training stopped before the first checkpoint"
+      )
+    return self.checkpoint_prefix(steps[-1])
+
+
+def check_agreement(
+  given: TransformerParams, stored: TransformerParams, where: str
+) -> None:
+  """Refuses parameters given by flags that contradict a model directory.
+
+  How to decode may change from run to run; all else may not.
+
+  Args:
+    given: parameters as the flags say.
+    stored: parameters of the model.
+    where: the model directory, for the message.
+
+  Raises:
+    InputError: naming every field that differs, with both values.
+  """
+  differences = [
+    f"{field.name}: {getattr(given, field.name)} given, "
+    f"{getattr(stored, field.name)} stored"
+    for field in dataclasses.fields(given)
+    if field.name not in (*DECODING_FIELDS, "vocab_size")
+    and getattr(given, field.name) != getattr(stored, field.name)
+  ]
+  if differences:
+    raise InputError(
+      f"--param_set or --params_override contradicts {where}/"
+      f"{DESCRIPTION_FILE}: {'; '.join(differences)}. Leave the flags out to "
+      "go on with this model, or name another --model_dir to train a new one"
+    )
+
+
+def vocabulary_identity(vocab_file: str, size: int) -> dict[str, Any]:
+  """Returns what identifies a vocabulary: file name, size and SHA-256."""
+  with open(vocab_file, "rb") as stream:
+    digest = hashlib.sha256(stream.read()).hexdigest()
+  return {"file": os.path.basename(vocab_file), "size": size, "sha256": digest}
+
+
+def check_vocabulary(
+  vocab_file: str, size: int, stored: ModelDescription, where: str
+) -> None:
+  """Refuses a vocabulary that the model was not trained with.
+
+  Args:
+    vocab_file: as given.
+    size: its number of entries.
+    stored: the model's description.
+    where: the model directory, for the message.
+
+  Raises:
+    InputError: where the files differ, with size and SHA-256 of both.
+  """
+  given = vocabulary_identity(vocab_file, size)
+  if given["sha256"] != stored.vocabulary["sha256"]:
+    raise InputError(
+      f"--vocab_file={vocab_file} has {size} entries (sha256 "
+      f"{given['sha256'][:12]}...) but the model in {where} was trained with "
+      f"{stored.vocabulary['size']} ({DESCRIPTION_FILE}, sha256 "
+      f"{stored.vocabulary['sha256'][:12]}...). Leave the flag out, or name "
+      "another --model_dir"
+    )

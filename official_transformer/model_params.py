@@ -1,0 +1,223 @@
+"""Hyper-parameters: the official sets, and how a user changes one field.
+
+Sources: "Attention Is All You Need", table 3 (base and big); the official
+TensorFlow model (tiny, base, big and their multi-GPU kin); Tensor2Tensor's
+`transformer_small`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from official_transformer.errors import InputError
+
+START_SYMBOLS = ("zero", "pad_row")
+
+# What decides the variables and the function they compute. A model directory
+# fixes these for good; the other fields only steer training or decoding.
+ARCHITECTURE_FIELDS = (
+  "vocab_size",
+  "hidden_size",
+  "num_hidden_layers",
+  "num_heads",
+  "filter_size",
+  "start_symbol",
+)
+DECODING_FIELDS = ("beam_size", "alpha", "extra_decode_length")
+
+
+@dataclasses.dataclass(frozen=True)
+class TransformerParams:
+  """Every number that shapes the model, its training and its decoding.
+
+  Attributes:
+    vocab_size: rows of the shared embedding table; 0 until the vocabulary
+      file has been read, because its size always comes from that file.
+    hidden_size: width of every layer's input and output (the paper's d_model).
+    num_hidden_layers: layers of the encoder, and of the decoder.
+    num_heads: attention heads; must divide `hidden_size`.
+    filter_size: width inside the feed-forward network (the paper's d_ff).
+    default_batch_size: tokens in a global batch, source or target side.
+    initializer_gain: scale of the uniform fan-average initialiser.
+    layer_postprocess_dropout: on sub-layer outputs and embedding + position.
+    attention_dropout: on attention weights.
+    relu_dropout: after the feed-forward network's ReLU.
+    label_smoothing: probability spread over the wrong tokens.
+    learning_rate: factor of the schedule, not a rate by itself.
+    learning_rate_warmup_steps: updates until the rate peaks.
+    optimizer_adam_beta1: decay of Adam's first moment.
+    optimizer_adam_beta2: decay of Adam's second moment.
+    optimizer_adam_epsilon: added to the root of the second moment.
+    extra_decode_length: tokens a translation may be longer than its source.
+    beam_size: hypotheses kept while decoding; 1 is greedy.
+    alpha: strength of the length normalisation; 0 is none.
+    start_symbol: what the decoder reads first: `zero`, a zero vector (first
+      official version, Tensor2Tensor), or `pad_row`, row 0 of the embedding
+      (later official versions).
+  """
+
+  vocab_size: int = 0
+  hidden_size: int = 512
+  num_hidden_layers: int = 6
+  num_heads: int = 8
+  filter_size: int = 2048
+  default_batch_size: int = 2048
+  initializer_gain: float = 1.0
+  layer_postprocess_dropout: float = 0.1
+  attention_dropout: float = 0.1
+  relu_dropout: float = 0.1
+  label_smoothing: float = 0.1
+  learning_rate: float = 2.0
+  learning_rate_warmup_steps: int = 16000
+  optimizer_adam_beta1: float = 0.9
+  optimizer_adam_beta2: float = 0.997
+  optimizer_adam_epsilon: float = 1e-9
+  extra_decode_length: int = 50
+  beam_size: int = 4
+  alpha: float = 0.6
+  start_symbol: str = "zero"
+
+  def __post_init__(self) -> None:
+    problems = list(self._problems())
+    if problems:
+      raise InputError("impossible parameters: " + "; ".join(problems))
+
+  def _problems(self) -> list[str]:
+    """Lists all that is wrong, so that a user mends it in one go."""
+    problems = []
+    for name in (
+      "hidden_size",
+      "num_hidden_layers",
+      "num_heads",
+      "filter_size",
+      "default_batch_size",
+      "learning_rate_warmup_steps",
+      "beam_size",
+    ):
+      if getattr(self, name) < 1:
+        problems.append(f"{name} is {getattr(self, name)}, must be at least 1")
+    for name in (
+      "layer_postprocess_dropout",
+      "attention_dropout",
+      "relu_dropout",
+      "label_smoothing",
+      "optimizer_adam_beta1",
+      "optimizer_adam_beta2",
+    ):
+      if not 0 <= getattr(self, name) < 1:
+        problems.append(f"{name} is {getattr(self, name)}, must be in [0, 1)")
+    for name in ("vocab_size", "extra_decode_length", "alpha"):
+      if getattr(self, name) < 0:
+        problems.append(f"{name} is {getattr(self, name)}, must not be below 0")
+    if self.num_heads > 0 and self.hidden_size % self.num_heads:
+      problems.append(
+        f"hidden_size {self.hidden_size} is not a multiple of num_heads "
+        f"{self.num_heads}"
+      )
+    if self.hidden_size % 2 or self.hidden_size < 4:
+      problems.append(
+        f"hidden_size is {self.hidden_size}, must be even and at least 4 "
+        "(half of it carries sines, half cosines)"
+      )
+    if self.start_symbol not in START_SYMBOLS:
+      problems.append(
+        f"start_symbol is {self.start_symbol!r}, must be one of "
+        + ", ".join(START_SYMBOLS)
+      )
+    return problems
+
+
+BASE = TransformerParams()
+BIG = dataclasses.replace(
+  BASE,
+  hidden_size=1024,
+  num_heads=16,
+  filter_size=4096,
+  default_batch_size=4096,
+)
+TINY = dataclasses.replace(
+  BASE,
+  hidden_size=32,
+  num_heads=4,
+  filter_size=256,
+  default_batch_size=1024,
+)
+SMALL = dataclasses.replace(
+  BASE,
+  hidden_size=256,
+  num_heads=4,
+  filter_size=1024,
+  num_hidden_layers=2,
+  default_batch_size=4096,
+  learning_rate_warmup_steps=1000,
+)
+BASE_MULTI_GPU = dataclasses.replace(BASE, learning_rate_warmup_steps=8000)
+BIG_MULTI_GPU = dataclasses.replace(
+  BIG, layer_postprocess_dropout=0.3, learning_rate_warmup_steps=8000
+)
+
+PARAM_SETS = {"tiny": TINY, "small": SMALL, "base": BASE, "big": BIG}
+MULTI_GPU_PARAM_SETS = {"base": BASE_MULTI_GPU, "big": BIG_MULTI_GPU}
+
+
+def get_params(name: str, num_gpus: int = 1) -> TransformerParams:
+  """Returns a named set.
+
+  Args:
+    name: one of `PARAM_SETS`.
+    num_gpus: GPUs the run uses; above 1, the sets tuned for several.
+
+  Raises:
+    InputError: where no such set exists.
+  """
+  sets = PARAM_SETS if num_gpus <= 1 else MULTI_GPU_PARAM_SETS
+  if name not in sets:
+    raise InputError(
+      f"no parameter set {name!r}"
+      + (" for several GPUs" if num_gpus > 1 else "")
+      + f"; there are: {', '.join(sets)}"
+    )
+  return sets[name]
+
+
+def override(params: TransformerParams, text: str) -> TransformerParams:
+  """Applies `--params_override`.
+
+  Args:
+    params: the set to start from.
+    text: `field=value` pairs between commas, e.g. `hidden_size=128,alpha=1`.
+
+  Returns:
+    A new set.
+
+  Raises:
+    InputError: listing every unknown field, bad value and malformed pair.
+  """
+  known = {f.name: f for f in dataclasses.fields(TransformerParams)}
+  changes: dict[str, Any] = {}
+  problems = []
+  for pair in filter(None, (p.strip() for p in text.split(","))):
+    name, equals, value = (part.strip() for part in pair.partition("="))
+    if not equals:
+      problems.append(f"{pair!r} is not of the form field=value")
+    elif name == "vocab_size":
+      problems.append("vocab_size cannot be set: it comes from the vocabulary")
+    elif name not in known:
+      problems.append(f"there is no field {name!r}")
+    else:
+      kind = {"int": int, "float": float, "str": str}[str(known[name].type)]
+      try:
+        changes[name] = kind(value)
+      except ValueError:
+        problems.append(f"{name}={value!r} is not of type {kind.__name__}")
+  if problems:
+    fields = ", ".join(
+      f"{f.name} ({f.type})"
+      for f in known.values()
+      if f.name != "vocab_size"
+    )
+    raise InputError(
+      "--params_override: " + "; ".join(problems) + f". The fields: {fields}"
+    )
+  return dataclasses.replace(params, **changes)

@@ -1,0 +1,1 @@
+"""Training: loss, optimizer, checkpoints and the training run."""

@@ -1,0 +1,62 @@
+"""The learning-rate schedule and the optimizer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from official_transformer.model_params import TransformerParams
+
+
+class LearningRateSchedule(keras.optimizers.schedules.LearningRateSchedule):
+  """Linear warm-up, then decay with the root of the step (paper, 5.3).
+
+  `rate = factor * D^-0.5 * min(1, step / warmup) / sqrt(max(step, warmup))`
+  with `step` the number of finished updates. The first update has rate 0, as
+  in the official model.
+
+  Attributes:
+    initial_learning_rate: the factor, 2.0 in the official sets.
+    hidden_size: D.
+    warmup_steps: updates until the rate peaks.
+  """
+
+  def __init__(
+    self, initial_learning_rate: float, hidden_size: int, warmup_steps: int
+  ) -> None:
+    self.initial_learning_rate = initial_learning_rate
+    self.hidden_size = hidden_size
+    self.warmup_steps = warmup_steps
+
+  def __call__(self, step: Any) -> tf.Tensor:
+    """Returns the rate after `step` updates, float32 []."""
+    step = tf.cast(step, tf.float32)
+    warmup = tf.cast(self.warmup_steps, tf.float32)
+    rate = self.initial_learning_rate * self.hidden_size**-0.5
+    rate *= tf.minimum(1.0, step / warmup)
+    return rate * tf.math.rsqrt(tf.maximum(step, warmup))
+
+  def get_config(self) -> dict[str, Any]:
+    """Returns what `from_config` needs."""
+    return {
+      "initial_learning_rate": self.initial_learning_rate,
+      "hidden_size": self.hidden_size,
+      "warmup_steps": self.warmup_steps,
+    }
+
+
+def create_optimizer(params: TransformerParams) -> keras.optimizers.Adam:
+  """Returns Adam with the schedule (paper, 5.3; official values)."""
+  return keras.optimizers.Adam(
+    LearningRateSchedule(
+      params.learning_rate,
+      params.hidden_size,
+      params.learning_rate_warmup_steps,
+    ),
+    beta_1=params.optimizer_adam_beta1,
+    beta_2=params.optimizer_adam_beta2,
+    epsilon=params.optimizer_adam_epsilon,
+    name="adam",
+  )

@@ -1,0 +1,213 @@
+"""The flags of transformer_main, defined inside functions, never at import."""
+
+from __future__ import annotations
+
+import os
+
+from absl import flags
+
+from flags import core as flags_core
+from flags.core import help_wrap
+from official_transformer.model_params import PARAM_SETS
+
+MODES = ("train", "eval", "predict")
+
+# Flags of the official model that are accepted and change nothing here.
+INERT_FLAGS = {
+  "save_weights_only": (
+    "every checkpoint holds the optimizer's state too, so that a run can "
+    "always be resumed"
+  ),
+}
+
+
+def define_transformer_flags() -> None:
+  """Defines every flag of transformer_main."""
+  flags_core.define_base(
+    data_dir="/tmp/translate_ende",
+    model_dir="/tmp/transformer_model",
+    batch_size=None,
+  )
+  _define_model_flags()
+  _define_training_flags()
+  _define_evaluation_flags()
+  _define_decoding_flags()
+
+
+def _define_model_flags() -> None:
+  flags.DEFINE_enum(
+    "mode",
+    "train",
+    list(MODES),
+    help_wrap(
+      "train: train or resume a model. eval: translate --bleu_source and "
+      "score it against --bleu_ref. predict: translate --text or --file."
+    ),
+  )
+  flags.DEFINE_enum(
+    "param_set",
+    "big",
+    list(PARAM_SETS),
+    help_wrap("The hyper-parameters to start from."),
+    short_name="mp",
+  )
+  flags.DEFINE_string(
+    "params_override",
+    "",
+    help_wrap(
+      "Fields of the parameter set to change, e.g. "
+      "hidden_size=128,num_heads=4."
+    ),
+  )
+  flags.DEFINE_string(
+    "vocab_file",
+    None,
+    help_wrap(
+      "The vocabulary. Unset: the model directory's own, else the one that "
+      "the data directory names."
+    ),
+    short_name="vf",
+  )
+
+
+def _define_training_flags() -> None:
+  flags.DEFINE_integer(
+    "train_steps",
+    300000,
+    help_wrap("Updates in all, counted across resumed runs."),
+    lower_bound=1,
+    short_name="ts",
+  )
+  flags.DEFINE_integer(
+    "steps_between_evals",
+    5000,
+    help_wrap(
+      "Updates between two milestones: a checkpoint, the validation loss, "
+      "and BLEU where --bleu_source and --bleu_ref are given."
+    ),
+    lower_bound=1,
+    short_name="sbe",
+  )
+  flags.DEFINE_integer(
+    "max_length",
+    256,
+    help_wrap(
+      "Longest training example in tokens, EOS included; longer ones are "
+      "left out."
+    ),
+    lower_bound=2,
+    short_name="ml",
+  )
+  flags.DEFINE_integer(
+    "validation_steps",
+    64,
+    help_wrap("Batches the validation loss is taken over; 0 for none."),
+    lower_bound=0,
+    short_name="vs",
+  )
+  flags.DEFINE_integer(
+    "seed",
+    None,
+    help_wrap(
+      "Decides initial weights, data order and dropout. Unset: a random "
+      "one, kept when the run is resumed."
+    ),
+    lower_bound=0,
+    upper_bound=2**31 - 1,
+  )
+  flags.DEFINE_integer(
+    "keep_checkpoint_max",
+    5,
+    help_wrap("Checkpoints to keep, the newest; 0 keeps all."),
+    lower_bound=0,
+  )
+  flags.DEFINE_bool(
+    "save_weights_only",
+    True,
+    help_wrap("Accepted; " + INERT_FLAGS["save_weights_only"] + "."),
+  )
+  flags.DEFINE_integer(
+    "log_steps",
+    100,
+    help_wrap("Updates between two progress reports."),
+    lower_bound=1,
+  )
+  flags.DEFINE_bool(
+    "enable_tensorboard",
+    False,
+    help_wrap("Write TensorBoard scalars under the model directory."),
+  )
+  flags.DEFINE_bool(
+    "enable_metrics_in_training",
+    False,
+    help_wrap(
+      "Measure accuracy, top-5 accuracy, accuracy per sequence and negative "
+      "log perplexity on training batches."
+    ),
+  )
+  flags.DEFINE_integer(
+    "num_parallel_calls",
+    os.cpu_count() or 1,
+    help_wrap("Training shards read at once."),
+    lower_bound=1,
+    short_name="npc",
+  )
+
+
+def _define_evaluation_flags() -> None:
+  flags.DEFINE_string(
+    "bleu_source",
+    None,
+    help_wrap("Text to translate for BLEU, at milestones and in eval mode."),
+    short_name="bls",
+  )
+  flags.DEFINE_string(
+    "bleu_ref",
+    None,
+    help_wrap("Its reference translation."),
+    short_name="blr",
+  )
+  flags.register_multi_flags_validator(
+    ["bleu_source", "bleu_ref"],
+    lambda values: bool(values["bleu_source"]) == bool(values["bleu_ref"]),
+    "--bleu_source and --bleu_ref are given together or not at all",
+  )
+
+
+def _define_decoding_flags() -> None:
+  flags.DEFINE_string("text", None, help_wrap("One sentence to translate."))
+  flags.DEFINE_string(
+    "file", None, help_wrap("A file to translate; - is standard input.")
+  )
+  flags.DEFINE_string(
+    "file_out",
+    "-",
+    help_wrap("Where its translation goes; - is standard output."),
+  )
+  flags.DEFINE_integer(
+    "decode_batch_size",
+    32,
+    help_wrap("Lines decoded at once."),
+    lower_bound=1,
+  )
+  flags.DEFINE_integer(
+    "beam_size",
+    None,
+    help_wrap("Hypotheses kept; 1 is greedy. Unset: the model's own, 4."),
+    lower_bound=1,
+  )
+  flags.DEFINE_float(
+    "alpha",
+    None,
+    help_wrap("Strength of length normalisation. Unset: the model's own, .6."),
+    lower_bound=0.0,
+  )
+  flags.DEFINE_integer(
+    "extra_decode_length",
+    None,
+    help_wrap(
+      "Tokens a translation may be longer than its source. Unset: the "
+      "model's own, 50."
+    ),
+    lower_bound=0,
+  )

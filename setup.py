@@ -1,0 +1,52 @@
+"""Installs the packages, the command lines and the optional extras."""
+
+import pathlib
+
+import setuptools
+
+ROOT = pathlib.Path(__file__).parent
+
+EXTRAS = {
+  "gpu": ["tensorflow[and-cuda]>=2.20"],
+  "plots": ["matplotlib", "tensorboard"],
+  "dev": ["pytest>=8", "hypothesis", "ruff", "mypy"],
+}
+
+setuptools.setup(
+  name="official-transformer",
+  version="0.1.0",
+  description=(
+    "The TensorFlow official Transformer on today's TensorFlow and Keras 3: "
+    "train, translate and measure on any parallel text."
+  ),
+  long_description=(ROOT / "README.md").read_text(encoding="utf-8"),
+  long_description_content_type="text/markdown",
+  license="Apache-2.0",
+  license_files=["LICENSE"],
+  python_requires=">=3.10",
+  packages=setuptools.find_packages(
+    include=[
+      "official_transformer",
+      "official_transformer.*",
+      "data_prep",
+      "flags",
+    ]
+  ),
+  install_requires=[
+    "tensorflow>=2.20",
+    "numpy>=1.26",
+    "sentencepiece>=0.2",
+    "absl-py>=2.0",
+    "sacrebleu>=2.4",
+    "tqdm>=4.60",
+  ],
+  extras_require=EXTRAS,
+  entry_points={
+    "console_scripts": [
+      "transformer_main=official_transformer.transformer_main:run",
+      "compute_bleu=official_transformer.compute_bleu:run",
+      "prepare_data=data_prep.prepare_data:run",
+      "demo_corpus=data_prep.demo_corpus:run",
+    ]
+  },
+)
