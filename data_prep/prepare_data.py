@@ -1,7 +1,7 @@
-"""Makes training data from your own parallel text.
+r"""Makes training data from your own parallel text.
 
-    python -m data_prep.prepare_data --train_source=train.en \\
-      --train_target=train.de --dev_source=dev.en --dev_target=dev.de \\
+    python -m data_prep.prepare_data --train_source=train.en \
+      --train_target=train.de --dev_source=dev.en --dev_target=dev.de \
       --data_dir=data
 
 writes a vocabulary, shuffled TFRecord shards and data.json.
@@ -10,20 +10,58 @@ writes a vocabulary, shuffled TFRecord shards and data.json.
 from __future__ import annotations
 
 import collections
+import dataclasses
 import itertools
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 from absl import flags, logging
 
 from flags import core as flags_core
 from official_transformer.errors import InputError, describe_failures
 
+if TYPE_CHECKING:
+  from official_transformer.data.tokenizer import Tokenizer
+
 FLAGS = flags.FLAGS
 PREFIX = "text"
+
+
+@dataclasses.dataclass(frozen=True)
+class Corpus:
+  """Parallel text: line n of a source file translates as line n of its target.
+
+  Attributes:
+    sources: paths, plain or .gz.
+    targets: as many paths.
+  """
+
+  sources: Sequence[str]
+  targets: Sequence[str]
+
+
+@dataclasses.dataclass(frozen=True)
+class DataSettings:
+  """What to make of the text.
+
+  Attributes:
+    data_dir: where to write.
+    vocab_type: `sentencepiece` or `subtoken`.
+    vocab_size: entries of a vocabulary that is made.
+    vocab_file: an existing vocabulary to use instead, or None.
+    shards: files the training data is spread over.
+    seed: of the shuffle.
+  """
+
+  data_dir: str
+  vocab_type: str = "sentencepiece"
+  vocab_size: int = 8000
+  vocab_file: str | None = None
+  shards: int = 8
+  seed: int = 1
 
 
 def define_prepare_data_flags() -> None:
@@ -87,66 +125,80 @@ def main(argv: list[str]) -> None:
     raise InputError(f"unexpected arguments: {' '.join(argv[1:])}")
   os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
   corpora = {
-    "train": (FLAGS.train_source, FLAGS.train_target),
-    "dev": (FLAGS.dev_source, FLAGS.dev_target),
+    "train": Corpus(FLAGS.train_source, FLAGS.train_target),
+    "dev": Corpus(FLAGS.dev_source, FLAGS.dev_target),
   }
-  _check_flags(corpora)
-  os.makedirs(FLAGS.data_dir, exist_ok=True)
-  prepare(corpora)
+  prepare(
+    {tag: c for tag, c in corpora.items() if c.sources or c.targets},
+    DataSettings(
+      FLAGS.data_dir,
+      FLAGS.vocab_type,
+      FLAGS.vocab_size,
+      FLAGS.vocab_file,
+      FLAGS.shards,
+      FLAGS.seed,
+    ),
+  )
 
 
-def _check_flags(corpora: dict[str, tuple[list[str], list[str]]]) -> None:
-  """Raises where a corpus lacks a side, a file, or a line."""
-  from official_transformer.data.text_files import check_input
-
-  if not corpora["train"][0]:
-    raise InputError("--train_source and --train_target are needed")
-  for tag, (source, target) in corpora.items():
-    if len(source) != len(target):
-      raise InputError(
-        f"--{tag}_source names {len(source)} files and --{tag}_target "
-        f"{len(target)}: each source file needs its target file"
-      )
-    for path in (*source, *target):
-      check_input(path)
-  if FLAGS.vocab_file:
-    check_input(FLAGS.vocab_file)
-
-
-def prepare(corpora: dict[str, tuple[list[str], list[str]]]) -> None:
+def prepare(corpora: dict[str, Corpus], settings: DataSettings) -> None:
   """Makes vocabulary, shards and data.json; logs what came of it.
 
   Args:
-    corpora: source and target files of `train` and `dev`.
+    corpora: `train` and, if there is one, `dev`.
+    settings: what to make of them.
+
+  Raises:
+    InputError: where a file is missing, or a pair of files does not match.
   """
   from official_transformer.data import data_directory
   from official_transformer.data.tokenizer import load_tokenizer
   from official_transformer.model_directory import vocabulary_identity
 
-  data_dir = FLAGS.data_dir
-  with tempfile.TemporaryDirectory(dir=data_dir) as scratch:
+  _check(corpora, settings)
+  os.makedirs(settings.data_dir, exist_ok=True)
+  with tempfile.TemporaryDirectory(dir=settings.data_dir) as scratch:
     texts = {
-      tag: CleanText(tag, *files, scratch)
-      for tag, files in corpora.items()
-      if files[0]
+      tag: CleanText(tag, corpus, scratch) for tag, corpus in corpora.items()
     }
-    vocab_file = _vocabulary(texts["train"])
+    vocab_file = _vocabulary(texts["train"], settings)
     tokenizer = load_tokenizer(vocab_file)
     identity = vocabulary_identity(vocab_file, tokenizer.vocab_size)
     logging.info("vocabulary %s: %d entries", vocab_file, identity["size"])
     description: dict[str, Any] = {"vocabulary": identity}
+    for tag in ("train", "dev"):
+      _remove_old_shards(settings.data_dir, tag)
     for tag, text in texts.items():
-      _remove_old_shards(data_dir, tag)
-      description[tag] = _encode(text, tokenizer)
+      part = description[tag] = _encode(text, tokenizer, settings)
       logging.info(
         "%s: %d pairs, %d source and %d target tokens; dropped: %s",
         tag,
-        description[tag]["pairs"],
-        description[tag]["source_tokens"],
-        description[tag]["target_tokens"],
-        description[tag]["dropped"] or "none",
+        part["pairs"],
+        part["source_tokens"],
+        part["target_tokens"],
+        ", ".join(f"{n} {why}" for why, n in part["dropped"].items()) or "none",
       )
-  data_directory.write_description(data_dir, description)
+  data_directory.write_description(settings.data_dir, description)
+
+
+def _check(corpora: dict[str, Corpus], settings: DataSettings) -> None:
+  """Raises where a corpus lacks a side or a file."""
+  from official_transformer.data.text_files import check_input
+
+  if "train" not in corpora:
+    raise InputError("--train_source and --train_target are needed")
+  for tag, (sources, targets) in (
+    (tag, (c.sources, c.targets)) for tag, c in corpora.items()
+  ):
+    if len(sources) != len(targets):
+      raise InputError(
+        f"--{tag}_source names {len(sources)} files and --{tag}_target "
+        f"{len(targets)}: each source file needs its target file"
+      )
+    for path in (*sources, *targets):
+      check_input(path)
+  if settings.vocab_file:
+    check_input(settings.vocab_file)
 
 
 class CleanText:
@@ -159,9 +211,7 @@ class CleanText:
     dropped: how many pairs were left out, by reason.
   """
 
-  def __init__(
-    self, tag: str, sources: list[str], targets: list[str], directory: str
-  ) -> None:
+  def __init__(self, tag: str, corpus: Corpus, directory: str) -> None:
     self.tag = tag
     self.source = os.path.join(directory, f"{tag}.source")
     self.target = os.path.join(directory, f"{tag}.target")
@@ -170,7 +220,7 @@ class CleanText:
       open(self.source, "w", encoding="utf-8", newline="\n") as source_file,
       open(self.target, "w", encoding="utf-8", newline="\n") as target_file,
     ):
-      for source, target in self._pairs(sources, targets):
+      for source, target in _line_pairs(corpus):
         if not source.strip():
           self.dropped["empty source"] += 1
         elif not target.strip():
@@ -178,26 +228,6 @@ class CleanText:
         else:
           source_file.write(source + "\n")
           target_file.write(target + "\n")
-
-  def _pairs(
-    self, sources: list[str], targets: list[str]
-  ) -> Iterator[tuple[str, str]]:
-    """Yields pairs of lines; raises where two files differ in their number."""
-    from official_transformer.data.text_files import read_lines
-
-    for source, target in zip(sources, targets, strict=True):
-      source_lines, target_lines = read_lines(source), read_lines(target)
-      both = itertools.zip_longest(source_lines, target_lines)
-      for count, (source_line, target_line) in enumerate(both):
-        if source_line is None or target_line is None:
-          source_count = count + _count_rest(source_line, source_lines)
-          target_count = count + _count_rest(target_line, target_lines)
-          raise InputError(
-            f"{source} has {source_count} lines and {target} {target_count}: "
-            "line n of the one must translate line n of the other. Was a "
-            "blank line dropped from one of them?"
-          )
-        yield source_line, target_line
 
   def lines(self) -> Iterator[tuple[str, str]]:
     """Yields the pairs of lines that were kept."""
@@ -208,31 +238,51 @@ class CleanText:
     )
 
 
+def _line_pairs(corpus: Corpus) -> Iterator[tuple[str, str]]:
+  """Yields pairs of lines; raises where two files differ in their number."""
+  from official_transformer.data.text_files import read_lines
+
+  for source, target in zip(corpus.sources, corpus.targets, strict=True):
+    source_lines, target_lines = read_lines(source), read_lines(target)
+    both = itertools.zip_longest(source_lines, target_lines)
+    for count, (source_line, target_line) in enumerate(both):
+      if source_line is None or target_line is None:
+        source_count = count + _count_rest(source_line, source_lines)
+        target_count = count + _count_rest(target_line, target_lines)
+        raise InputError(
+          f"{source} has {source_count} lines and {target} {target_count}: "
+          "line n of the one must translate line n of the other. Was a blank "
+          "line dropped from one of them?"
+        )
+      yield source_line, target_line
+
+
 def _count_rest(line: str | None, rest: Iterator[str]) -> int:
   """Counts a line, unless None, and those after it."""
   return sum(1 for _ in rest) + (line is not None)
 
 
-def _vocabulary(train: CleanText) -> str:
+def _vocabulary(train: CleanText, settings: DataSettings) -> str:
   """Returns the path of the data's vocabulary, made or copied there."""
   from official_transformer.data.subtokenizer import Subtokenizer
   from official_transformer.data.tokenizer import train_sentencepiece
 
-  data_dir = FLAGS.data_dir
-  files = [train.source, train.target]
-  if FLAGS.vocab_file:
-    path = os.path.join(data_dir, os.path.basename(FLAGS.vocab_file))
-    if os.path.abspath(path) != os.path.abspath(FLAGS.vocab_file):
-      shutil.copyfile(FLAGS.vocab_file, path)
+  if settings.vocab_file:
+    name = os.path.basename(settings.vocab_file)
+    path = os.path.join(settings.data_dir, name)
+    if os.path.abspath(path) != os.path.abspath(settings.vocab_file):
+      shutil.copyfile(settings.vocab_file, path)
     return path
   if not os.path.getsize(train.source):
     raise InputError("no training pair is left: all have an empty side")
-  if FLAGS.vocab_type == "subtoken":
-    path = os.path.join(data_dir, f"vocab.{FLAGS.vocab_size}.subtokens")
-    Subtokenizer.build(files, FLAGS.vocab_size).save(path)
-    return path
-  path = os.path.join(data_dir, f"vocab.{FLAGS.vocab_size}.model")
-  train_sentencepiece(files, path, FLAGS.vocab_size)
+  files = [train.source, train.target]
+  stem = os.path.join(settings.data_dir, f"vocab.{settings.vocab_size}")
+  if settings.vocab_type == "subtoken":
+    path = stem + ".subtokens"
+    Subtokenizer.build(files, settings.vocab_size).save(path)
+  else:
+    path = stem + ".model"
+    train_sentencepiece(files, path, settings.vocab_size)
   return path
 
 
@@ -243,7 +293,9 @@ def _remove_old_shards(data_dir: str, tag: str) -> None:
       os.remove(os.path.join(data_dir, name))
 
 
-def _encode(text: CleanText, tokenizer: Any) -> dict[str, Any]:
+def _encode(
+  text: CleanText, tokenizer: Tokenizer, settings: DataSettings
+) -> dict[str, Any]:
   """Writes one corpus' shards; returns its part of data.json."""
   from data_prep.records import Pair, write_shards
 
@@ -251,19 +303,19 @@ def _encode(text: CleanText, tokenizer: Any) -> dict[str, Any]:
 
   def pairs() -> Iterator[Pair]:
     for lines in text.lines():
-      pair = tuple(tokenizer.encode(line, add_eos=True) for line in lines)
-      for side in (0, 1):
-        tokens[side] += len(pair[side])
-      yield pair
+      source, target = (tokenizer.encode(line, add_eos=True) for line in lines)
+      tokens[0] += len(source)
+      tokens[1] += len(target)
+      yield source, target
 
   train = text.tag == "train"
   histogram = write_shards(
     pairs(),
-    FLAGS.data_dir,
+    settings.data_dir,
     PREFIX,
     text.tag,
-    shards=FLAGS.shards if train else 1,
-    seed=FLAGS.seed if train else None,
+    shards=settings.shards if train else 1,
+    seed=settings.seed if train else None,
   )
   return {
     "pairs": sum(histogram.values()),

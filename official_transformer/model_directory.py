@@ -1,10 +1,10 @@
 """A model directory: complete in itself, so that translating needs only it.
 
-    DIR/model.json             parameters, vocabulary, versions
-    DIR/VOCABULARY             a copy of the vocabulary file
-    DIR/checkpoints/step-N/    one directory a checkpoint
-    DIR/translations/          the hypotheses of every evaluation
-    DIR/logs/                  TensorBoard
+DIR/model.json             parameters, vocabulary, versions
+DIR/VOCABULARY             a copy of the vocabulary file
+DIR/checkpoints/step-N/    one directory a checkpoint
+DIR/translations/          the hypotheses of every evaluation
+DIR/logs/                  TensorBoard
 """
 
 from __future__ import annotations

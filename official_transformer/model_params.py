@@ -213,9 +213,7 @@ def override(params: TransformerParams, text: str) -> TransformerParams:
         problems.append(f"{name}={value!r} is not of type {kind.__name__}")
   if problems:
     fields = ", ".join(
-      f"{f.name} ({f.type})"
-      for f in known.values()
-      if f.name != "vocab_size"
+      f"{f.name} ({f.type})" for f in known.values() if f.name != "vocab_size"
     )
     raise InputError(
       "--params_override: " + "; ".join(problems) + f". The fields: {fields}"

@@ -55,8 +55,7 @@ def _define_model_flags() -> None:
     "params_override",
     "",
     help_wrap(
-      "Fields of the parameter set to change, e.g. "
-      "hidden_size=128,num_heads=4."
+      "Fields of the parameter set to change, e.g. hidden_size=128,num_heads=4."
     ),
   )
   flags.DEFINE_string(

@@ -1,8 +1,8 @@
-"""Trains a Transformer, translates with it, and measures its translations.
+r"""Trains a Transformer, translates with it, and measures its translations.
 
     python transformer_main.py --mode=train --data_dir=data --model_dir=model
     python transformer_main.py --mode=predict --model_dir=model --file=in.txt
-    python transformer_main.py --mode=eval --model_dir=model \\
+    python transformer_main.py --mode=eval --model_dir=model \
       --bleu_source=test.en --bleu_ref=test.de
 """
 
@@ -55,7 +55,6 @@ def train() -> None:
   """Trains a new model, or goes on with the one in the model directory."""
   params = _params_from_flags()
 
-  from official_transformer.data.data_pipeline import bucket_batch_sizes
   from official_transformer.model_directory import ModelDirectory
   from official_transformer.training.model_setup import prepare_directory
   from official_transformer.training.trainer import Trainer, TrainingSettings

@@ -81,7 +81,9 @@ def read_description(data_dir: str) -> dict[str, Any] | None:
     with open(path, encoding="utf-8") as stream:
       return json.load(stream)
   except ValueError as error:
-    raise InputError(f"{path} is damaged ({error}); prepare the data again")
+    raise InputError(
+      f"{path} is damaged ({error}); prepare the data again"
+    ) from None
 
 
 def write_description(data_dir: str, description: dict[str, Any]) -> None:

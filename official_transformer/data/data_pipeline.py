@@ -88,9 +88,7 @@ def _batch_by_length(
 def _read(paths: tf.data.Dataset, num_parallel_calls: int) -> tf.data.Dataset:
   """Yields the examples of several shards, interleaved in a fixed order."""
   records = paths.interleave(
-    lambda path: tf.data.TFRecordDataset(
-      path, buffer_size=_READ_BUFFER_BYTES
-    ),
+    lambda path: tf.data.TFRecordDataset(path, buffer_size=_READ_BUFFER_BYTES),
     cycle_length=num_parallel_calls,
     num_parallel_calls=tf.data.AUTOTUNE,
     deterministic=True,

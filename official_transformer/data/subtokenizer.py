@@ -27,7 +27,7 @@ UNDEFINED_CHARACTER = "\u3013"
 _ESCAPE = re.compile(r"\\u|\\\\|\\([0-9]+);")
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _is_word_character(character: str) -> bool:
   """Tells letters and numbers of any script from all else."""
   return unicodedata.category(character)[0] in "LN"
@@ -195,15 +195,11 @@ class Subtokenizer:
 
   def _cut_token(self, token: str) -> tuple[int, ...]:
     escaped = escape_token(token, self._alphabet)
-    return tuple(
-      self._ids[s] for s in _cut(escaped, self._ids, self._longest)
-    )
+    return tuple(self._ids[s] for s in _cut(escaped, self._ids, self._longest))
 
   def decode(self, ids: Sequence[int]) -> str:
     """Returns the text of ids; ids beyond the vocabulary stand for nothing."""
-    joined = "".join(
-      self.subtokens[i] for i in ids if i < len(self.subtokens)
-    )
+    joined = "".join(self.subtokens[i] for i in ids if i < len(self.subtokens))
     return join_tokens([unescape_token(t) for t in joined.split("_") if t])
 
 

@@ -1,7 +1,7 @@
 """Lines in, translated lines out, one for one and in order.
 
-    translator = Translator.load("my_model")
-    translator.translate(["A dog runs.", "Two men sit."])
+translator = Translator.load("my_model")
+translator.translate(["A dog runs.", "Two men sit."])
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -73,6 +74,7 @@ class Translator:
     self._search = tf.function(
       transformer.beam_search,
       input_signature=[tf.TensorSpec([None, None], tf.int32)],
+      autograph=False,  # Nothing to convert, and tracing takes half the time.
     )
 
   @classmethod
@@ -97,7 +99,7 @@ class Translator:
       InputError: where the directory holds no usable model.
     """
     directory = ModelDirectory(model_dir)
-    changes = {
+    changes: dict[str, Any] = {
       "beam_size": beam_size,
       "alpha": alpha,
       "extra_decode_length": extra_decode_length,
@@ -176,9 +178,7 @@ class Translator:
 
   def _text(self, ids: np.ndarray) -> str:
     """Returns the text of ids up to EOS, as one line."""
-    kept = list(
-      itertools.takewhile(lambda i: i != EOS_ID, map(int, ids))
-    )
+    kept = list(itertools.takewhile(lambda i: i != EOS_ID, map(int, ids)))
     text = self.tokenizer.decode([i for i in kept if i != PAD_ID])
     # A vocabulary can spell a line feed; a translation is one line.
     return " ".join(text.replace("\r", "\n").split("\n"))

@@ -159,7 +159,7 @@ class Attention(keras.layers.Layer):
 class SelfAttention(Attention):
   """Attention of a sequence to itself."""
 
-  def call(  # The parent's two inputs are one here.
+  def call(  # type: ignore[override]  # The two inputs are one here.
     self, x: tf.Tensor, bias: tf.Tensor, training: bool = False
   ) -> tf.Tensor:
     """Attends from each position of `x` [B, L, D] to all of them.

@@ -94,9 +94,10 @@ def padded_cross_entropy_loss(
 def transformer_loss(
   logits: tf.Tensor, labels: tf.Tensor, smoothing: float
 ) -> tf.Tensor:
-  """Returns the loss of a batch: its sum over the tokens that are not PAD,
+  """Returns the loss of a batch, a scalar float32 in nats.
 
-  divided by their number; 0 where there are none. Scalar float32, in nats.
+  It is the sum over the tokens that are not PAD, divided by their number; 0
+  where there are none.
   """
   losses, weights = padded_cross_entropy_loss(logits, labels, smoothing)
   return tf.math.divide_no_nan(tf.reduce_sum(losses), tf.reduce_sum(weights))
@@ -147,9 +148,7 @@ def padded_accuracy(
   return tf.cast(tf.reduce_any(found, axis=-1), tf.float32), weights
 
 
-def padded_sequence_accuracy(
-  logits: tf.Tensor, labels: tf.Tensor
-) -> tf.Tensor:
+def padded_sequence_accuracy(logits: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
   """Returns float32 [B]: 1 where every token that is not PAD is right."""
   right, weights = padded_accuracy(logits, labels)
   wrong = tf.reduce_sum((1.0 - right) * weights, axis=1)

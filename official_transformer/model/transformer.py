@@ -75,9 +75,7 @@ class Transformer(keras.layers.Layer):
     self.source_dropout.build(None)
     self.target_dropout.build(None)
 
-  def call(
-    self, inputs: list[tf.Tensor], training: bool = False
-  ) -> tf.Tensor:
+  def call(self, inputs: list[tf.Tensor], training: bool = False) -> tf.Tensor:
     """Scores given targets (teacher forcing).
 
     Args:
@@ -140,9 +138,7 @@ class Transformer(keras.layers.Layer):
     limits = tf.maximum(lengths + params.extra_decode_length, 1)
     source = self.encode(source_ids)
     batch = tf.shape(source_ids)[0]
-    positions = get_position_encoding(
-      tf.reduce_max(limits), params.hidden_size
-    )
+    positions = get_position_encoding(tf.reduce_max(limits), params.hidden_size)
 
     def step(
       ids: tf.Tensor, index: tf.Tensor, state: SearchState

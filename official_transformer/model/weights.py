@@ -40,11 +40,15 @@ def open_checkpoint(prefix: str) -> Any:
   """
   try:
     return tf.train.load_checkpoint(prefix)
-  except (ValueError, tf.errors.OpError) as error:
-    raise InputError(
-      f"cannot read the checkpoint {prefix}: {error}. It is missing or "
-      "damaged; remove its directory to go on from the one before it"
-    ) from None
+  except (tf.errors.OpError, LookupError, ValueError, RuntimeError) as error:
+    raise InputError(_damaged(prefix, error)) from None
+
+
+def _damaged(prefix: str, error: Exception) -> str:
+  return (
+    f"the checkpoint {prefix} is missing or damaged ({error}); remove its "
+    "directory to go on from the one before it"
+  )
 
 
 def restore_variables(
@@ -82,10 +86,8 @@ def restore_variables(
     )
   try:
     values = {name: reader.get_tensor(name) for name in wanted}
-  except tf.errors.OpError as error:
-    raise InputError(
-      f"the checkpoint {prefix} is damaged: {error.message}; remove its "
-      "directory to go on from the one before it"
-    ) from None
+  # The reader raises the builtin that is nearest to TensorFlow's error.
+  except (tf.errors.OpError, LookupError, ValueError, RuntimeError) as error:
+    raise InputError(_damaged(prefix, error)) from None
   for name, variable in wanted.items():
     variable.assign(values[name])

@@ -90,9 +90,7 @@ class ProgressReport(keras.callbacks.Callback):
     self._bar.set_postfix(fields, refresh=False)
     self._bar.update(self._step - self._bar.n)
     if self._bar.disable:
-      left = tqdm.tqdm.format_interval(
-        per_step * (self.last_step - self._step)
-      )
+      left = tqdm.tqdm.format_interval(per_step * (self.last_step - self._step))
       logging.info(
         "step %d of %d: %s, %s left",
         self._step,
@@ -160,9 +158,7 @@ class ScalarWriter(keras.callbacks.Callback):
     """
     self._step += 1
     if self._step % self.every == 0:
-      self.write(
-        {f"train/{k}": float(v) for k, v in logs.items()}, self._step
-      )
+      self.write({f"train/{k}": float(v) for k, v in logs.items()}, self._step)
 
   def write(self, scalars: Scalars, step: int) -> None:
     """Writes any scalars."""

@@ -45,7 +45,9 @@ def prepare_directory(
   Raises:
     InputError: where model, flags and data contradict each other.
   """
-  stored = directory.read() if directory.exists() else None
+  # A description without a checkpoint is what a run left that never started
+  # training: it binds nobody.
+  stored = directory.read() if directory.checkpoint_steps() else None
   if vocab_file is None:
     vocab_file = (
       directory.vocab_file()
@@ -56,9 +58,7 @@ def prepare_directory(
   vocabulary = vocabulary_identity(vocab_file, tokenizer.vocab_size)
   _check_data(data_dir, vocab_file, vocabulary["sha256"])
   if stored:
-    check_vocabulary(
-      vocab_file, tokenizer.vocab_size, stored, directory.path
-    )
+    check_vocabulary(vocab_file, tokenizer.vocab_size, stored, directory.path)
     if params_given:
       check_agreement(params, stored.params, directory.path)
     return stored.params

@@ -11,7 +11,11 @@ import tensorflow as tf
 from absl import logging
 
 from official_transformer.data import data_directory
-from official_transformer.data.data_pipeline import dev_dataset, train_dataset
+from official_transformer.data.data_pipeline import (
+  bucket_batch_sizes,
+  dev_dataset,
+  train_dataset,
+)
 from official_transformer.errors import InputError
 from official_transformer.model.metrics import padded_cross_entropy_loss
 from official_transformer.model.transformer import Transformer, create_model
@@ -67,6 +71,9 @@ class TrainingSettings:
   with_tensorboard: bool
   num_parallel_calls: int
 
+  def __post_init__(self) -> None:
+    bucket_batch_sizes(self.batch_size, self.max_length)  # Raises if it must.
+
 
 class Trainer:
   """Builds the training model, resumes where there is a checkpoint, trains.
@@ -94,7 +101,9 @@ class Trainer:
     )
     self._dev_shards = self._find_dev_shards()
     keras.utils.set_random_seed(settings.seed)
-    model = create_model(params, is_train=True, with_metrics=settings.with_metrics)
+    model = create_model(
+      params, is_train=True, with_metrics=settings.with_metrics
+    )
     self.model = FitModel(inputs=model.inputs, outputs=model.outputs)
     self.transformer: Transformer = model.get_layer("transformer")
     self.optimizer = create_optimizer(params)
@@ -112,7 +121,7 @@ class Trainer:
     self._validation_losses = tf.function(
       self._batch_losses,
       input_signature=[tf.TensorSpec([None, None], tf.int64)] * 2,
-      reduce_retracing=True,
+      autograph=False,
     )
 
   def train(self) -> None:
@@ -163,6 +172,7 @@ class Trainer:
       epochs=1,
       steps_per_epoch=settings.train_steps - step,
       callbacks=callbacks,
+      shuffle=False,  # The pipeline has done it.
       verbose=0,
     )
     logging.info(

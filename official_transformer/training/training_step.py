@@ -90,6 +90,7 @@ class FitModel(keras.Model):
 
   training_step: TrainingStep
 
+  @tf.autograph.experimental.do_not_convert
   def train_step(self, data: tuple[tf.Tensor, tf.Tensor]) -> dict:
     """Makes one update from a batch of the pipeline."""
     result = self.training_step(*data)

@@ -1,0 +1,452 @@
+"""A seeded synchronous grammar: one derivation, an English and a German line.
+
+The two sides differ where real languages do: articles and adjectives agree in
+gender, number and case; the German verb comes second in a main clause and
+last in a subordinate one; separable prefixes, infinitives and participles
+close the clause; times move; tens and units swap inside numbers.
+"""
+
+from __future__ import annotations
+
+import collections
+import random
+from typing import NamedTuple
+
+from data_prep import demo_lexicon as lexicon
+
+
+class Phrase(NamedTuple):
+  """Words of one constituent in both languages."""
+
+  english: list[str]
+  german: list[str]
+
+
+class Subject(NamedTuple):
+  """A subject, and whether its verb is plural."""
+
+  phrase: Phrase
+  plural: bool
+
+
+class VerbForms(NamedTuple):
+  """A verb in its tense.
+
+  Attributes:
+    english: in a statement, e.g. ["must", "pick"].
+    english_question: auxiliary and rest, e.g. (["must"], ["pick"]).
+    particle: what follows the English verb or its object.
+    finite: the German verb that agrees with the subject.
+    prefix: its separable prefix, where the finite verb has one; else empty.
+    rest: German infinitive or participle that closes the clause, or empty.
+  """
+
+  english: list[str]
+  english_question: tuple[list[str], list[str]]
+  particle: list[str]
+  finite: str
+  prefix: str
+  rest: str
+
+
+class Clause(NamedTuple):
+  """The parts that a main, a subordinate or an inverted clause arranges."""
+
+  subject: Subject
+  verb: VerbForms
+  objects: Phrase
+  place: Phrase
+  time: Phrase
+
+
+EMPTY = Phrase([], [])
+
+
+class DemoGrammar:
+  """Draws sentence pairs.
+
+  Attributes:
+    dictionary: for each English word, how often each German word stood for
+      it: what a dictionary could know, and all it could know.
+  """
+
+  def __init__(self, seed: int) -> None:
+    self._rng = random.Random(seed)
+    self.dictionary: dict[str, collections.Counter[str]] = (
+      collections.defaultdict(collections.Counter)
+    )
+
+  def sentence(self) -> tuple[str, str]:
+    """Returns a new English sentence and its German translation."""
+    kind = self._rng.choices(
+      (
+        self._statement,
+        self._time_first,
+        self._reason,
+        self._report,
+        self._condition,
+        self._question,
+      ),
+      weights=(35, 15, 15, 12, 8, 15),
+    )[0]
+    phrase, end = kind()
+    return _finish(phrase.english, end), _finish(phrase.german, end)
+
+  # Sentences.
+
+  def _statement(self) -> tuple[Phrase, str]:
+    return _main(self._clause()), "."
+
+  def _time_first(self) -> tuple[Phrase, str]:
+    clause = self._clause(with_time=True)
+    rest = clause._replace(time=EMPTY)
+    return (
+      Phrase(
+        [*clause.time.english, *_main(rest).english],
+        [*clause.time.german, *_inverted(rest)],
+      ),
+      ".",
+    )
+
+  def _reason(self) -> tuple[Phrase, str]:
+    first, second = _main(self._clause()), self._clause()
+    return (
+      Phrase(
+        [*first.english, self._word("because", "weil"), *_english(second)],
+        [*first.german, ",", "weil", *_verb_last(second)],
+      ),
+      ".",
+    )
+
+  def _report(self) -> tuple[Phrase, str]:
+    english, german = self._rng.choice(
+      (("says", "sagt"), ("knows", "weiß"), ("believes", "glaubt"))
+    )
+    speaker = self._noun_phrase("nominative", lexicon.PEOPLE, plural=False)
+    clause = self._clause()
+    self._word("that", "dass")
+    return (
+      Phrase(
+        [
+          *speaker.english,
+          self._word(english, german),
+          "that",
+          *_english(clause),
+        ],
+        [*speaker.german, german, ",", "dass", *_verb_last(clause)],
+      ),
+      ".",
+    )
+
+  def _condition(self) -> tuple[Phrase, str]:
+    condition, result = self._clause(), self._clause()
+    self._word("if", "wenn")
+    return (
+      Phrase(
+        ["if", *_english(condition), ",", *_english(result)],
+        ["wenn", *_verb_last(condition), ",", *_inverted(result)],
+      ),
+      ".",
+    )
+
+  def _question(self) -> tuple[Phrase, str]:
+    clause = self._clause()
+    auxiliary, rest = clause.verb.english_question
+    english = [
+      *auxiliary,
+      *clause.subject.phrase.english,
+      *rest,
+      *clause.verb.particle,
+      *clause.objects.english,
+      *clause.place.english,
+      *clause.time.english,
+    ]
+    return Phrase(english, _inverted(clause)), "?"
+
+  # Clauses.
+
+  def _clause(self, with_time: bool = False) -> Clause:
+    """Draws the parts of a clause."""
+    plural = self._chance(0.3)
+    phrase = self._noun_phrase("nominative", lexicon.PEOPLE, plural)
+    subject = Subject(phrase, plural)
+    tense = self._rng.choice(("present", "present", "past", "future", "modal"))
+    verb, objects = self._predicate()
+    time = EMPTY
+    if with_time or self._chance(0.2):
+      times = lexicon.TIMES["present" if tense == "modal" else tense]
+      time = self._fixed(*self._rng.choice(times))
+    place = self._place() if self._chance(0.25) else EMPTY
+    return Clause(
+      subject, self._conjugate(verb, tense, plural), objects, place, time
+    )
+
+  def _predicate(self) -> tuple[lexicon.Verb, Phrase]:
+    """Draws a verb and the objects it takes."""
+    kind = self._rng.choices(
+      ("thing", "person", "dative", "giving", "none"),
+      weights=(45, 15, 12, 10, 18),
+    )[0]
+    if kind == "none":
+      return self._rng.choice(lexicon.INTRANSITIVE_VERBS), EMPTY
+    if kind == "thing":
+      verb = self._rng.choice(lexicon.TRANSITIVE_VERBS)
+      return verb, self._noun_phrase("accusative", lexicon.THINGS)
+    if kind == "person":
+      verb = self._rng.choice(lexicon.PERSON_VERBS)
+      return verb, self._noun_phrase("accusative", lexicon.PEOPLE)
+    receiver = self._noun_phrase("dative", lexicon.PEOPLE)
+    if kind == "dative":
+      return self._rng.choice(lexicon.DATIVE_VERBS), receiver
+    gift = self._noun_phrase("accusative", lexicon.THINGS)
+    return self._rng.choice(lexicon.GIVING_VERBS), Phrase(
+      receiver.english + gift.english, receiver.german + gift.german
+    )
+
+  def _conjugate(
+    self, verb: lexicon.Verb, tense: str, plural: bool
+  ) -> VerbForms:
+    """Puts a verb into a tense and number."""
+    base, third, past = verb.english
+    singular, infinitive, participle = verb.german
+    particle = verb.particle.split()
+    for word in particle:
+      self._word(word, verb.prefix)
+    if tense == "present":
+      finite = infinitive if plural else singular
+      english = base if plural else third
+      self._word(english, finite)
+      return VerbForms(
+        [english],
+        (["do" if plural else "does"], [base]),
+        particle,
+        finite,
+        verb.prefix,
+        "",
+      )
+    if tense == "past":
+      if verb.auxiliary == "sein":
+        finite = "sind" if plural else "ist"
+      else:
+        finite = "haben" if plural else "hat"
+      rest = verb.prefix + participle
+      self._word(past, rest)
+      return VerbForms([past], (["did"], [base]), particle, finite, "", rest)
+    modal = (
+      lexicon.FUTURE if tense == "future" else self._rng.choice(lexicon.MODALS)
+    )
+    english_modal = modal[0] if plural else modal[1]
+    finite = modal[3] if plural else modal[2]
+    rest = verb.prefix + infinitive
+    self._word(english_modal.split()[0], finite)
+    self._word(base, rest)
+    if modal[0] == "want to":
+      question = (["do" if plural else "does"], ["want", "to", base])
+    else:
+      question = ([modal[0]], [base])
+    return VerbForms(
+      [*english_modal.split(), base], question, particle, finite, "", rest
+    )
+
+  # Noun phrases.
+
+  def _noun_phrase(
+    self,
+    case: str,
+    nouns: tuple[lexicon.Noun, ...],
+    plural: bool | None = None,
+  ) -> Phrase:
+    """Draws determiner, adjective and noun, at times a relative clause."""
+    if plural is None:
+      plural = self._chance(0.3)
+    noun = self._rng.choice(nouns)
+    gender = "p" if plural else noun.gender
+    determiner, endings = self._determiner(case, gender)
+    english, german = list(determiner.english), list(determiner.german)
+    if self._chance(0.4):
+      adjective = self._rng.choice(
+        lexicon.PERSONAL_ADJECTIVES
+        if nouns is lexicon.PEOPLE
+        else lexicon.PLAIN_ADJECTIVES
+      )
+      ending = lexicon.ADJECTIVE_ENDINGS[endings][case][gender]
+      english.append(self._word(adjective.english, adjective.stem + ending))
+      german.append(adjective.stem + ending)
+    english_noun = noun.english_plural if plural else noun.english
+    german_noun = noun.german_plural if plural else noun.german
+    if plural and case == "dative" and german_noun[-1] not in "ns":
+      german_noun += "n"
+    english.append(self._word(english_noun, german_noun))
+    german.append(german_noun)
+    if english[0] == "a" and english[1][0] in "aeiou":
+      english[0] = "an"
+      self._word("an", german[0])
+    if self._chance(0.12) and nouns is not lexicon.PLACES:
+      relative = self._relative_clause(gender, nouns is lexicon.PEOPLE)
+      english += relative.english
+      german += relative.german
+    return Phrase(english, german)
+
+  def _determiner(self, case: str, gender: str) -> tuple[Phrase, str]:
+    """Draws an article or a number; says which adjective endings follow."""
+    plural = gender == "p"
+    if plural and self._chance(0.4):
+      english, german = lexicon.number_words(self._rng.randrange(2, 100))
+      return self._fixed(english, german), "number"
+    singular, several, stem, endings = self._rng.choices(
+      lexicon.DETERMINERS, weights=(5, 2, 0 if plural else 4, 2, 1)
+    )[0]
+    if stem == "d":
+      german = lexicon.ARTICLE[case][gender]
+    elif endings == "der":
+      german = stem + lexicon.DIES_ENDINGS[case][gender]
+    else:
+      german = stem + lexicon.EIN_ENDINGS[case][gender]
+    english = several if plural and several else singular
+    return self._fixed(english, german), endings
+
+  def _relative_clause(self, gender: str, person: bool) -> Phrase:
+    """Draws "who sees the dog" or "that the woman sees"."""
+    plural = gender == "p"
+    tense = self._rng.choice(("present", "past"))
+    pronoun = "who" if person else "that"
+    if person:
+      drawn, objects = self._predicate_without_relatives()
+      verb = self._conjugate(drawn, tense, plural)
+      german = lexicon.ARTICLE["nominative"][gender]
+      self._word(pronoun, german)
+      return Phrase(
+        [pronoun, *verb.english, *verb.particle, *objects.english],
+        [",", german, *objects.german, *_cluster(verb), ","],
+      )
+    agent_plural = self._chance(0.3)
+    agent = self._simple_noun_phrase("nominative", agent_plural)
+    drawn = self._rng.choice(lexicon.TRANSITIVE_VERBS)
+    verb = self._conjugate(drawn, tense, agent_plural)
+    german = lexicon.ARTICLE["accusative"][gender]
+    self._word(pronoun, german)
+    return Phrase(
+      [pronoun, *agent.english, *verb.english, *verb.particle],
+      [",", german, *agent.german, *_cluster(verb), ","],
+    )
+
+  def _predicate_without_relatives(self) -> tuple[lexicon.Verb, Phrase]:
+    """Draws a verb with at most one plain object, for inside a clause."""
+    if self._chance(0.3):
+      return self._rng.choice(lexicon.INTRANSITIVE_VERBS), EMPTY
+    if self._chance(0.3):
+      receiver = self._simple_noun_phrase("dative", self._chance(0.3))
+      return self._rng.choice(lexicon.DATIVE_VERBS), receiver
+    person = self._simple_noun_phrase("accusative", self._chance(0.3))
+    return self._rng.choice(lexicon.PERSON_VERBS), person
+
+  def _simple_noun_phrase(self, case: str, plural: bool) -> Phrase:
+    """Draws determiner and person."""
+    noun = self._rng.choice(lexicon.PEOPLE)
+    gender = "p" if plural else noun.gender
+    determiner = self._fixed("the", lexicon.ARTICLE[case][gender])
+    german = noun.german_plural if plural else noun.german
+    if plural and case == "dative" and german[-1] not in "ns":
+      german += "n"
+    english = noun.english_plural if plural else noun.english
+    self._word(english, german)
+    return Phrase([*determiner.english, english], [*determiner.german, german])
+
+  def _place(self) -> Phrase:
+    """Draws "in the garden"."""
+    english, german = self._rng.choice(lexicon.PLACE_PREPOSITIONS)
+    preposition = self._fixed(english, german)
+    where = self._noun_phrase("dative", lexicon.PLACES, plural=False)
+    words = [*preposition.german, *where.german]
+    if words[:2] == ["in", "dem"]:
+      words[:2] = ["im"]
+    return Phrase([*preposition.english, *where.english], words)
+
+  # Words.
+
+  def _chance(self, probability: float) -> bool:
+    return self._rng.random() < probability
+
+  def _word(self, english: str, german: str) -> str:
+    """Notes a pair in the dictionary; returns the English word."""
+    self.dictionary[english][german] += 1
+    return english
+
+  def _fixed(self, english: str, german: str) -> Phrase:
+    """Returns a phrase that is translated as a whole."""
+    first, *others = english.split()
+    self._word(first, german)
+    for other in others:
+      self._word(other, "")
+    return Phrase(english.split(), german.split())
+
+
+def _english(clause: Clause) -> list[str]:
+  """Arranges an English statement."""
+  return [
+    *clause.subject.phrase.english,
+    *clause.verb.english,
+    *clause.verb.particle,
+    *clause.objects.english,
+    *clause.place.english,
+    *clause.time.english,
+  ]
+
+
+def _middle(clause: Clause) -> list[str]:
+  """Arranges what stands between the German verb's two places."""
+  return [
+    *clause.time.german,
+    *clause.objects.german,
+    *clause.place.german,
+  ]
+
+
+def _main(clause: Clause) -> Phrase:
+  """Arranges a main clause, the German verb second."""
+  verb = clause.verb
+  german = [
+    *clause.subject.phrase.german,
+    verb.finite,
+    *_middle(clause),
+    *filter(None, (verb.prefix, verb.rest)),
+  ]
+  return Phrase(_english(clause), german)
+
+
+def _inverted(clause: Clause) -> list[str]:
+  """Arranges a German clause with the verb before the subject."""
+  verb = clause.verb
+  return [
+    verb.finite,
+    *clause.subject.phrase.german,
+    *_middle(clause),
+    *filter(None, (verb.prefix, verb.rest)),
+  ]
+
+
+def _verb_last(clause: Clause) -> list[str]:
+  """Arranges a German subordinate clause."""
+  return [
+    *clause.subject.phrase.german,
+    *_middle(clause),
+    *_cluster(clause.verb),
+  ]
+
+
+def _cluster(verb: VerbForms) -> list[str]:
+  """Returns the verbs that close a German subordinate clause."""
+  return [w for w in (verb.rest, verb.prefix + verb.finite) if w]
+
+
+def _finish(words: list[str], end: str) -> str:
+  """Writes words as a sentence: capital, commas, full stop."""
+  # A relative clause closes with a comma, unless another mark follows.
+  marked = [*words, end]
+  kept = [
+    word
+    for word, following in zip(marked, [*marked[1:], ""], strict=True)
+    if not (word == "," and following in (",", end))
+  ]
+  text = " ".join(kept).replace(" ,", ",").replace(f" {end}", end)
+  return text[0].upper() + text[1:]

@@ -1,0 +1,37 @@
+"""What all tests share."""
+
+import os
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+import dataclasses
+
+import pytest
+
+from official_transformer.model_params import TransformerParams
+
+
+@pytest.fixture
+def params() -> TransformerParams:
+  """A model of two small layers over a vocabulary of 20."""
+  return TransformerParams(
+    vocab_size=20,
+    hidden_size=16,
+    num_hidden_layers=2,
+    num_heads=2,
+    filter_size=32,
+    default_batch_size=256,
+    learning_rate_warmup_steps=10,
+    extra_decode_length=5,
+  )
+
+
+@pytest.fixture
+def undropped(params: TransformerParams) -> TransformerParams:
+  """The same without dropout."""
+  return dataclasses.replace(
+    params,
+    layer_postprocess_dropout=0.0,
+    attention_dropout=0.0,
+    relu_dropout=0.0,
+  )

@@ -1,0 +1,211 @@
+"""Beam search on toy graphs that are drawn in the test."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from official_transformer.model.beam_search import (
+  SearchState,
+  SequenceBeamSearch,
+  length_normalization,
+)
+
+EOS = 1
+NOTHING = SearchState(per_beam=[], per_source=[])
+
+
+def graph_step(table):
+  """Returns a step that reads logits from `table` [position, token, V]."""
+  table = tf.constant(table, tf.float32)
+
+  def step(ids, index, state):
+    return tf.gather(table[index], ids), state
+
+  return step
+
+
+def random_table(seed, length, vocab_size, scale=2.0):
+  rng = np.random.default_rng(seed)
+  return rng.normal(size=(length, vocab_size, vocab_size)) * scale
+
+
+def log_softmax(x):
+  return x - np.log(np.exp(x).sum(-1, keepdims=True))
+
+
+def exhaustive(table, limit, alpha):
+  """Scores every sequence that ends in EOS within the limit; best first."""
+  log_probs = log_softmax(table)
+  vocab_size = table.shape[1]
+  others = [t for t in range(vocab_size) if t != EOS]
+  found = []
+  for length in range(1, limit + 1):
+    for inner in itertools.product(others, repeat=length - 1):
+      sequence = [*inner, EOS]
+      total = sum(
+        log_probs[i, before, token]
+        for i, (before, token) in enumerate(
+          zip([0, *inner], sequence, strict=True)
+        )
+      )
+      found.append((total / ((5 + length) / 6) ** alpha, sequence))
+  return sorted(found, reverse=True)
+
+
+def search(table, limits, beam_size, alpha):
+  batch = len(limits)
+  result = SequenceBeamSearch(
+    graph_step(table), table.shape[1], beam_size, alpha, EOS
+  ).search(tf.zeros([batch], tf.int32), tf.constant(limits), NOTHING)
+  return tuple(t.numpy() for t in result)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.6, 1.0])
+@pytest.mark.parametrize("seed", range(5))
+def test_a_wide_beam_finds_what_exhaustive_search_finds(seed, alpha):
+  limit, vocab_size = 4, 4
+  table = random_table(seed, limit, vocab_size)
+  expected = exhaustive(table, limit, alpha)
+  # As wide as there are sequences without EOS: nothing is ever pruned.
+  width = (vocab_size - 1) ** limit
+  ids, scores, finished = search(table, [limit], width, alpha)
+  assert finished[0, 0]
+  best_score, best = expected[0]
+  assert ids[0, 0, : len(best)].tolist() == best
+  assert not ids[0, 0, len(best) :].any()
+  assert math.isclose(scores[0, 0], best_score, abs_tol=1e-4)
+  known = {tuple(s): score for score, s in expected}
+  for row, score in zip(
+    ids[0][finished[0]], scores[0][finished[0]], strict=True
+  ):
+    sequence = tuple(row[: row.tolist().index(EOS) + 1].tolist())
+    assert math.isclose(known[sequence], score, abs_tol=1e-4)
+
+
+def test_greedy_follows_the_likeliest_token():
+  table = random_table(7, 8, 6)
+  table[:6, :, EOS] = -50.0
+  table[6:, :, EOS] = 50.0
+  token, path = 0, []
+  for i in range(7):
+    token = int(table[i, token].argmax())
+    path.append(token)
+  ids, scores, finished = search(table, [8], beam_size=1, alpha=0.6)
+  assert ids[0, 0].tolist() == [*path, 0]
+  assert finished[0, 0]
+  before = [0, *path[:-1]]
+  total = sum(log_softmax(table)[range(7), before, path])
+  assert math.isclose(scores[0, 0], total / 2**0.6, abs_tol=1e-4)
+
+
+def test_a_beam_finds_what_greedy_search_misses():
+  # 2 looks best at first, but only 3 leads to a certain end.
+  table = np.full([2, 5, 5], -20.0)
+  table[0, 0, [2, 3]] = np.log([0.6, 0.4])
+  table[1, 2, [1, 2, 3, 4]] = np.log([0.25] * 4)
+  table[1, 3, EOS] = 0.0
+  greedy, _, _ = search(table, [2], beam_size=1, alpha=0.0)
+  beam, scores, _ = search(table, [2], beam_size=2, alpha=0.0)
+  assert greedy[0, 0].tolist() == [2, 1]
+  assert beam[0, 0].tolist() == [3, 1]
+  assert math.isclose(scores[0, 0], math.log(0.4), abs_tol=1e-3)
+
+
+def test_nothing_finished_gives_the_alive_and_their_log_probability():
+  table = random_table(3, 4, 5)
+  table[:, :, EOS] = -np.inf
+  ids, scores, finished = search(table, [3], beam_size=2, alpha=0.6)
+  assert not finished.any()
+  assert ids.shape == (1, 2, 3)
+  log_probs = log_softmax(table)
+  for row, score in zip(ids[0], scores[0], strict=True):
+    total = sum(
+      log_probs[i, b, t]
+      for i, (b, t) in enumerate(zip([0, *row[:-1]], row, strict=True))
+    )
+    assert math.isclose(score, total, abs_tol=1e-4)
+
+
+def test_fewer_finished_than_beams_leaves_the_rest_empty():
+  # EOS is certain at once: one hypothesis finishes, and decides the search.
+  table = np.full([3, 4, 4], -30.0)
+  table[:, :, EOS] = 0.0
+  ids, scores, finished = search(table, [3], beam_size=3, alpha=0.6)
+  assert finished[0].tolist()[0]
+  assert ids[0, 0].tolist() == [EOS, 0, 0]
+  for row, score, flag in zip(ids[0], scores[0], finished[0], strict=True):
+    if not flag:
+      assert not row.any()
+      assert score == -np.inf
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_a_sentence_is_frozen_at_its_own_limit_whatever_its_company(beam_size):
+  table = random_table(11, 9, 6)
+  alone = search(table, [4], beam_size, 0.6)
+  together = search(table, [9, 4, 2, 4], beam_size, 0.6)
+  for a, t in zip(alone, together, strict=True):
+    for row in (1, 3):
+      if t.ndim == 3:
+        np.testing.assert_array_equal(a[0], t[row, :, :4])
+        assert not t[row, :, 4:].any()
+      else:
+        np.testing.assert_allclose(a[0], t[row], rtol=1e-6)
+
+
+def test_state_follows_its_hypothesis_and_may_grow():
+  """Each beam's state is its own history: it must equal its ids."""
+  table = tf.constant(random_table(5, 6, 5, scale=1.0), tf.float32)
+  seen = []
+
+  def step(ids, index, state):
+    history = tf.concat([state.per_beam["ids"], ids[:, None]], axis=1)
+    tf.py_function(lambda h: seen.append(h.numpy()), [history], [])
+    logits = tf.gather(table[index], ids) + state.per_source[0][0, 0]
+    return logits, SearchState({"ids": history}, state.per_source)
+
+  state = SearchState({"ids": tf.zeros([4, 0], tf.int32)}, [tf.zeros([1, 1])])
+  result = SequenceBeamSearch(step, 5, 4, 0.6, EOS).search(
+    tf.zeros([1], tf.int32), tf.constant([6]), state
+  )
+  assert len(seen) >= 2
+  # What each step saw must be some path, and the paths of one step differ.
+  for number, history in enumerate(seen[1:], start=2):
+    assert history.shape == (4, number)
+    assert not history[:, 0].any()
+    assert EOS not in history
+    assert len({tuple(h) for h in history.tolist()}) == 4
+  best = result.ids.numpy()[0, 0]
+  length = best.tolist().index(EOS)
+  assert [0, *best[:length]] in seen[length].tolist()
+
+
+def test_works_inside_a_graph():
+  table = random_table(2, 5, 6)
+  searcher = SequenceBeamSearch(graph_step(table), 6, 3, 0.6, EOS)
+
+  @tf.function(input_signature=[tf.TensorSpec([None], tf.int32)] * 2)
+  def traced(initial, limits):
+    return searcher.search(initial, limits, NOTHING)
+
+  eager = searcher.search(tf.zeros([2], tf.int32), tf.constant([5, 3]), NOTHING)
+  graph = traced(tf.zeros([2], tf.int32), tf.constant([5, 3]))
+  for a, b in zip(eager, graph, strict=True):
+    np.testing.assert_allclose(a, b, rtol=1e-6)
+
+
+def test_length_normalization_by_hand():
+  assert float(length_normalization(0.6, tf.constant(1))) == 1.0
+  assert math.isclose(
+    float(length_normalization(0.6, tf.constant(7))), 2**0.6, rel_tol=1e-6
+  )
+  assert float(length_normalization(0.0, tf.constant(99))) == 1.0
+
+
+@pytest.mark.parametrize("sizes", [(1, 4), (5, 0)])
+def test_impossible_sizes_are_refused(sizes):
+  with pytest.raises(ValueError, match="must be at least"):
+    SequenceBeamSearch(graph_step(np.zeros([1, 2, 2])), *sizes, 0.6)

@@ -1,0 +1,123 @@
+"""Attention, feed-forward network and embedding against plain NumPy."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from official_transformer.model.attention_layer import Attention, SelfAttention
+from official_transformer.model.embedding_layer import EmbeddingSharedWeights
+from official_transformer.model.ffn_layer import FeedForwardNetwork
+
+RNG = np.random.default_rng(0)
+
+
+def normal(*shape):
+  return RNG.normal(size=shape).astype("float32")
+
+
+def numpy_attention(layer, query, source, bias):
+  """Attends head by head, as the paper's equations are written."""
+  size = layer.head_size
+  heads = []
+  q, k, v = (
+    x @ kernel.numpy()
+    for x, kernel in (
+      (query, layer.query_kernel),
+      (source, layer.key_kernel),
+      (source, layer.value_kernel),
+    )
+  )
+  for n in range(layer.num_heads):
+    part = slice(n * size, (n + 1) * size)
+    logits = q[..., part] @ k[..., part].swapaxes(1, 2) / np.sqrt(size) + bias
+    weights = np.exp(logits - logits.max(-1, keepdims=True))
+    weights /= weights.sum(-1, keepdims=True)
+    heads.append(weights @ v[..., part])
+  return np.concatenate(heads, -1) @ layer.output_kernel.numpy()
+
+
+def test_attention_matches_the_equations():
+  layer = Attention(8, 2, 0.5)
+  query, source = normal(3, 4, 8), normal(3, 5, 8)
+  bias = np.zeros([3, 1, 5], "float32")
+  bias[1, :, 3:] = -1e9
+  actual = layer(query, source, bias[:, None], training=False)
+  np.testing.assert_allclose(
+    actual, numpy_attention(layer, query, source, bias), atol=1e-5
+  )
+
+
+def test_self_attention_step_by_step_equals_all_at_once():
+  layer = SelfAttention(8, 2, 0.0)
+  x = normal(2, 6, 8)
+  visible = np.tril(np.ones([6, 6], "float32"))
+  whole = layer(x, (1 - visible)[None, None] * -1e9)
+  cache = layer.empty_cache(2)
+  for t in range(6):
+    old = cache
+    one, cache = layer.step(x[:, t : t + 1], cache)
+    np.testing.assert_allclose(one[:, 0], whole[:, t], atol=1e-5)
+    assert old.keys.shape[2] == t  # The cache given is left as it was.
+    assert cache.keys.shape == (2, 2, t + 1, 4)
+
+
+def test_attention_kernels_use_two_dimensional_fans():
+  layer = Attention(64, 8, 0.0)
+  layer.build(None)
+  limit = np.sqrt(6 / (64 + 64))
+  for kernel in layer.weights:
+    assert kernel.shape == (64, 64)
+    assert 0.95 * limit < np.abs(kernel.numpy()).max() <= limit
+
+
+def test_heads_must_divide_the_hidden_size():
+  with pytest.raises(ValueError, match="not a multiple"):
+    Attention(10, 3, 0.0)
+
+
+def test_feed_forward_matches_the_equation():
+  layer = FeedForwardNetwork(4, 6, 0.1)
+  layer.build(None)
+  layer.filter_bias.assign(normal(6))
+  layer.output_bias.assign(normal(4))
+  x = normal(2, 3, 4)
+  w1, b1, w2, b2 = (
+    w.numpy()
+    for w in (
+      layer.filter_kernel,
+      layer.filter_bias,
+      layer.output_kernel,
+      layer.output_bias,
+    )
+  )
+  expected = np.maximum(x @ w1 + b1, 0) @ w2 + b2
+  np.testing.assert_allclose(layer(x), expected, atol=1e-5)
+
+
+def test_embedding_is_scaled_and_padding_is_zero():
+  layer = EmbeddingSharedWeights(7, 4)
+  embedded = layer(tf.constant([[3, 0]])).numpy()
+  table = layer.table.numpy()
+  np.testing.assert_allclose(embedded[0, 0], table[3] * 2, rtol=1e-6)
+  np.testing.assert_array_equal(embedded[0, 1], np.zeros(4))
+
+
+def test_embedding_can_show_the_row_of_pad():
+  layer = EmbeddingSharedWeights(7, 4, mask_pad=False)
+  embedded = layer(tf.constant([[0]])).numpy()
+  np.testing.assert_allclose(embedded[0, 0], layer.table.numpy()[0] * 2)
+
+
+def test_linear_shares_the_table():
+  layer = EmbeddingSharedWeights(7, 4)
+  layer.build(None)
+  x = normal(2, 3, 4)
+  np.testing.assert_allclose(
+    layer.linear(x), x @ layer.table.numpy().T, atol=1e-5
+  )
+
+
+def test_embedding_initial_spread():
+  layer = EmbeddingSharedWeights(2000, 64)
+  layer.build(None)
+  assert abs(layer.table.numpy().std() - 64**-0.5) < 0.002

@@ -1,0 +1,81 @@
+import dataclasses
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from official_transformer.errors import InputError
+from official_transformer.model.transformer import create_model
+from official_transformer.model.weights import WEIGHTS, restore_variables
+from official_transformer.model_directory import ModelDirectory
+from official_transformer.training.checkpoints import (
+  CheckpointManager,
+  read_progress,
+)
+from official_transformer.training.optimizer import create_optimizer
+
+
+@pytest.fixture
+def saved(tmp_path, undropped):
+  """A directory with one checkpoint, and the model it was made from."""
+  model = create_model(undropped, is_train=True)
+  optimizer = create_optimizer(undropped)
+  optimizer.build(model.trainable_variables)
+  directory = ModelDirectory(str(tmp_path))
+  CheckpointManager(directory, model, optimizer, 0).save(step=7, seed=3)
+  return directory, model
+
+
+def test_stored_keys_equal_the_weights(saved):
+  directory, model = saved
+  stored = {
+    name.removeprefix("weights/"): shape
+    for name, shape in tf.train.list_variables(directory.latest_checkpoint())
+    if name.startswith("weights/")
+  }
+  assert stored == {w.path: list(w.shape) for w in model.weights}
+  assert read_progress(directory.latest_checkpoint()) == (7, 3)
+
+
+def test_training_and_decoding_models_agree_after_loading(saved, undropped):
+  directory, model = saved
+  source = tf.constant([[5, 6, 1]])
+  target = tf.constant([[7, 8, 9, 1]])
+  expected = model([source, target]).numpy()
+  for is_train in (True, False):
+    fresh = create_model(undropped, is_train=is_train)
+    restore_variables(directory.latest_checkpoint(), WEIGHTS, fresh.weights)
+    transformer = (
+      fresh.get_layer("transformer")
+      if is_train
+      else fresh.get_layer("beam_search").transformer
+    )
+    np.testing.assert_array_equal(transformer([source, target]), expected)
+
+
+def test_every_difference_is_listed_and_nothing_assigned(saved, undropped):
+  directory, _ = saved
+  other = create_model(
+    dataclasses.replace(undropped, filter_size=48, num_hidden_layers=3), True
+  )
+  before = [w.numpy() for w in other.weights]
+  with pytest.raises(InputError) as caught:
+    restore_variables(directory.latest_checkpoint(), WEIGHTS, other.weights)
+  message = str(caught.value)
+  assert "missing: weights/transformer/encoder_stack/layer_2/ffn" in message
+  assert "stored (16, 32), needed (16, 48)" in message
+  for old, new in zip(before, other.weights, strict=True):
+    np.testing.assert_array_equal(old, new)
+
+
+def test_a_damaged_checkpoint_is_one_clear_error(saved, undropped):
+  directory, model = saved
+  prefix = directory.latest_checkpoint()
+  with open(prefix + ".data-00000-of-00001", "r+b") as stream:
+    stream.truncate(100)
+  with pytest.raises(InputError, match="damaged"):
+    restore_variables(prefix, WEIGHTS, model.weights)
+  with open(prefix + ".index", "wb") as stream:
+    stream.write(b"nonsense")
+  with pytest.raises(InputError, match="damaged"):
+    restore_variables(prefix, WEIGHTS, model.weights)

@@ -1,0 +1,87 @@
+import dataclasses
+
+import pytest
+
+from official_transformer.errors import InputError
+from official_transformer.model_params import (
+  BASE,
+  get_params,
+  override,
+)
+
+# hidden, filter, heads, layers, batch tokens, warm-up.
+OFFICIAL = {
+  "tiny": (32, 256, 4, 6, 1024, 16000),
+  "small": (256, 1024, 4, 2, 4096, 1000),
+  "base": (512, 2048, 8, 6, 2048, 16000),
+  "big": (1024, 4096, 16, 6, 4096, 16000),
+}
+
+
+@pytest.mark.parametrize("name", OFFICIAL)
+def test_sets_have_the_official_numbers(name):
+  p = get_params(name)
+  assert (
+    p.hidden_size,
+    p.filter_size,
+    p.num_heads,
+    p.num_hidden_layers,
+    p.default_batch_size,
+    p.learning_rate_warmup_steps,
+  ) == OFFICIAL[name]
+  assert (p.layer_postprocess_dropout, p.attention_dropout) == (0.1, 0.1)
+  assert (p.relu_dropout, p.label_smoothing, p.learning_rate) == (0.1, 0.1, 2.0)
+  assert (p.beam_size, p.alpha, p.extra_decode_length) == (4, 0.6, 50)
+  assert p.start_symbol == "zero"
+
+
+def test_several_gpus_have_their_own_sets():
+  assert get_params("base", num_gpus=2).learning_rate_warmup_steps == 8000
+  big = get_params("big", num_gpus=8)
+  assert (big.learning_rate_warmup_steps, big.layer_postprocess_dropout) == (
+    8000,
+    0.3,
+  )
+  with pytest.raises(InputError, match="several GPUs.*base, big"):
+    get_params("tiny", num_gpus=2)
+
+
+def test_unknown_set_names_the_known_ones():
+  with pytest.raises(InputError, match="'huge'.*tiny, small, base, big"):
+    get_params("huge")
+
+
+def test_override_changes_fields_of_every_type():
+  p = override(BASE, " hidden_size=128, alpha=1 ,start_symbol=pad_row")
+  assert (p.hidden_size, p.alpha, p.start_symbol) == (128, 1.0, "pad_row")
+  assert override(BASE, "") == BASE
+
+
+def test_override_lists_every_problem_and_the_fields():
+  with pytest.raises(InputError) as caught:
+    override(BASE, "hiden_size=3,num_heads=x,beam,vocab_size=9")
+  message = str(caught.value)
+  for part in (
+    "no field 'hiden_size'",
+    "num_heads='x' is not of type int",
+    "'beam' is not of the form",
+    "vocab_size cannot be set",
+    "hidden_size (int)",
+  ):
+    assert part in message
+
+
+@pytest.mark.parametrize(
+  ("change", "complaint"),
+  [
+    ({"num_heads": 3}, "not a multiple of num_heads 3"),
+    ({"hidden_size": 15, "num_heads": 5}, "must be even"),
+    ({"attention_dropout": 1.0}, "attention_dropout is 1.0"),
+    ({"beam_size": 0}, "beam_size is 0"),
+    ({"start_symbol": "bos"}, "one of zero, pad_row"),
+    ({"alpha": -1.0}, "alpha is -1.0"),
+  ],
+)
+def test_impossible_values_are_refused(change, complaint):
+  with pytest.raises(InputError, match=complaint):
+    dataclasses.replace(BASE, **change)
