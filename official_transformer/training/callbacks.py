@@ -14,6 +14,11 @@ from absl import logging
 
 Scalars = Mapping[str, float]
 
+SCALAR = tf.compat.v1.SummaryMetadata(
+  plugin_data=tf.compat.v1.SummaryMetadata.PluginData(plugin_name="scalars"),
+  data_class=1,  # DATA_CLASS_SCALAR
+)
+
 
 class ProgressReport(keras.callbacks.Callback):
   """A progress bar on a terminal, a log line every so often elsewhere.
@@ -164,5 +169,6 @@ class ScalarWriter(keras.callbacks.Callback):
     """Writes any scalars."""
     with self.writer.as_default(step=step):
       for name, value in scalars.items():
-        tf.summary.scalar(name, value)
+        # What tf.summary.scalar does, which needs the tensorboard package.
+        tf.summary.write(name, tf.cast(value, tf.float32), metadata=SCALAR)
     self.writer.flush()

@@ -1,0 +1,298 @@
+"""The command lines, run as a user runs them, on a small demo corpus."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import time
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[2]
+MAIN = str(ROOT / "official_transformer" / "transformer_main.py")
+BLEU = str(ROOT / "official_transformer" / "compute_bleu.py")
+MODEL = (
+  "--param_set=tiny",
+  "--params_override=num_hidden_layers=1,learning_rate_warmup_steps=10",
+)
+
+
+def run(*command, status=0, stdin=None, cwd=None):
+  """Runs a Python command; returns its standard output, or the error."""
+  done = subprocess.run(
+    [sys.executable, *command],
+    capture_output=True,
+    text=True,
+    encoding="utf-8",
+    input=stdin,
+    cwd=cwd,
+    check=False,
+    timeout=300,
+  )
+  assert done.returncode == status, done.stderr
+  if status:
+    assert "Traceback" not in done.stderr
+    return done.stderr
+  return done.stdout
+
+
+def lines(path):
+  return pathlib.Path(path).read_text(encoding="utf-8").split("\n")
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory):
+  directory = tmp_path_factory.mktemp("text")
+  run(
+    "-m",
+    "data_prep.demo_corpus",
+    f"--output_dir={directory}",
+    "--train_size=600",
+    "--dev_size=40",
+    "--test_size=20",
+  )
+  return directory
+
+
+@pytest.fixture(scope="module")
+def data(text):
+  directory = text / "data"
+  run(
+    "-m",
+    "data_prep.prepare_data",
+    f"--train_source={text}/train.en",
+    f"--train_target={text}/train.de",
+    f"--dev_source={text}/dev.en",
+    f"--dev_target={text}/dev.de",
+    f"--data_dir={directory}",
+    "--vocab_size=400",
+    "--shards=2",
+  )
+  return directory
+
+
+def train(text, data, model, *flags):
+  return run(
+    MAIN,
+    "--mode=train",
+    f"--data_dir={data}",
+    f"--model_dir={model}",
+    f"--bleu_source={text}/test.en",
+    f"--bleu_ref={text}/test.de",
+    "--steps_between_evals=10",
+    "--seed=1",
+    *flags,
+  )
+
+
+@pytest.fixture(scope="module")
+def model(text, data):
+  """A model trained for 20 steps, then resumed for 10 more."""
+  directory = text / "model"
+  train(text, data, directory, "--train_steps=20", *MODEL)
+  train(text, data, directory, "--train_steps=30", "--enable_tensorboard")
+  return directory
+
+
+def test_training_leaves_a_complete_model_directory(model):
+  assert sorted(os.listdir(model / "checkpoints")) == [
+    "step-10",
+    "step-20",
+    "step-30",
+  ]
+  assert sorted(os.listdir(model / "translations")) == [
+    "step-10.txt",
+    "step-20.txt",
+    "step-30.txt",
+  ]
+  assert all(
+    len(lines(model / "translations" / f"step-{n}.txt")) == 21
+    for n in (10, 20, 30)
+  )
+  with open(model / "model.json", encoding="utf-8") as stream:
+    description = json.load(stream)
+  assert description["params"]["num_hidden_layers"] == 1
+  assert (model / description["vocabulary"]["file"]).exists()
+  assert len(os.listdir(model / "logs")) == 1
+
+
+def test_predict_needs_the_model_directory_alone(model, text, tmp_path):
+  source = tmp_path / "in.txt"
+  source.write_text("The dog sees the cat.\n\nA man.\n   \nNo end")
+  out = tmp_path / "out.txt"
+  run(
+    MAIN,
+    "--mode=predict",
+    f"--model_dir={model}",
+    f"--file={source}",
+    f"--file_out={out}",
+  )
+  written = lines(out)
+  assert len(written) == 6
+  assert written[1] == written[3] == written[5] == ""
+  piped = run(
+    "-m",
+    "official_transformer.transformer_main",
+    "--mode=predict",
+    f"--model_dir={model}",
+    "--file=-",
+    stdin=source.read_text(),
+  )
+  assert piped.split("\n") == written
+  # From inside the package, as upstream's README has it.
+  one = run(
+    "transformer_main.py",
+    "--mode=predict",
+    f"--model_dir={model}",
+    "--text=The dog sees the cat.",
+    cwd=ROOT / "official_transformer",
+  )
+  assert one == written[0] + "\n"
+
+
+def test_decoding_flags_are_read(model):
+  command = (MAIN, "--mode=predict", f"--model_dir={model}", "--text=A man.")
+  short = run(*command, "--extra_decode_length=0", "--beam_size=1")
+  long = run(*command, "--extra_decode_length=60", "--alpha=3")
+  assert len(short) < len(long)
+
+
+def test_eval_prints_the_scores_that_compute_bleu_prints(model, text):
+  printed = run(
+    MAIN,
+    "--mode=eval",
+    f"--model_dir={model}",
+    f"--bleu_source={text}/test.en",
+    f"--bleu_ref={text}/test.de",
+  ).split("\n")
+  again = run(
+    BLEU,
+    f"--translation={model}/translations/eval.txt",
+    f"--reference={text}/test.de",
+  ).split("\n")
+  assert printed[:4] == again[:4]
+  assert printed[0].startswith("Case-insensitive results: ")
+  assert "tok:13a" in printed[2]
+  assert lines(model / "translations" / "eval.txt") == lines(
+    model / "translations" / "step-30.txt"
+  )
+
+
+def test_bleu_variants(text):
+  command = (
+    BLEU,
+    f"--translation={text}/test.de",
+    f"--reference={text}/test.de",
+  )
+  assert "Case-insensitive results: 100.000000" in run(*command)
+  cased = run(*command, "--bleu_variant=CASED")
+  assert "Case-sensitive" in cased
+  assert "Case-insensitive" not in cased
+
+
+@pytest.mark.parametrize(
+  ("flags", "complaint"),
+  [
+    (["--mode=predict"], "either --text or --file"),
+    (["--mode=predict", "--text=a", "--file=b"], "either --text or --file"),
+    (["--mode=predict", "--file=/nowhere"], "no file /nowhere"),
+    (["--mode=predict", "--text=a\nb"], "one line"),
+    (["--mode=predict", "--text=a", "--file_out=/"], "is a directory"),
+    (["--mode=predict", "--text=a", "--model_dir=/nowhere"],
+     "no model directory"),
+    (["--mode=predict", "--text=a", "--param_set=base"],
+     "hidden_size: 512 given, 32 stored"),
+    (["--mode=predict", "--text=a", "--vocab_file={text}/test.de"],
+     "neither a SentencePiece model nor"),
+    (["--mode=eval"], "--bleu_source"),
+    (["--mode=eval", "--bleu_source={text}/test.en",
+      "--bleu_ref={text}/dev.de"], "has 20 lines and"),
+    (["--mode=train", "--data_dir=/nowhere", "--model_dir=/tmp/never_made"],
+     "python -m data_prep.prepare_data"),
+    (["--mode=train", "--data_dir={data}", "--seed=2"],
+     "whose run has seed 1"),
+    (["--mode=train", "--data_dir={data}", "--params_override=depth=3"],
+     "no field 'depth'"),
+    (["--mode=train", "--data_dir={data}", "--batch_size=100"],
+     "cannot hold one sentence"),
+    (["train"], "unexpected arguments: train"),
+  ],
+)  # fmt: skip
+def test_mistakes_cost_one_clear_message(model, text, data, flags, complaint):
+  flags = [f.format(text=text, data=data) for f in flags]
+  error = run(MAIN, f"--model_dir={model}", *flags, status=2)
+  assert complaint in error
+
+
+@pytest.mark.parametrize(
+  ("flags", "complaint"),
+  [
+    (["--beem_size=3"], "beam_size"),
+    (["--mode=transalte"], "mode"),
+    (["--train_steps=0"], "train_steps"),
+    (["--bleu_source=x"], "--bleu_ref"),
+  ],
+)
+def test_mistyped_flags_are_refused(flags, complaint):
+  assert complaint in run(MAIN, *flags, status=1)
+
+
+def test_an_untrained_model_is_not_decoded(model, tmp_path):
+  (tmp_path / "model.json").write_bytes((model / "model.json").read_bytes())
+  error = run(
+    MAIN, "--mode=predict", f"--model_dir={tmp_path}", "--text=a", status=2
+  )
+  assert "no checkpoint" in error
+
+
+def test_line_counts_that_differ_are_refused(text):
+  error = run(
+    BLEU,
+    f"--translation={text}/test.de",
+    f"--reference={text}/dev.de",
+    status=2,
+  )
+  assert "has 20 lines and" in error
+  assert "dev.de 40" in error
+
+
+@pytest.mark.parametrize(
+  "module",
+  [
+    "official_transformer.transformer_main",
+    "official_transformer.compute_bleu",
+    "data_prep.prepare_data",
+    "data_prep.demo_corpus",
+  ],
+)
+def test_help_lists_the_flags_without_importing_tensorflow(module):
+  code = (
+    "import importlib, sys\n"
+    f"module = importlib.import_module('{module}')\n"
+    "sys.argv[1:] = ['--help']\n"
+    "try:\n  module.run()\n"
+    "except SystemExit:\n  print('tensorflow' in sys.modules)\n"
+  )
+  started = time.monotonic()
+  done = subprocess.run(
+    [sys.executable, "-c", code], capture_output=True, text=True, check=True
+  )
+  # Far above what it takes: TensorFlow alone takes several seconds.
+  assert time.monotonic() - started < 5
+  assert done.stdout.endswith("False\n")
+  assert "--" in done.stdout
+
+
+def test_console_scripts_are_installed():
+  scripts = pathlib.Path(sys.executable).parent
+  for name in (
+    "transformer_main",
+    "compute_bleu",
+    "prepare_data",
+    "demo_corpus",
+  ):
+    done = subprocess.run(
+      [scripts / name, "--help"], capture_output=True, text=True, check=False
+    )
+    assert "--" in done.stdout, name

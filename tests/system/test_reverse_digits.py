@@ -1,0 +1,76 @@
+"""The whole system must learn: digit strings, reversed."""
+
+import dataclasses
+import random
+
+import pytest
+
+from data_prep.prepare_data import Corpus, DataSettings, prepare
+from official_transformer.data.data_directory import find_vocabulary
+from official_transformer.decoding.translator import Translator
+from official_transformer.model_directory import ModelDirectory
+from official_transformer.model_params import SMALL
+from official_transformer.training.model_setup import prepare_directory
+from official_transformer.training.trainer import Trainer, TrainingSettings
+
+STEPS = 400
+
+
+def digit_strings(count, seed):
+  rng = random.Random(seed)
+  return sorted(
+    {
+      " ".join(str(rng.randrange(10)) for _ in range(rng.randint(4, 10)))
+      for _ in range(count)
+    }
+  )
+
+
+@pytest.mark.system
+def test_reverses_digit_strings_it_has_never_seen(tmp_path):
+  strings = digit_strings(12000, seed=1)
+  random.Random(2).shuffle(strings)
+  unseen, seen = strings[:500], strings[500:]
+  paths = [str(tmp_path / name) for name in ("source", "target")]
+  for path, step in zip(paths, (1, -1), strict=True):
+    with open(path, "w", encoding="utf-8") as stream:
+      stream.writelines(" ".join(s.split()[::step]) + "\n" for s in seen)
+  data_dir = str(tmp_path / "data")
+  prepare(
+    {"train": Corpus(paths[:1], paths[1:])},
+    DataSettings(data_dir, "subtoken", vocab_size=40, shards=2),
+  )
+  assert find_vocabulary(data_dir)
+  params = dataclasses.replace(
+    SMALL,
+    hidden_size=64,
+    filter_size=128,
+    learning_rate_warmup_steps=100,
+    layer_postprocess_dropout=0.0,
+    attention_dropout=0.0,
+    relu_dropout=0.0,
+    extra_decode_length=2,
+  )
+  directory = ModelDirectory(str(tmp_path / "model"))
+  params = prepare_directory(directory, params, True, None, data_dir)
+  settings = TrainingSettings(
+    data_dir=data_dir,
+    train_steps=STEPS,
+    steps_between_evals=STEPS,
+    batch_size=2048,
+    max_length=12,
+    validation_steps=0,
+    seed=1,
+    keep_checkpoint_max=1,
+    log_steps=100,
+    with_metrics=False,
+    with_tensorboard=False,
+    num_parallel_calls=2,
+  )
+  Trainer(directory, params, settings).train()
+  translated = Translator.load(directory.path).translate(unseen)
+  exact = sum(
+    translation.split() == source.split()[::-1]
+    for translation, source in zip(translated, unseen, strict=True)
+  )
+  assert exact >= 0.99 * len(unseen)

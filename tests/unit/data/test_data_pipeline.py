@@ -1,0 +1,111 @@
+import collections
+import itertools
+
+import numpy as np
+import pytest
+
+from data_prep.records import write_shards
+from official_transformer.data import data_pipeline as lib
+from official_transformer.data.data_directory import shard_paths
+from official_transformer.errors import InputError
+
+NUMBER = 300
+
+
+def pair(i):
+  """A pair whose first source id tells it apart; sides differ in length."""
+  length = 2 + i % 25
+  return [i + 2] * length + [1], [7] * (2 + i * 7 % 25) + [1]
+
+
+@pytest.fixture(scope="module")
+def paths(tmp_path_factory):
+  directory = str(tmp_path_factory.mktemp("data"))
+  pairs = [pair(i) for i in range(NUMBER)]
+  write_shards(pairs, directory, "x", "train", 3, seed=1)
+  return shard_paths(directory, "train")
+
+
+def take(dataset, count):
+  return [(x.numpy(), y.numpy()) for x, y in dataset.take(count)]
+
+
+def numbers(batches):
+  return [int(row[0]) - 2 for x, _ in batches for row in x]
+
+
+def test_boundaries_by_hand():
+  # b -> max(b + 1, int(1.1 b)): below 20 it goes by one, then by a tenth.
+  assert lib.bucket_boundaries(24) == [*range(8, 21), 22]
+  expected = [8]
+  while expected[-1] < 256:
+    expected.append(max(expected[-1] + 1, int(expected[-1] * 1.1)))
+  assert lib.bucket_boundaries(256) == expected[:-1]
+
+
+def test_batch_sizes_by_hand():
+  sizes = lib.bucket_batch_sizes(100, 10)
+  # Buckets end below 8 and 9 and with 10 included: 8, 9, 11 tokens at most.
+  assert sizes == [12, 11, 9]
+
+
+def test_a_batch_that_holds_no_sentence_is_refused():
+  with pytest.raises(InputError, match=r"--batch_size=200.*--max_length=256"):
+    lib.bucket_batch_sizes(200, 256)
+
+
+def test_batches_keep_the_budget_and_lose_nothing(paths):
+  dataset = lib.train_dataset(paths, 128, 30, seed=1)
+  batches = take(dataset, 200)
+  for x, y in batches:
+    assert max(x.shape[1], y.shape[1]) * x.shape[0] <= 128
+    for row_x, row_y in zip(x, y, strict=True):
+      expected = pair(int(row_x[0]) - 2)
+      assert row_x[row_x != 0].tolist() == expected[0]
+      assert row_y[row_y != 0].tolist() == expected[1]
+
+
+def test_each_example_comes_once_an_epoch(paths):
+  """Counted over many epochs; those not out yet wait in a bucket."""
+  epochs = 20
+  # Every batch is full, so examples come in multiples of the bucket's size.
+  dataset = lib.train_dataset(paths, 128, 30, seed=1)
+  seen = collections.Counter()
+  for x, _ in itertools.islice(dataset, 2000):
+    seen.update((x.numpy()[:, 0] - 2).tolist())
+    if sum(seen.values()) >= epochs * NUMBER:
+      break
+  assert len(seen) == NUMBER
+  assert max(seen.values()) - min(seen.values()) <= 2
+
+
+def test_the_seed_decides_the_order(paths):
+  first = numbers(take(lib.train_dataset(paths, 128, 30, seed=1), 60))
+  again = numbers(take(lib.train_dataset(paths, 128, 30, seed=1), 60))
+  other = numbers(take(lib.train_dataset(paths, 128, 30, seed=2), 60))
+  assert first == again
+  assert first != other
+
+
+def test_epochs_differ(paths):
+  drawn = numbers(take(lib.train_dataset(paths, 4096, 30, seed=1), 12))
+  first, second = drawn[:100], drawn[NUMBER : NUMBER + 100]
+  assert first != second
+
+
+def test_a_resumed_run_goes_on_where_it_stopped(paths):
+  whole = take(lib.train_dataset(paths, 128, 30, seed=5), 50)
+  rest = take(lib.train_dataset(paths, 128, 30, seed=5, skip_batches=20), 30)
+  for (x, y), (u, v) in zip(whole[20:], rest, strict=True):
+    np.testing.assert_array_equal(x, u)
+    np.testing.assert_array_equal(y, v)
+
+
+def test_long_examples_are_left_out(paths):
+  drawn = take(lib.train_dataset(paths, 128, 10, seed=1), 50)
+  assert all(max(x.shape[1], y.shape[1]) <= 10 for x, y in drawn)
+
+
+def test_dev_batches_come_once_with_all_examples(paths):
+  drawn = numbers(take(lib.dev_dataset(paths, 128, 30), -1))
+  assert sorted(drawn) == list(range(NUMBER))

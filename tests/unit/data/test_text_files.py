@@ -1,0 +1,64 @@
+import gzip
+import io
+import sys
+import types
+
+import pytest
+
+from official_transformer.data import text_files
+from official_transformer.errors import InputError
+
+
+@pytest.mark.parametrize(
+  ("raw", "lines"),
+  [
+    (b"", []),
+    (b"a\nb\n", ["a", "b"]),
+    (b"a\nb", ["a", "b"]),
+    (b"\n\na\n\n", ["", "", "a", ""]),
+    (b"a\r\nb\r\n", ["a", "b"]),
+    (b"\xef\xbb\xbfa\n", ["a"]),
+    ("a\u2028b\u0085c\x0bd\n".encode(), ["a\u2028b\u0085c\x0bd"]),
+    (b"a\rb\n", ["a\rb"]),
+  ],
+)
+def test_lines_end_at_line_feeds_alone(tmp_path, raw, lines):
+  plain = tmp_path / "plain"
+  plain.write_bytes(raw)
+  zipped = tmp_path / "zipped.gz"
+  zipped.write_bytes(gzip.compress(raw))
+  assert list(text_files.read_lines(str(plain))) == lines
+  assert list(text_files.read_lines(str(zipped))) == lines
+
+
+def test_standard_streams(monkeypatch):
+  stdin = types.SimpleNamespace(buffer=io.BytesIO(b"a\nb\n"))
+  stdout = types.SimpleNamespace(buffer=io.BytesIO())
+  monkeypatch.setattr(sys, "stdin", stdin)
+  monkeypatch.setattr(sys, "stdout", stdout)
+  assert text_files.write_lines("-", text_files.read_lines("-")) == 2
+  assert stdout.buffer.getvalue() == b"a\nb\n"
+
+
+def test_errors_name_file_line_and_remedy(tmp_path):
+  path = tmp_path / "latin1"
+  path.write_bytes("gut\nschön\n".encode("latin1"))
+  with pytest.raises(InputError, match=r"latin1, line 2: not UTF-8.*iconv"):
+    list(text_files.read_lines(str(path)))
+  with pytest.raises(InputError, match="no file"):
+    text_files.check_input(str(tmp_path / "missing"))
+  with pytest.raises(InputError, match="is a directory"):
+    text_files.check_input(str(tmp_path))
+  broken = tmp_path / "broken.gz"
+  broken.write_bytes(gzip.compress(b"a\n" * 100)[:-9])
+  with pytest.raises(InputError, match="not a whole gzip file"):
+    list(text_files.read_lines(str(broken)))
+
+
+def test_outputs_that_cannot_be_written_are_refused(tmp_path):
+  with pytest.raises(InputError, match="is a directory"):
+    text_files.check_output(str(tmp_path))
+  with pytest.raises(InputError, match="does not exist"):
+    text_files.check_output(str(tmp_path / "no" / "file"))
+  text_files.check_output(str(tmp_path / "new"))
+  text_files.check_output("-")

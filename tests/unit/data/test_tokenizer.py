@@ -1,0 +1,62 @@
+import pytest
+import sentencepiece
+
+from official_transformer.data import tokenizer as lib
+from official_transformer.data.subtokenizer import Subtokenizer
+from official_transformer.errors import InputError
+
+
+@pytest.fixture(scope="module")
+def text_file(tmp_path_factory):
+  path = tmp_path_factory.mktemp("text") / "text"
+  words = "eins zwei drei vier fünf sechs sieben acht neun zehn".split()
+  lines = [" ".join(words[i:] + words[:i]) for i in range(10)] * 20
+  path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+  return str(path)
+
+
+@pytest.fixture(scope="module")
+def vocab_file(text_file, tmp_path_factory):
+  path = str(tmp_path_factory.mktemp("vocab") / "v.model")
+  lib.train_sentencepiece([text_file], path, 60)
+  return path
+
+
+def test_both_kinds_are_told_apart(vocab_file, text_file, tmp_path):
+  subtokens = str(tmp_path / "v.subtokens")
+  Subtokenizer.build([text_file], 50, min_count=5).save(subtokens)
+  assert isinstance(lib.load_tokenizer(subtokens), Subtokenizer)
+  assert isinstance(lib.load_tokenizer(vocab_file), lib.SentencePieceTokenizer)
+
+
+def test_sentencepiece_has_the_official_ids(vocab_file):
+  tokenizer = lib.load_tokenizer(vocab_file)
+  assert tokenizer.processor.unk_id() == 2
+  assert tokenizer.processor.bos_id() == -1
+  assert tokenizer.vocab_size <= 60
+  ids = tokenizer.encode("zwei fünf", add_eos=True)
+  assert ids[-1] == lib.EOS_ID
+  assert lib.PAD_ID not in ids
+  assert tokenizer.decode(ids[:-1]) == "zwei fünf"
+
+
+def test_other_ids_are_refused_with_the_options_to_use(text_file, tmp_path):
+  prefix = str(tmp_path / "default")
+  sentencepiece.SentencePieceTrainer.Train(
+    input=text_file,
+    model_prefix=prefix,
+    vocab_size=40,
+    minloglevel=2,
+    hard_vocab_limit=False,
+  )
+  with pytest.raises(InputError, match=r"PAD -1 and EOS 2.*--pad_id=0"):
+    lib.load_tokenizer(prefix + ".model")
+
+
+def test_what_is_no_vocabulary_is_refused(tmp_path):
+  path = tmp_path / "notes.txt"
+  path.write_text("some notes\n", encoding="utf-8")
+  with pytest.raises(InputError, match="neither a SentencePiece model nor"):
+    lib.load_tokenizer(str(path))
+  with pytest.raises(InputError, match="no file"):
+    lib.load_tokenizer(str(tmp_path / "missing"))

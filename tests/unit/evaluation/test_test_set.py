@@ -1,0 +1,47 @@
+import pytest
+
+from official_transformer.errors import InputError
+from official_transformer.evaluation.test_set import TestSet, score
+from official_transformer.model_directory import ModelDirectory
+
+
+def write(path, text):
+  path.write_text(text, encoding="utf-8")
+  return str(path)
+
+
+class Echo:
+  """Translates a line into itself."""
+
+  def translate(self, lines):
+    return list(lines)
+
+
+def test_reading_evaluating_and_keeping(tmp_path):
+  text = "the cat sat on the mat .\n\na dog ran home today .\n"
+  test_set = TestSet.read(
+    write(tmp_path / "source", text), write(tmp_path / "reference", text)
+  )
+  result = test_set.evaluate(Echo())
+  assert result.uncased == result.cased == pytest.approx(100)
+  assert result.scalars()["sacrebleu_BLEU"] == pytest.approx(100)
+  assert "Case-insensitive results: 100.0" in result.report()
+  path = test_set.save(ModelDirectory(str(tmp_path)), "step-1", result)
+  with open(path, encoding="utf-8") as stream:
+    assert stream.read() == text
+
+
+def test_a_score_of_zero_is_a_score(tmp_path):
+  result = score(["a b c d"], [""])
+  assert result.uncased == 0.0
+  assert "Case-insensitive results: 0.000000" in result.report()
+
+
+def test_what_does_not_match_is_refused(tmp_path):
+  two = write(tmp_path / "two", "a\nb\n")
+  one = write(tmp_path / "one", "a\n")
+  empty = write(tmp_path / "empty", "")
+  with pytest.raises(InputError, match=r"two has 2 lines and .*one 1"):
+    TestSet.read(two, one)
+  with pytest.raises(InputError, match="empty"):
+    TestSet.read(empty, empty)

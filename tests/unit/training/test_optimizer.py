@@ -1,0 +1,61 @@
+import math
+
+import keras
+import numpy as np
+import pytest
+
+from official_transformer.model_params import BASE, SMALL
+from official_transformer.training.optimizer import (
+  LearningRateSchedule,
+  create_optimizer,
+)
+
+
+@pytest.mark.parametrize(
+  ("step", "expected"),
+  [
+    (0, 0.0),
+    (1, 2 * 512**-0.5 / 16000 / math.sqrt(16000)),
+    (8000, 2 * 512**-0.5 / 2 / math.sqrt(16000)),
+    (16000, 2 * 512**-0.5 / math.sqrt(16000)),
+    (64000, 2 * 512**-0.5 / math.sqrt(64000)),
+  ],
+)
+def test_schedule_of_the_base_set(step, expected):
+  schedule = LearningRateSchedule(2.0, 512, 16000)
+  assert math.isclose(float(schedule(step)), expected, rel_tol=1e-6)
+
+
+def test_first_update_has_rate_zero_and_the_second_does_not():
+  optimizer = create_optimizer(BASE)
+  variable = keras.Variable([0.0, 0.0])
+  optimizer.build([variable])
+  optimizer.apply([np.array([1.0, 2.0], "float32")])
+  np.testing.assert_array_equal(variable.numpy(), [0.0, 0.0])
+  optimizer.apply([np.array([1.0, 2.0], "float32")])
+  # Adam moves by about the rate, whatever the gradient's size.
+  rate = 2 * 512**-0.5 / 16000 / math.sqrt(16000)
+  np.testing.assert_allclose(variable.numpy(), [-rate, -rate], rtol=1e-2)
+
+
+def test_adam_by_hand():
+  optimizer = create_optimizer(SMALL)
+  variable = keras.Variable([0.5])
+  optimizer.build([variable])
+  m = v = 0.0
+  weight = 0.5
+  for step in range(5):
+    gradient = 0.3 * (step + 1)
+    optimizer.apply([np.array([gradient], "float32")])
+    m = 0.9 * m + 0.1 * gradient
+    v = 0.997 * v + 0.003 * gradient**2
+    rate = 2 * 256**-0.5 * step / 1000 / math.sqrt(1000)
+    rate *= math.sqrt(1 - 0.997 ** (step + 1)) / (1 - 0.9 ** (step + 1))
+    weight -= rate * m / (math.sqrt(v) + 1e-9)
+  assert math.isclose(float(variable[0]), weight, rel_tol=1e-5)
+
+
+def test_config_rebuilds_the_schedule():
+  schedule = LearningRateSchedule(2.0, 64, 10)
+  again = LearningRateSchedule.from_config(schedule.get_config())
+  assert float(again(7)) == float(schedule(7))

@@ -1,0 +1,171 @@
+"""Training runs over a few batches, through the classes a command uses."""
+
+import dataclasses
+import os
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from data_prep.records import write_shards
+from official_transformer.errors import InputError
+from official_transformer.model_directory import ModelDirectory
+from official_transformer.training.trainer import Trainer, TrainingSettings
+
+
+@pytest.fixture(scope="module")
+def data_dir(tmp_path_factory):
+  directory = str(tmp_path_factory.mktemp("data"))
+  rng = np.random.default_rng(0)
+  pairs = [
+    ([*ids, 1], [*ids[::-1], 1])
+    for ids in (
+      rng.integers(2, 20, size=rng.integers(3, 9)).tolist() for _ in range(200)
+    )
+  ]
+  write_shards(pairs[40:], directory, "x", "train", 2, seed=1)
+  write_shards(pairs[:40], directory, "x", "dev", 1, seed=None)
+  return directory
+
+
+@pytest.fixture
+def params(params):
+  """One layer: tracing is most of what these tests cost."""
+  return dataclasses.replace(params, num_hidden_layers=1)
+
+
+def settings(data_dir, steps, **changes):
+  defaults = {
+    "data_dir": data_dir,
+    "train_steps": steps,
+    "steps_between_evals": 4,
+    "batch_size": 128,
+    "max_length": 16,
+    "validation_steps": 10,
+    "seed": 3,
+    "keep_checkpoint_max": 2,
+    "log_steps": 2,
+    "with_metrics": False,
+    "with_tensorboard": False,
+    "num_parallel_calls": 2,
+  }
+  return TrainingSettings(**{**defaults, **changes})
+
+
+def train(path, params, run, evaluate=None):
+  trainer = Trainer(ModelDirectory(str(path)), params, run, evaluate)
+  trainer.train()
+  return trainer
+
+
+def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path, params, data_dir):
+  whole = train(tmp_path / "whole", params, settings(data_dir, 8))
+  train(tmp_path / "parts", params, settings(data_dir, 5))
+  parts = train(tmp_path / "parts", params, settings(data_dir, 8))
+  for a, b in zip(whole.model.weights, parts.model.weights, strict=True):
+    np.testing.assert_allclose(a, b, atol=1e-6, err_msg=a.path)
+  assert int(parts.optimizer.iterations) == 8
+  slots = zip(whole.optimizer.variables, parts.optimizer.variables, strict=True)
+  for a, b in slots:
+    np.testing.assert_allclose(a, b, atol=1e-6, err_msg=a.path)
+
+
+def test_weights_move_and_the_loss_falls(tmp_path, params, data_dir):
+  trainer = Trainer(
+    ModelDirectory(str(tmp_path)), params, settings(data_dir, 40)
+  )
+  before = trainer.validate()
+  trainer.train()
+  after = trainer.validate()
+  assert after["loss"] < before["loss"] - 0.2
+  assert after["perplexity"] < before["perplexity"]
+
+
+def test_validation_loss_by_hand(tmp_path, undropped, data_dir):
+  trainer = Trainer(
+    ModelDirectory(str(tmp_path)), undropped, settings(data_dir, 1)
+  )
+  total = tokens = 0
+  shard = os.path.join(data_dir, "x-dev-00001-of-00001")
+  for raw in tf.data.TFRecordDataset(shard).as_numpy_iterator():
+    feature = tf.train.Example.FromString(raw).features.feature
+    x, y = (
+      np.array([feature[n].int64_list.value]) for n in ("inputs", "targets")
+    )
+    logits = trainer.transformer([x, y]).numpy()[0]
+    log_probs = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+    total -= log_probs[np.arange(y.size), y[0]].sum()
+    tokens += y.size
+  actual = trainer.validate()["perplexity"]
+  np.testing.assert_allclose(actual, np.exp(total / tokens), rtol=1e-4)
+
+
+def test_milestones_evaluate_save_and_keep_the_newest(
+  tmp_path, params, data_dir
+):
+  seen = []
+
+  def evaluate(transformer, step):
+    seen.append((step, transformer.params.vocab_size))
+    return {"score": 1.5}
+
+  trainer = train(tmp_path, params, settings(data_dir, 10), evaluate)
+  assert seen == [(4, 20), (8, 20), (10, 20)]
+  assert trainer.directory.checkpoint_steps() == [8, 10]
+
+
+def test_nothing_is_left_to_do_for_a_finished_run(tmp_path, params, data_dir):
+  train(tmp_path, params, settings(data_dir, 4))
+  seen = []
+  train(
+    tmp_path, params, settings(data_dir, 4), lambda *a: seen.append(a) or {}
+  )
+  assert seen == []
+
+
+def test_metrics_and_tensorboard(tmp_path, params, data_dir):
+  train(
+    tmp_path,
+    params,
+    settings(data_dir, 4, with_metrics=True, with_tensorboard=True),
+  )
+  (name,) = os.listdir(tmp_path / "logs")
+  tags = set()
+  for raw in tf.data.TFRecordDataset(
+    str(tmp_path / "logs" / name)
+  ).as_numpy_iterator():
+    event = tf.compat.v1.Event.FromString(raw)
+    tags |= {value.tag for value in event.summary.value}
+  assert {
+    "train/loss",
+    "train/learning_rate",
+    "train/accuracy",
+    "validation/loss",
+  } <= tags
+
+
+def test_the_seed_decides_the_weights(tmp_path, params, data_dir):
+  runs = [
+    train(tmp_path / str(n), params, settings(data_dir, 3, seed=seed))
+    for n, seed in enumerate((3, 3, 4))
+  ]
+  first, again, other = (run.model.get_weights() for run in runs)
+  for a, b in zip(first, again, strict=True):
+    np.testing.assert_allclose(a, b, atol=1e-6)
+  assert any(
+    np.abs(a - b).max() > 1e-3 for a, b in zip(first, other, strict=True)
+  )
+
+
+def test_a_checkpoint_of_other_parameters_is_refused(
+  tmp_path, params, data_dir
+):
+  train(tmp_path, params, settings(data_dir, 1))
+  other = dataclasses.replace(params, filter_size=64)
+  with pytest.raises(InputError, match="does not fit this model"):
+    train(tmp_path, other, settings(data_dir, 2))
+
+
+def test_a_budget_below_one_sentence_is_refused(data_dir):
+  with pytest.raises(InputError, match="--batch_size=16"):
+    settings(data_dir, 1, batch_size=16)
