@@ -33,9 +33,9 @@ transformer_main --mode=predict --model_dir="$model" \
 
 echo
 echo "== Five sentences, their translations and the references"
-paste -d '\n' "$text/test.en" quickstart/test.out "$text/test.de" |
-  head -n 15 | sed -e '1~3s/^/\nsource:      /' \
-  -e '2~3s/^/translation: /' -e '3~3s/^/reference:   /'
+paste "$text/test.en" quickstart/test.out "$text/test.de" | head -n 5 |
+  awk -F '\t' '{ printf "\nsource:      %s\ntranslation: %s\nreference:   %s\n",
+                 $1, $2, $3 }'
 echo
 echo "== Word for word, with a dictionary"
 compute_bleu --translation="$text/test.dictionary.de" \

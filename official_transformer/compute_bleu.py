@@ -44,28 +44,13 @@ def main(argv: list[str]) -> None:
   """Prints the scores."""
   if argv[1:]:
     raise InputError(f"unexpected arguments: {' '.join(argv[1:])}")
-  from official_transformer.data.text_files import read_lines
-  from official_transformer.evaluation import bleu
+  from official_transformer.data.text_files import read_parallel
+  from official_transformer.evaluation.scores import VARIANTS, score
 
-  translations = list(read_lines(FLAGS.translation))
-  references = list(read_lines(FLAGS.reference))
-  if len(translations) != len(references):
-    raise InputError(
-      f"{FLAGS.translation} has {len(translations)} lines and "
-      f"{FLAGS.reference} {len(references)}: line n of the one must translate "
-      "the source of line n of the other"
-    )
-  if not references:
-    raise InputError(f"{FLAGS.reference} is empty: there is nothing to score")
-  for variant, name in (
-    ("uncased", "Case-insensitive"),
-    ("cased", "Case-sensitive"),
-  ):
-    if FLAGS.bleu_variant in ("both", variant):
-      score = bleu.official_bleu(references, translations, variant == "cased")
-      print(f"{name} results: {score:.6f}")
-  for result in bleu.sacrebleu_scores(references, translations):
-    print(f"sacreBLEU {result.name}|{result.signature} = {result.score:.2f}")
+  translations, references = read_parallel(FLAGS.translation, FLAGS.reference)
+  chosen = FLAGS.bleu_variant
+  variants = VARIANTS if chosen == "both" else (chosen,)
+  print(score(references, translations).report(variants))
 
 
 def run() -> None:

@@ -94,10 +94,10 @@ def evaluate() -> None:
   from official_transformer.model_directory import ModelDirectory
 
   test_set = TestSet.read(FLAGS.bleu_source, FLAGS.bleu_ref)
-  translator = _load_translator()
-  result = test_set.evaluate(translator)
-  path = test_set.save(ModelDirectory(FLAGS.model_dir), "eval", result)
-  print(result.report())
+  scores, path = test_set.evaluate(
+    _load_translator(), ModelDirectory(FLAGS.model_dir), "eval"
+  )
+  print(scores.report())
   print(f"The translation is in {path}")
 
 
@@ -197,9 +197,8 @@ def _evaluation_in_training(directory: ModelDirectory) -> Evaluate | None:
       translators.append(
         Translator(transformer, tokenizer, FLAGS.decode_batch_size)
       )
-    result = test_set.evaluate(translators[0])
-    test_set.save(directory, f"step-{step}", result)
-    return result.scalars()
+    scores, _ = test_set.evaluate(translators[0], directory, f"step-{step}")
+    return scores.scalars()
 
   return evaluate_model
 

@@ -69,6 +69,26 @@ def read_lines(path: str) -> Iterator[str]:
       raise InputError(f"{path} is not a whole gzip file: {error}") from None
 
 
+def read_parallel(
+  first_file: str, second_file: str
+) -> tuple[list[str], list[str]]:
+  """Reads two files whose lines belong to each other, one by one.
+
+  Raises:
+    InputError: where one is missing or empty, or their numbers of lines
+      differ.
+  """
+  first, second = list(read_lines(first_file)), list(read_lines(second_file))
+  if len(first) != len(second):
+    raise InputError(
+      f"{first_file} has {len(first)} lines and {second_file} {len(second)}: "
+      "line n of the one must belong to line n of the other"
+    )
+  if not first:
+    raise InputError(f"{first_file} is empty: there is nothing to score")
+  return first, second
+
+
 def _decode(stream: BinaryIO | Iterable[bytes], name: str) -> Iterator[str]:
   """Yields decoded lines; `name` is for messages."""
   for number, raw in enumerate(stream, start=1):

@@ -109,33 +109,6 @@ class EncoderLayer(keras.layers.Layer):
     return self.ffn(x, training=training)
 
 
-class EncoderStack(keras.layers.Layer):
-  """The encoder's layers and the norm after them."""
-
-  def __init__(self, params: TransformerParams, **kwargs: Any) -> None:
-    super().__init__(**kwargs)
-    self.params = params
-    self.layers = [
-      EncoderLayer(params, name=f"layer_{i}")
-      for i in range(params.num_hidden_layers)
-    ]
-    self.output_normalization = layer_norm("output_norm")
-
-  def build(self, input_shape: Any = None) -> None:
-    """Builds every layer."""
-    for layer in self.layers:
-      layer.build(None)
-    self.output_normalization.build((None, None, self.params.hidden_size))
-
-  def call(
-    self, x: tf.Tensor, bias: tf.Tensor, training: bool = False
-  ) -> tf.Tensor:
-    """Maps embedded sources [B, S, D] to [B, S, D]; `bias` [B, 1, 1, S]."""
-    for layer in self.layers:
-      x = layer(x, bias, training=training)
-    return self.output_normalization(x)
-
-
 class DecoderLayer(keras.layers.Layer):
   """Self-attention, attention to the source, then a feed-forward network."""
 
@@ -216,14 +189,24 @@ class DecoderLayer(keras.layers.Layer):
     return self.ffn(x), cache
 
 
-class DecoderStack(keras.layers.Layer):
-  """The decoder's layers and the norm after them."""
+class Stack(keras.layers.Layer):
+  """Equal layers on top of each other, and the norm after them.
 
-  def __init__(self, params: TransformerParams, **kwargs: Any) -> None:
+  Attributes:
+    layers: `layer_0`, `layer_1`, ...
+    output_normalization: applied to what the last layer returns.
+  """
+
+  def __init__(
+    self,
+    params: TransformerParams,
+    layer_class: type[keras.layers.Layer],
+    **kwargs: Any,
+  ) -> None:
     super().__init__(**kwargs)
     self.params = params
     self.layers = [
-      DecoderLayer(params, name=f"layer_{i}")
+      layer_class(params, name=f"layer_{i}")
       for i in range(params.num_hidden_layers)
     ]
     self.output_normalization = layer_norm("output_norm")
@@ -233,6 +216,28 @@ class DecoderStack(keras.layers.Layer):
     for layer in self.layers:
       layer.build(None)
     self.output_normalization.build((None, None, self.params.hidden_size))
+
+
+class EncoderStack(Stack):
+  """The encoder."""
+
+  def __init__(self, params: TransformerParams, **kwargs: Any) -> None:
+    super().__init__(params, EncoderLayer, **kwargs)
+
+  def call(
+    self, x: tf.Tensor, bias: tf.Tensor, training: bool = False
+  ) -> tf.Tensor:
+    """Maps embedded sources [B, S, D] to [B, S, D]; `bias` [B, 1, 1, S]."""
+    for layer in self.layers:
+      x = layer(x, bias, training=training)
+    return self.output_normalization(x)
+
+
+class DecoderStack(Stack):
+  """The decoder."""
+
+  def __init__(self, params: TransformerParams, **kwargs: Any) -> None:
+    super().__init__(params, DecoderLayer, **kwargs)
 
   def call(
     self,

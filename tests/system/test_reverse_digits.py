@@ -13,7 +13,7 @@ from official_transformer.model_params import SMALL
 from official_transformer.training.model_setup import prepare_directory
 from official_transformer.training.trainer import Trainer, TrainingSettings
 
-STEPS = 400
+STEPS = 500
 
 
 def digit_strings(count, seed):
@@ -45,6 +45,7 @@ def test_reverses_digit_strings_it_has_never_seen(tmp_path):
     SMALL,
     hidden_size=64,
     filter_size=128,
+    learning_rate=0.5,
     learning_rate_warmup_steps=100,
     layer_postprocess_dropout=0.0,
     attention_dropout=0.0,

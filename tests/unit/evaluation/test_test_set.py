@@ -1,7 +1,8 @@
 import pytest
 
 from official_transformer.errors import InputError
-from official_transformer.evaluation.test_set import TestSet, score
+from official_transformer.evaluation.scores import score
+from official_transformer.evaluation.test_set import TestSet
 from official_transformer.model_directory import ModelDirectory
 
 
@@ -22,11 +23,13 @@ def test_reading_evaluating_and_keeping(tmp_path):
   test_set = TestSet.read(
     write(tmp_path / "source", text), write(tmp_path / "reference", text)
   )
-  result = test_set.evaluate(Echo())
-  assert result.uncased == result.cased == pytest.approx(100)
-  assert result.scalars()["sacrebleu_BLEU"] == pytest.approx(100)
-  assert "Case-insensitive results: 100.0" in result.report()
-  path = test_set.save(ModelDirectory(str(tmp_path)), "step-1", result)
+  scores, path = test_set.evaluate(
+    Echo(), ModelDirectory(str(tmp_path)), "step-1"
+  )
+  assert scores.uncased == scores.cased == pytest.approx(100)
+  assert scores.scalars()["sacrebleu_BLEU"] == pytest.approx(100)
+  assert "Case-insensitive results: 100.0" in scores.report()
+  assert "Case-insensitive" not in scores.report(["cased"])
   with open(path, encoding="utf-8") as stream:
     assert stream.read() == text
 
