@@ -21,6 +21,7 @@ from official_transformer.errors import InputError
 from official_transformer.model_params import (
   DECODING_FIELDS,
   TransformerParams,
+  get_params,
 )
 
 DESCRIPTION_FILE = "model.json"
@@ -39,11 +40,14 @@ class ModelDescription:
   Attributes:
     params: the model's hyper-parameters, vocabulary size included.
     vocabulary: `file` (its name in the directory), `size` and `sha256`.
+    batching: what decides, with the seed, which examples each step trains on:
+      `batch_size` and `max_length`.
     versions: of TensorFlow, Keras and this package, for the record.
   """
 
   params: TransformerParams
   vocabulary: dict[str, Any]
+  batching: dict[str, int]
   versions: dict[str, str]
 
 
@@ -83,6 +87,7 @@ class ModelDirectory:
       return ModelDescription(
         TransformerParams(**content["params"]),
         content["vocabulary"],
+        content["batching"],
         content["versions"],
       )
     except (ValueError, KeyError, TypeError) as error:
@@ -134,34 +139,54 @@ class ModelDirectory:
     return self.checkpoint_prefix(steps[-1])
 
 
-def check_agreement(
-  given: TransformerParams, stored: TransformerParams, where: str
-) -> None:
-  """Refuses parameters given by flags that contradict a model directory.
+@dataclasses.dataclass(frozen=True)
+class RequestedParams:
+  """The hyper-parameters that a user chose, and no others.
 
-  How to decode may change from run to run; all else may not.
-
-  Args:
-    given: parameters as the flags say.
-    stored: parameters of the model.
-    where: the model directory, for the message.
-
-  Raises:
-    InputError: naming every field that differs, with both values.
+  Attributes:
+    param_set: the set's name, or None where none was given.
+    overrides: values by field.
   """
-  differences = [
-    f"{field.name}: {getattr(given, field.name)} given, "
-    f"{getattr(stored, field.name)} stored"
-    for field in dataclasses.fields(given)
-    if field.name not in (*DECODING_FIELDS, "vocab_size")
-    and getattr(given, field.name) != getattr(stored, field.name)
-  ]
-  if differences:
-    raise InputError(
-      f"--param_set or --params_override contradicts {where}/"
-      f"{DESCRIPTION_FILE}: {'; '.join(differences)}. Leave the flags out to "
-      "go on with this model, or name another --model_dir to train a new one"
-    )
+
+  param_set: str | None
+  overrides: dict[str, Any]
+
+  def for_new_model(self, default_set: str) -> TransformerParams:
+    """Returns the chosen set, or the default one, with the overrides."""
+    params = get_params(self.param_set or default_set)
+    return dataclasses.replace(params, **self.overrides)
+
+  def for_existing_model(
+    self, stored: TransformerParams, where: str
+  ) -> TransformerParams:
+    """Returns a model's own parameters, decoded as the user chose.
+
+    Args:
+      stored: the model's.
+      where: the model directory, for the message.
+
+    Raises:
+      InputError: where the user chose something else than the model has;
+        every such field is named with both values.
+    """
+    start = get_params(self.param_set) if self.param_set else stored
+    given = dataclasses.replace(start, **self.overrides)
+    differences = [
+      f"{field.name}: {getattr(given, field.name)} given, "
+      f"{getattr(stored, field.name)} stored"
+      for field in dataclasses.fields(given)
+      if field.name not in (*DECODING_FIELDS, "vocab_size")
+      and getattr(given, field.name) != getattr(stored, field.name)
+    ]
+    if differences:
+      raise InputError(
+        f"--param_set or --params_override contradicts {where}/"
+        f"{DESCRIPTION_FILE}: {'; '.join(differences)}. Leave the flags out "
+        "to go on with this model, or name another --model_dir to train a "
+        "new one"
+      )
+    decoding = {k: v for k, v in self.overrides.items() if k in DECODING_FIELDS}
+    return dataclasses.replace(stored, **decoding)
 
 
 def vocabulary_identity(vocab_file: str, size: int) -> dict[str, Any]:
@@ -177,7 +202,7 @@ def check_vocabulary(
   """Refuses a vocabulary that the model was not trained with.
 
   Args:
-    vocab_file: as given.
+    vocab_file: as given, or the model directory's copy.
     size: its number of entries.
     stored: the model's description.
     where: the model directory, for the message.
@@ -188,9 +213,9 @@ def check_vocabulary(
   given = vocabulary_identity(vocab_file, size)
   if given["sha256"] != stored.vocabulary["sha256"]:
     raise InputError(
-      f"--vocab_file={vocab_file} has {size} entries (sha256 "
+      f"the vocabulary {vocab_file} has {size} entries (sha256 "
       f"{given['sha256'][:12]}...) but the model in {where} was trained with "
       f"{stored.vocabulary['size']} ({DESCRIPTION_FILE}, sha256 "
-      f"{stored.vocabulary['sha256'][:12]}...). Leave the flag out, or name "
-      "another --model_dir"
+      f"{stored.vocabulary['sha256'][:12]}...). Give the vocabulary it was "
+      "trained with, or name another --model_dir"
     )

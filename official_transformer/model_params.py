@@ -8,22 +8,20 @@ TensorFlow model (tiny, base, big and their multi-GPU kin); Tensor2Tensor's
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Any
 
 from official_transformer.errors import InputError
 
 START_SYMBOLS = ("zero", "pad_row")
 
-# What decides the variables and the function they compute. A model directory
-# fixes these for good; the other fields only steer training or decoding.
-ARCHITECTURE_FIELDS = (
-  "vocab_size",
-  "hidden_size",
-  "num_hidden_layers",
-  "num_heads",
-  "filter_size",
-  "start_symbol",
-)
+PAD_ID = 0
+EOS_ID = 1
+
+# Longest training example in tokens where no other is asked for.
+DEFAULT_MAX_LENGTH = 256
+
+# How to decode may change from run to run; a model fixes all other fields.
 DECODING_FIELDS = ("beam_size", "alpha", "extra_decode_length")
 
 
@@ -85,7 +83,14 @@ class TransformerParams:
 
   def _problems(self) -> list[str]:
     """Lists all that is wrong, so that a user mends it in one go."""
-    problems = []
+    problems = [
+      f"{name} is {value}, must be finite"
+      for name, value in dataclasses.asdict(self).items()
+      if isinstance(value, float) and not math.isfinite(value)
+    ]
+    for name in ("initializer_gain", "learning_rate", "optimizer_adam_epsilon"):
+      if getattr(self, name) <= 0:
+        problems.append(f"{name} is {getattr(self, name)}, must be above 0")
     for name in (
       "hidden_size",
       "num_hidden_layers",
@@ -157,6 +162,7 @@ BIG_MULTI_GPU = dataclasses.replace(
   BIG, layer_postprocess_dropout=0.3, learning_rate_warmup_steps=8000
 )
 
+DEFAULT_PARAM_SET = "big"
 PARAM_SETS = {"tiny": TINY, "small": SMALL, "base": BASE, "big": BIG}
 MULTI_GPU_PARAM_SETS = {"base": BASE_MULTI_GPU, "big": BIG_MULTI_GPU}
 
@@ -181,21 +187,21 @@ def get_params(name: str, num_gpus: int = 1) -> TransformerParams:
   return sets[name]
 
 
-def override(params: TransformerParams, text: str) -> TransformerParams:
-  """Applies `--params_override`.
+def parse_override(text: str) -> dict[str, Any]:
+  """Reads `--params_override`.
 
   Args:
-    params: the set to start from.
     text: `field=value` pairs between commas, e.g. `hidden_size=128,alpha=1`.
 
   Returns:
-    A new set.
+    Values of the fields' types by field.
 
   Raises:
     InputError: listing every unknown field, bad value and malformed pair.
   """
   known = {f.name: f for f in dataclasses.fields(TransformerParams)}
-  changes: dict[str, Any] = {}
+  del known["vocab_size"]
+  values: dict[str, Any] = {}
   problems = []
   for pair in filter(None, (p.strip() for p in text.split(","))):
     name, equals, value = (part.strip() for part in pair.partition("="))
@@ -208,14 +214,12 @@ def override(params: TransformerParams, text: str) -> TransformerParams:
     else:
       kind = {"int": int, "float": float, "str": str}[str(known[name].type)]
       try:
-        changes[name] = kind(value)
+        values[name] = kind(value)
       except ValueError:
         problems.append(f"{name}={value!r} is not of type {kind.__name__}")
   if problems:
-    fields = ", ".join(
-      f"{f.name} ({f.type})" for f in known.values() if f.name != "vocab_size"
-    )
+    fields = ", ".join(f"{f.name} ({f.type})" for f in known.values())
     raise InputError(
       "--params_override: " + "; ".join(problems) + f". The fields: {fields}"
     )
-  return dataclasses.replace(params, **changes)
+  return values

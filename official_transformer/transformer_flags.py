@@ -8,7 +8,11 @@ from absl import flags
 
 from flags import core as flags_core
 from flags.core import help_wrap
-from official_transformer.model_params import PARAM_SETS
+from official_transformer.model_params import (
+  DEFAULT_MAX_LENGTH,
+  DEFAULT_PARAM_SET,
+  PARAM_SETS,
+)
 
 MODES = ("train", "eval", "predict")
 
@@ -46,7 +50,7 @@ def _define_model_flags() -> None:
   )
   flags.DEFINE_enum(
     "param_set",
-    "big",
+    DEFAULT_PARAM_SET,
     list(PARAM_SETS),
     help_wrap("The hyper-parameters to start from."),
     short_name="mp",
@@ -89,7 +93,7 @@ def _define_training_flags() -> None:
   )
   flags.DEFINE_integer(
     "max_length",
-    256,
+    DEFAULT_MAX_LENGTH,
     help_wrap(
       "Longest training example in tokens, EOS included; longer ones are "
       "left out."
@@ -147,8 +151,8 @@ def _define_training_flags() -> None:
   flags.DEFINE_integer(
     "num_parallel_calls",
     os.cpu_count() or 1,
-    help_wrap("Training shards read at once."),
-    lower_bound=1,
+    help_wrap("Threads that read shards; 0 lets tf.data choose."),
+    lower_bound=0,
     short_name="npc",
   )
 

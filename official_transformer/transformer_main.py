@@ -8,7 +8,6 @@ r"""Trains a Transformer, translates with it, and measures its translations.
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import random
 from typing import TYPE_CHECKING
@@ -17,12 +16,7 @@ from absl import flags, logging
 
 from flags import core as flags_core
 from official_transformer.errors import InputError, describe_failures
-from official_transformer.model_params import (
-  DECODING_FIELDS,
-  TransformerParams,
-  get_params,
-  override,
-)
+from official_transformer.model_params import DECODING_FIELDS, parse_override
 from official_transformer.transformer_flags import (
   INERT_FLAGS,
   define_transformer_flags,
@@ -33,7 +27,10 @@ from official_transformer.transformer_flags import (
 if TYPE_CHECKING:
   from official_transformer.decoding.translator import Translator
   from official_transformer.model.transformer import Transformer
-  from official_transformer.model_directory import ModelDirectory
+  from official_transformer.model_directory import (
+    ModelDirectory,
+    RequestedParams,
+  )
   from official_transformer.training.trainer import Evaluate
 
 FLAGS = flags.FLAGS
@@ -53,18 +50,21 @@ def main(argv: list[str]) -> None:
 
 def train() -> None:
   """Trains a new model, or goes on with the one in the model directory."""
-  params = _params_from_flags()
-
   from official_transformer.model_directory import ModelDirectory
   from official_transformer.training.model_setup import prepare_directory
   from official_transformer.training.trainer import Trainer, TrainingSettings
 
   directory = ModelDirectory(FLAGS.model_dir)
   evaluate_at_milestones = _evaluation_in_training(directory)
-  params = prepare_directory(
+  seed = _choose_seed(directory)
+  description = prepare_directory(
     directory,
-    params,
-    params_given=FLAGS["param_set"].present or bool(FLAGS.params_override),
+    _requested_params(),
+    batching={
+      name: FLAGS[name].value
+      for name in ("batch_size", "max_length")
+      if FLAGS[name].present
+    },
     vocab_file=FLAGS.vocab_file,
     data_dir=FLAGS.data_dir,
   )
@@ -72,17 +72,19 @@ def train() -> None:
     data_dir=FLAGS.data_dir,
     train_steps=FLAGS.train_steps,
     steps_between_evals=FLAGS.steps_between_evals,
-    batch_size=FLAGS.batch_size or params.default_batch_size,
-    max_length=FLAGS.max_length,
+    **description.batching,
     validation_steps=FLAGS.validation_steps,
-    seed=_choose_seed(directory),
+    seed=seed,
     keep_checkpoint_max=FLAGS.keep_checkpoint_max,
     log_steps=FLAGS.log_steps,
     with_metrics=FLAGS.enable_metrics_in_training,
     with_tensorboard=FLAGS.enable_tensorboard,
     num_parallel_calls=FLAGS.num_parallel_calls,
   )
-  Trainer(directory, params, settings, evaluate_at_milestones).train()
+  trainer = Trainer(
+    directory, description.params, settings, evaluate_at_milestones
+  )
+  trainer.train()
 
 
 def evaluate() -> None:
@@ -125,15 +127,16 @@ def predict() -> None:
     logging.info("wrote %d lines to %s", count, FLAGS.file_out)
 
 
-def _params_from_flags() -> TransformerParams:
-  """Returns the hyper-parameters as the flags say."""
-  params = override(get_params(FLAGS.param_set), FLAGS.params_override)
-  changes = {
-    name: FLAGS[name].value
-    for name in DECODING_FIELDS
-    if FLAGS[name].value is not None
-  }
-  return dataclasses.replace(params, **changes)
+def _requested_params() -> RequestedParams:
+  """Returns the hyper-parameters that the flags choose."""
+  from official_transformer.model_directory import RequestedParams
+
+  overrides = parse_override(FLAGS.params_override)
+  for name in DECODING_FIELDS:
+    if FLAGS[name].value is not None:
+      overrides[name] = FLAGS[name].value
+  param_set = FLAGS.param_set if FLAGS["param_set"].present else None
+  return RequestedParams(param_set, overrides)
 
 
 def _load_translator() -> Translator:
@@ -142,23 +145,20 @@ def _load_translator() -> Translator:
   from official_transformer.decoding.translator import Translator
   from official_transformer.model_directory import (
     ModelDirectory,
-    check_agreement,
     check_vocabulary,
   )
 
-  directory = ModelDirectory(FLAGS.model_dir)
-  stored = directory.read()
-  if FLAGS["param_set"].present or FLAGS.params_override:
-    check_agreement(_params_from_flags(), stored.params, FLAGS.model_dir)
+  stored = ModelDirectory(FLAGS.model_dir).read()
+  params = _requested_params().for_existing_model(
+    stored.params, FLAGS.model_dir
+  )
   if FLAGS.vocab_file:
     size = load_tokenizer(FLAGS.vocab_file).vocab_size
     check_vocabulary(FLAGS.vocab_file, size, stored, FLAGS.model_dir)
   return Translator.load(
     FLAGS.model_dir,
-    beam_size=FLAGS.beam_size,
-    alpha=FLAGS.alpha,
-    extra_decode_length=FLAGS.extra_decode_length,
     decode_batch_size=FLAGS.decode_batch_size,
+    **{name: getattr(params, name) for name in DECODING_FIELDS},
   )
 
 

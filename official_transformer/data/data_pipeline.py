@@ -16,6 +16,9 @@ from official_transformer.errors import InputError
 MIN_BOUNDARY = 8
 BOUNDARY_SCALE = 1.1
 SHUFFLE_BUFFER = 100_000
+# Shards read in turn. A constant: were it the number of processors, the order
+# of the data would differ from machine to machine.
+SHARDS_AT_ONCE = 16
 _READ_BUFFER_BYTES = 8_000_000
 _MAX_SEED = 2**31
 
@@ -87,10 +90,11 @@ def _batch_by_length(
 
 def _read(paths: tf.data.Dataset, num_parallel_calls: int) -> tf.data.Dataset:
   """Yields the examples of several shards, interleaved in a fixed order."""
+  parallel = min(num_parallel_calls, SHARDS_AT_ONCE) or tf.data.AUTOTUNE
   records = paths.interleave(
     lambda path: tf.data.TFRecordDataset(path, buffer_size=_READ_BUFFER_BYTES),
-    cycle_length=num_parallel_calls,
-    num_parallel_calls=tf.data.AUTOTUNE,
+    cycle_length=SHARDS_AT_ONCE,
+    num_parallel_calls=parallel,
     deterministic=True,
   )
   return records.map(_parse_example, num_parallel_calls=tf.data.AUTOTUNE)
@@ -116,7 +120,8 @@ def train_dataset(
     max_length: longer examples are dropped.
     seed: decides the order.
     skip_batches: batches that a resumed run has trained on already.
-    num_parallel_calls: shards read at once.
+    num_parallel_calls: threads that read shards; 0 leaves it to tf.data. The
+      order does not depend on it.
 
   Returns:
     Batches of inputs [B, S] and targets [B, T], int64, padded with 0.
@@ -137,11 +142,23 @@ def train_dataset(
   return dataset.skip(skip_batches).prefetch(tf.data.AUTOTUNE)
 
 
+def has_examples(paths: Sequence[str], max_length: int) -> bool:
+  """Tells whether any example is short enough to be trained on.
+
+  Where none is, a run would wait for its first batch for ever.
+  """
+  shards = tf.data.Dataset.from_tensor_slices(list(paths))
+  short = _read(shards, num_parallel_calls=0).filter(
+    lambda x, y: _length(x, y) <= max_length
+  )
+  return any(True for _ in short.take(1))
+
+
 def dev_dataset(
   paths: Sequence[str], batch_size: int, max_length: int
 ) -> tf.data.Dataset:
   """Returns the development batches once, in the order of the files."""
   shards = tf.data.Dataset.from_tensor_slices(list(paths))
-  dataset = _read(shards, num_parallel_calls=1)
+  dataset = _read(shards, num_parallel_calls=0)
   dataset = _batch_by_length(dataset, batch_size, max_length)
   return dataset.prefetch(tf.data.AUTOTUNE)

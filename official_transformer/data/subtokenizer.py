@@ -17,9 +17,9 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 
 from official_transformer.errors import InputError
+from official_transformer.model_params import EOS_ID
 
 RESERVED_TOKENS = ("<pad>", "<EOS>")
-EOS_ID = 1
 ESCAPE_CHARACTERS = frozenset("\\_u;0123456789")
 # What an escape for no valid code point decodes to: the geta mark.
 UNDEFINED_CHARACTER = "\u3013"
@@ -84,9 +84,13 @@ def unescape_token(escaped: str) -> str:
     if code is None:
       return "_" if match.group(0) == "\\u" else "\\"
     try:
-      return chr(int(code))
+      character = chr(int(code))
     except (ValueError, OverflowError):
       return UNDEFINED_CHARACTER
+    # Half of a UTF-16 pair is no character and cannot be written as UTF-8.
+    return (
+      UNDEFINED_CHARACTER if "\ud800" <= character <= "\udfff" else character
+    )
 
   return _ESCAPE.sub(original, escaped)
 

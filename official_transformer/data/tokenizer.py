@@ -16,9 +16,10 @@ import sentencepiece
 from official_transformer.data.subtokenizer import Subtokenizer
 from official_transformer.data.text_files import check_input
 from official_transformer.errors import InputError
+from official_transformer.model_params import EOS_ID, PAD_ID
 
-PAD_ID = 0
-EOS_ID = 1
+UNK_ID = 2
+NO_ID = -1
 
 
 class Tokenizer(Protocol):
@@ -51,11 +52,13 @@ class SentencePieceTokenizer:
         f"{vocab_file} is neither a SentencePiece model nor a subtoken "
         f"vocabulary (whose lines stand between single quotes): {error}"
       ) from None
-    ids = (self.processor.pad_id(), self.processor.eos_id())
-    if ids != (PAD_ID, EOS_ID):
+    p = self.processor
+    ids = (p.pad_id(), p.eos_id(), p.unk_id(), p.bos_id())
+    if ids != (PAD_ID, EOS_ID, UNK_ID, NO_ID):
       raise InputError(
-        f"{vocab_file} has PAD {ids[0]} and EOS {ids[1]} where 0 and 1 are "
-        "needed; train it with --pad_id=0 --eos_id=1 --unk_id=2 --bos_id=-1"
+        f"{vocab_file} has PAD {ids[0]}, EOS {ids[1]}, unknown {ids[2]} and "
+        f"BOS {ids[3]} where 0, 1, 2 and none are needed; train it with "
+        "--pad_id=0 --eos_id=1 --unk_id=2 --bos_id=-1"
       )
 
   @property

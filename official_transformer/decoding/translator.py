@@ -14,19 +14,17 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from official_transformer.data.tokenizer import (
-  EOS_ID,
-  PAD_ID,
-  Tokenizer,
-  load_tokenizer,
-)
-from official_transformer.errors import InputError
+from official_transformer.data.tokenizer import Tokenizer, load_tokenizer
 from official_transformer.model.transformer import (
   Transformer,
   build_transformer,
 )
 from official_transformer.model.weights import WEIGHTS, restore_variables
-from official_transformer.model_directory import ModelDirectory
+from official_transformer.model_directory import (
+  ModelDirectory,
+  check_vocabulary,
+)
+from official_transformer.model_params import EOS_ID, PAD_ID
 
 # Batches are sorted by length inside a window of this many of them; memory
 # is bounded by the window, not by the file.
@@ -67,6 +65,8 @@ class Translator:
     tokenizer: Tokenizer,
     decode_batch_size: int = 32,
   ) -> None:
+    if decode_batch_size < 1:
+      raise ValueError(f"decode_batch_size is {decode_batch_size}, below 1")
     self.transformer = transformer
     self.tokenizer = tokenizer
     self.decode_batch_size = decode_batch_size
@@ -104,18 +104,16 @@ class Translator:
       "alpha": alpha,
       "extra_decode_length": extra_decode_length,
     }
+    stored = directory.read()
     params = dataclasses.replace(
-      directory.read().params,
+      stored.params,
       **{k: v for k, v in changes.items() if v is not None},
     )
     checkpoint = directory.latest_checkpoint()
     tokenizer = load_tokenizer(directory.vocab_file())
-    if tokenizer.vocab_size != params.vocab_size:
-      raise InputError(
-        f"{directory.vocab_file()} has {tokenizer.vocab_size} entries but the "
-        f"model in {model_dir} was trained with {params.vocab_size}; put the "
-        "vocabulary back that it was trained with"
-      )
+    check_vocabulary(
+      directory.vocab_file(), tokenizer.vocab_size, stored, model_dir
+    )
     transformer = build_transformer(params)
     restore_variables(checkpoint, WEIGHTS, transformer.weights)
     return cls(transformer, tokenizer, decode_batch_size)

@@ -145,16 +145,6 @@ class Attention(keras.layers.Layer):
     x = tf.reshape(x, [shape[0], shape[1], self.num_heads, self.head_size])
     return tf.transpose(x, [0, 2, 1, 3])
 
-  def get_config(self) -> dict[str, Any]:
-    """Returns what `from_config` needs."""
-    return {
-      **super().get_config(),
-      "hidden_size": self.hidden_size,
-      "num_heads": self.num_heads,
-      "attention_dropout": self.attention_dropout,
-      "initializer_gain": self.initializer_gain,
-    }
-
 
 class SelfAttention(Attention):
   """Attention of a sequence to itself."""

@@ -65,7 +65,3 @@ class Dropout(keras.layers.Layer):
     layer_number = zlib.crc32(self.path.encode()) & 0x7FFFFFFF
     seed = tf.random.fold_in(seed, layer_number)
     return tf.nn.experimental.stateless_dropout(x, self.rate, seed)
-
-  def get_config(self) -> dict[str, Any]:
-    """Returns what `from_config` needs."""
-    return {**super().get_config(), "rate": self.rate}

@@ -10,7 +10,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from official_transformer.model.model_utils import PAD_ID
+from official_transformer.model_params import PAD_ID
 
 
 class EmbeddingSharedWeights(keras.layers.Layer):
@@ -78,12 +78,3 @@ class EmbeddingSharedWeights(keras.layers.Layer):
     return tf.reshape(
       logits, tf.concat([tf.shape(x)[:-1], [self.vocab_size]], axis=0)
     )
-
-  def get_config(self) -> dict[str, Any]:
-    """Returns what `from_config` needs."""
-    return {
-      **super().get_config(),
-      "vocab_size": self.vocab_size,
-      "hidden_size": self.hidden_size,
-      "mask_pad": self.mask_pad,
-    }

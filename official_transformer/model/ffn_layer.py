@@ -72,13 +72,3 @@ class FeedForwardNetwork(keras.layers.Layer):
     )
     inner = self.dropout(inner, training=training)
     return tf.nn.bias_add(dense(inner, self.output_kernel), self.output_bias)
-
-  def get_config(self) -> dict[str, Any]:
-    """Returns what `from_config` needs."""
-    return {
-      **super().get_config(),
-      "hidden_size": self.hidden_size,
-      "filter_size": self.filter_size,
-      "relu_dropout": self.relu_dropout,
-      "initializer_gain": self.initializer_gain,
-    }

@@ -11,7 +11,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from official_transformer.model.model_utils import PAD_ID
+from official_transformer.model_params import PAD_ID
 
 
 def smoothed_cross_entropy(
@@ -122,10 +122,6 @@ class LossLayer(keras.layers.Layer):
     logits, labels = inputs
     self.add_loss(transformer_loss(logits, labels, self.label_smoothing))
     return logits
-
-  def get_config(self) -> dict[str, Any]:
-    """Returns what `from_config` needs."""
-    return {**super().get_config(), "label_smoothing": self.label_smoothing}
 
 
 def padded_accuracy(

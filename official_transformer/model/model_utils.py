@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-PAD_ID = 0
-EOS_ID = 1
+from official_transformer.model_params import PAD_ID
 
 # Added to attention logits where attention is forbidden: large enough that
 # softmax gives exactly zero beside any real logit in float32.

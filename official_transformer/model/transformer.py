@@ -6,7 +6,6 @@ size, V vocabulary.
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import keras
@@ -22,8 +21,6 @@ from official_transformer.model.dropout import Dropout
 from official_transformer.model.embedding_layer import EmbeddingSharedWeights
 from official_transformer.model.metrics import LossLayer, MetricLayer
 from official_transformer.model.model_utils import (
-  EOS_ID,
-  PAD_ID,
   get_decoder_self_attention_bias,
   get_padding_bias,
   get_position_encoding,
@@ -33,7 +30,7 @@ from official_transformer.model.stacks import (
   EncodedSource,
   EncoderStack,
 )
-from official_transformer.model_params import TransformerParams
+from official_transformer.model_params import EOS_ID, PAD_ID, TransformerParams
 
 
 class Transformer(keras.layers.Layer):
@@ -159,19 +156,6 @@ class Transformer(keras.layers.Layer):
         per_source=self.decoder_stack.project_source(source),
       ),
     )
-
-  def get_config(self) -> dict[str, Any]:
-    """Returns what `from_config` needs."""
-    return {
-      **super().get_config(),
-      "params": dataclasses.asdict(self.params),
-    }
-
-  @classmethod
-  def from_config(cls, config: dict[str, Any]) -> Transformer:
-    """Rebuilds the layer from `get_config`."""
-    config = dict(config)
-    return cls(TransformerParams(**config.pop("params")), **config)
 
 
 class BeamSearchLayer(keras.layers.Layer):

@@ -12,6 +12,8 @@ import tensorflow as tf
 import tqdm
 from absl import logging
 
+from official_transformer.training.training_step import StepResult
+
 Scalars = Mapping[str, float]
 
 SCALAR = tf.compat.v1.SummaryMetadata(
@@ -82,13 +84,10 @@ class ProgressReport(keras.callbacks.Callback):
       "rate": f"{float(last['learning_rate']):.2e}",
       "tokens/s": f"{tokens / max(now - self._reported, 1e-9):.0f}",
     }
-    for name in set(last) - {
-      "loss",
-      "learning_rate",
-      "source_tokens",
-      "target_tokens",
-    }:
+    # What is left are metrics, means since the last report.
+    for name in [name for name in last if name not in StepResult._fields]:
       fields[name] = f"{float(last[name]):.4f}"
+    self.model.reset_metrics()
     per_step = (now - self._started - self._paused) / (
       self._step - self.first_step
     )

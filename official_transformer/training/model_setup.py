@@ -14,33 +14,36 @@ from official_transformer.errors import InputError
 from official_transformer.model_directory import (
   ModelDescription,
   ModelDirectory,
-  check_agreement,
+  RequestedParams,
   check_vocabulary,
   vocabulary_identity,
 )
-from official_transformer.model_params import TransformerParams
+from official_transformer.model_params import (
+  DEFAULT_MAX_LENGTH,
+  DEFAULT_PARAM_SET,
+)
 
 
 def prepare_directory(
   directory: ModelDirectory,
-  params: TransformerParams,
-  params_given: bool,
+  request: RequestedParams,
+  batching: dict[str, int],
   vocab_file: str | None,
   data_dir: str,
-) -> TransformerParams:
+) -> ModelDescription:
   """Checks a model directory against the flags, or makes a new one.
 
   Args:
     directory: where the model is or will be.
-    params: as the flags say; without a vocabulary size.
-    params_given: whether the user chose them; if not, an existing model's
-      are used.
+    request: the parameters the user chose.
+    batching: `batch_size` and `max_length`, those the user chose.
     vocab_file: as the user gave it, or None: an existing model's own, else
       the one that the data names.
     data_dir: the prepared data.
 
   Returns:
-    The parameters to train with, vocabulary size included.
+    What to train with: the model's own parameters where it exists, decoded as
+    the user chose.
 
   Raises:
     InputError: where model, flags and data contradict each other.
@@ -56,20 +59,48 @@ def prepare_directory(
     )
   tokenizer = load_tokenizer(vocab_file)
   vocabulary = vocabulary_identity(vocab_file, tokenizer.vocab_size)
-  _check_data(data_dir, vocab_file, vocabulary["sha256"])
   if stored:
     check_vocabulary(vocab_file, tokenizer.vocab_size, stored, directory.path)
-    if params_given:
-      check_agreement(params, stored.params, directory.path)
-    return stored.params
+  _check_data(data_dir, vocab_file, vocabulary["sha256"])
+  if stored:
+    params = request.for_existing_model(stored.params, directory.path)
+    _check_batching(batching, stored.batching, directory.path)
+    return dataclasses.replace(stored, params=params)
+  params = request.for_new_model(DEFAULT_PARAM_SET)
   params = dataclasses.replace(params, vocab_size=tokenizer.vocab_size)
   versions = {
     name: importlib.metadata.version(name) for name in ("tensorflow", "keras")
   }
-  versions["official_transformer"] = official_transformer.__version__
-  directory.write(ModelDescription(params, vocabulary, versions), vocab_file)
+  description = ModelDescription(
+    params,
+    vocabulary,
+    {
+      "batch_size": params.default_batch_size,
+      "max_length": DEFAULT_MAX_LENGTH,
+      **batching,
+    },
+    {**versions, "official_transformer": official_transformer.__version__},
+  )
+  directory.write(description, vocab_file)
   logging.info("made the model directory %s", directory.path)
-  return params
+  return description
+
+
+def _check_batching(
+  given: dict[str, int], stored: dict[str, int], where: str
+) -> None:
+  """Refuses batches that would change which examples a step trains on."""
+  differences = [
+    f"--{name}={value} given, {stored[name]} stored"
+    for name, value in given.items()
+    if value != stored[name]
+  ]
+  if differences:
+    raise InputError(
+      f"{'; '.join(differences)} in {where}/model.json: a resumed run goes "
+      "through the data where it stopped, and needs the same batches. Leave "
+      "the flags out, or name another --model_dir"
+    )
 
 
 def _check_data(data_dir: str, vocab_file: str, digest: str) -> None:

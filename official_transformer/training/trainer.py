@@ -14,6 +14,7 @@ from official_transformer.data import data_directory
 from official_transformer.data.data_pipeline import (
   bucket_batch_sizes,
   dev_dataset,
+  has_examples,
   train_dataset,
 )
 from official_transformer.errors import InputError
@@ -55,7 +56,7 @@ class TrainingSettings:
     log_steps: updates between two reports.
     with_metrics: whether accuracies are measured on training batches.
     with_tensorboard: whether scalars are written for TensorBoard.
-    num_parallel_calls: shards read at once.
+    num_parallel_calls: threads that read shards; 0 leaves it to tf.data.
   """
 
   data_dir: str
@@ -99,6 +100,11 @@ class Trainer:
     self._train_shards = data_directory.shard_paths(
       settings.data_dir, data_directory.TRAIN_TAG
     )
+    if not has_examples(self._train_shards, settings.max_length):
+      raise InputError(
+        f"no pair in {settings.data_dir} has both sides within "
+        f"--max_length={settings.max_length} tokens; raise it"
+      )
     self._dev_shards = self._find_dev_shards()
     keras.utils.set_random_seed(settings.seed)
     model = create_model(
@@ -185,7 +191,8 @@ class Trainer:
   def validate(self) -> dict[str, float]:
     """Returns the loss on development data, in nats a target token.
 
-    `loss` is smoothed as in training, `perplexity` is not.
+    `loss` is smoothed as in training, `perplexity` is not. Empty where all
+    pairs are longer than `max_length`.
     """
     settings = self.settings
     dataset = dev_dataset(
@@ -195,6 +202,9 @@ class Trainer:
       self._validation_losses(inputs, targets)
       for inputs, targets in dataset.take(settings.validation_steps)
     ]
+    if not totals:
+      logging.warning("no validation loss: no development pair is usable")
+      return {}
     smoothed, plain, tokens = (float(sum(t)) for t in zip(*totals, strict=True))
     return {
       "loss": smoothed / tokens,

@@ -11,7 +11,7 @@ import keras
 import tensorflow as tf
 
 from official_transformer.model.dropout import dropout_seed
-from official_transformer.model.model_utils import PAD_ID
+from official_transformer.model_params import PAD_ID
 
 
 class StepResult(NamedTuple):
