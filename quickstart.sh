@@ -6,7 +6,7 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 
-source ./setup_environment.sh
+source ./setup_environment.sh ""
 
 text=quickstart/text
 data=quickstart/data
@@ -33,8 +33,9 @@ transformer_main --mode=predict --model_dir="$model" \
 
 echo
 echo "== Five sentences, their translations and the references"
-paste "$text/test.en" quickstart/test.out "$text/test.de" | head -n 5 |
-  awk -F '\t' '{ printf "\nsource:      %s\ntranslation: %s\nreference:   %s\n",
+# awk reads to the end: an early exit would break the pipe, and the script.
+paste "$text/test.en" quickstart/test.out "$text/test.de" |
+  awk -F '\t' 'NR <= 5 { printf "\nsource:      %s\ntranslation: %s\nreference:   %s\n",
                  $1, $2, $3 }'
 echo
 echo "== Word for word, with a dictionary"

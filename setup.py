@@ -9,6 +9,9 @@ ROOT = pathlib.Path(__file__).parent
 EXTRAS = {
   "gpu": ["tensorflow[and-cuda]>=2.20"],
   "plots": ["matplotlib", "tensorboard"],
+  "serving": ["tensorflow-text>=2.20"],
+  "ctranslate2": ["ctranslate2>=4"],
+  "beam": ["apache-beam"],
   "dev": ["pytest>=8", "hypothesis", "ruff", "mypy"],
 }
 
@@ -23,7 +26,7 @@ setuptools.setup(
   long_description_content_type="text/markdown",
   license="Apache-2.0",
   license_files=["LICENSE"],
-  python_requires=">=3.10",
+  python_requires=">=3.11",
   packages=setuptools.find_packages(
     include=[
       "official_transformer",

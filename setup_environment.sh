@@ -7,8 +7,8 @@ extra="${1:-}"
 python="${PYTHON:-python3}"
 stamp=".venv/installed${extra:+-$extra}"
 
-if ! "$python" -c 'import sys; sys.exit(sys.version_info < (3, 10))'; then
-  echo "Python 3.10 or newer is needed; set PYTHON=/path/to/python3" >&2
+if ! "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then
+  echo "Python 3.11 or newer is needed; set PYTHON=/path/to/python3" >&2
   exit 1
 fi
 if [ ! -e "$stamp" ] || [ setup.py -nt "$stamp" ] ||

@@ -17,7 +17,7 @@ from absl import flags, logging
 from data_prep.demo_grammar import DemoGrammar
 from flags import core as flags_core
 from official_transformer.data.text_files import write_lines
-from official_transformer.errors import InputError, describe_failures
+from official_transformer.errors import describe_failures
 
 FLAGS = flags.FLAGS
 
@@ -61,11 +61,9 @@ def translate_word_for_word(grammar: DemoGrammar, sentence: str) -> str:
   return text[:1].upper() + text[1:] + end
 
 
-def main(argv: list[str]) -> None:
+def main(_: list[str]) -> None:
   """Writes the corpus."""
   logging.set_verbosity(logging.INFO)
-  if argv[1:]:
-    raise InputError(f"unexpected arguments: {' '.join(argv[1:])}")
   sizes = {
     "test": FLAGS.test_size,
     "dev": FLAGS.dev_size,

@@ -21,6 +21,12 @@ from typing import TYPE_CHECKING, Any
 from absl import flags, logging
 
 from flags import core as flags_core
+from official_transformer.data.data_directory import (
+  DESCRIPTION_FILE,
+  DEV_TAG,
+  TRAIN_TAG,
+  write_description,
+)
 from official_transformer.errors import InputError, describe_failures
 
 if TYPE_CHECKING:
@@ -118,11 +124,9 @@ def define_prepare_data_flags() -> None:
   )
 
 
-def main(argv: list[str]) -> None:
+def main(_: list[str]) -> None:
   """Runs the command."""
   logging.set_verbosity(logging.INFO)
-  if argv[1:]:
-    raise InputError(f"unexpected arguments: {' '.join(argv[1:])}")
   os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
   corpora = {
     "train": Corpus(FLAGS.train_source, FLAGS.train_target),
@@ -151,7 +155,6 @@ def prepare(corpora: dict[str, Corpus], settings: DataSettings) -> None:
   Raises:
     InputError: where a file is missing, or a pair of files does not match.
   """
-  from official_transformer.data import data_directory
   from official_transformer.data.tokenizer import load_tokenizer
   from official_transformer.model_directory import vocabulary_identity
 
@@ -161,13 +164,18 @@ def prepare(corpora: dict[str, Corpus], settings: DataSettings) -> None:
     texts = {
       tag: CleanText(tag, corpus, scratch) for tag, corpus in corpora.items()
     }
+    for tag, text in texts.items():
+      if not os.path.getsize(text.source):
+        raise InputError(
+          f"no pair of --{tag}_source and --{tag}_target is left: the files "
+          "are empty, or every pair has an empty side"
+        )
     vocab_file = _vocabulary(texts["train"], settings)
     tokenizer = load_tokenizer(vocab_file)
     identity = vocabulary_identity(vocab_file, tokenizer.vocab_size)
     logging.info("vocabulary %s: %d entries", vocab_file, identity["size"])
     description: dict[str, Any] = {"vocabulary": identity}
-    for tag in ("train", "dev"):
-      _remove_old_shards(settings.data_dir, tag)
+    _remove_earlier_run(settings.data_dir)
     for tag, text in texts.items():
       part = description[tag] = _encode(text, tokenizer, settings)
       logging.info(
@@ -178,7 +186,7 @@ def prepare(corpora: dict[str, Corpus], settings: DataSettings) -> None:
         part["target_tokens"],
         ", ".join(f"{n} {why}" for why, n in part["dropped"].items()) or "none",
       )
-  data_directory.write_description(settings.data_dir, description)
+  write_description(settings.data_dir, description)
 
 
 def _check(corpora: dict[str, Corpus], settings: DataSettings) -> None:
@@ -273,8 +281,6 @@ def _vocabulary(train: CleanText, settings: DataSettings) -> str:
     if os.path.abspath(path) != os.path.abspath(settings.vocab_file):
       shutil.copyfile(settings.vocab_file, path)
     return path
-  if not os.path.getsize(train.source):
-    raise InputError("no training pair is left: all have an empty side")
   files = [train.source, train.target]
   stem = os.path.join(settings.data_dir, f"vocab.{settings.vocab_size}")
   if settings.vocab_type == "subtoken":
@@ -286,10 +292,15 @@ def _vocabulary(train: CleanText, settings: DataSettings) -> str:
   return path
 
 
-def _remove_old_shards(data_dir: str, tag: str) -> None:
-  """Removes what an earlier run left: shards of two runs must not mix."""
+def _remove_earlier_run(data_dir: str) -> None:
+  """Removes an earlier run's shards and description.
+
+  Shards of two runs must not mix, nor a description speak of others' shards.
+  """
   for name in os.listdir(data_dir):
-    if name.startswith(f"{PREFIX}-{tag}-"):
+    if name == DESCRIPTION_FILE or name.startswith(
+      (f"{PREFIX}-{TRAIN_TAG}-", f"{PREFIX}-{DEV_TAG}-")
+    ):
       os.remove(os.path.join(data_dir, name))
 
 

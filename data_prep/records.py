@@ -42,6 +42,9 @@ def write_shards(
     shards: how many files.
     seed: of the shuffle; None keeps the order, round-robin over the shards.
 
+  Raises:
+    OSError: where the system refuses.
+
   Returns:
     How many pairs have each length, that of their longer side.
   """
@@ -50,17 +53,20 @@ def write_shards(
   asides = [path + ".incomplete" for path in paths]
   rng = random.Random(seed)
   histogram: collections.Counter[int] = collections.Counter()
-  writers = [tf.io.TFRecordWriter(aside) for aside in asides]
-  for number, pair in enumerate(pairs):
-    shard = number % shards if seed is None else rng.randrange(shards)
-    writers[shard].write(serialize_pair(pair))
-    histogram[max(map(len, pair))] += 1
-  for writer in writers:
-    writer.close()
-  for aside, path in zip(asides, paths, strict=True):
-    if seed is not None:
-      _shuffle(aside, rng)
-    os.replace(aside, path)
+  try:
+    writers = [tf.io.TFRecordWriter(aside) for aside in asides]
+    for number, pair in enumerate(pairs):
+      shard = number % shards if seed is None else rng.randrange(shards)
+      writers[shard].write(serialize_pair(pair))
+      histogram[max(map(len, pair))] += 1
+    for writer in writers:
+      writer.close()
+    for aside, path in zip(asides, paths, strict=True):
+      if seed is not None:
+        _shuffle(aside, rng)
+      os.replace(aside, path)
+  except tf.errors.OpError as error:  # A full disk, too many open files.
+    raise OSError(f"cannot write {data_dir}: {error.message}") from None
   return {str(length): histogram[length] for length in sorted(histogram)}
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from absl import flags
 
 from flags import core as flags_core
-from official_transformer.errors import InputError, describe_failures
+from official_transformer.errors import describe_failures
 
 FLAGS = flags.FLAGS
 
@@ -40,10 +40,8 @@ def define_compute_bleu_flags() -> None:
   )
 
 
-def main(argv: list[str]) -> None:
+def main(_: list[str]) -> None:
   """Prints the scores."""
-  if argv[1:]:
-    raise InputError(f"unexpected arguments: {' '.join(argv[1:])}")
   from official_transformer.data.text_files import read_parallel
   from official_transformer.evaluation.scores import VARIANTS, score
 

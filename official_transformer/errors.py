@@ -19,7 +19,8 @@ def describe_failures(main: Callable[[list[str]], int | None]) -> Callable:
   """Wraps a command's `main` so that a user's mistake costs one message.
 
   Args:
-    main: takes the positional arguments, returns an exit status or None.
+    main: takes the command line that flags have left over, which may hold
+      nothing but the program's name; returns an exit status or None.
 
   Returns:
     A `main` that exits with status 2 after an `InputError`, 1 where the
@@ -31,6 +32,8 @@ def describe_failures(main: Callable[[list[str]], int | None]) -> Callable:
   def guarded(argv: list[str]) -> None:
     command = os.path.basename(sys.argv[0])
     try:
+      if argv[1:]:
+        raise InputError(f"unexpected arguments: {' '.join(argv[1:])}")
       status = main(argv)
       sys.stdout.flush()
     except InputError as error:

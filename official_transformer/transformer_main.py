@@ -36,11 +36,9 @@ if TYPE_CHECKING:
 FLAGS = flags.FLAGS
 
 
-def main(argv: list[str]) -> None:
+def main(_: list[str]) -> None:
   """Runs the mode that the flags ask for."""
   logging.set_verbosity(logging.INFO)
-  if argv[1:]:
-    raise InputError(f"unexpected arguments: {' '.join(argv[1:])}")
   os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
   for name, reason in INERT_FLAGS.items():
     if FLAGS[name].present:
@@ -96,9 +94,17 @@ def evaluate() -> None:
   from official_transformer.model_directory import ModelDirectory
 
   test_set = TestSet.read(FLAGS.bleu_source, FLAGS.bleu_ref)
+  translator = _load_translator()
+  directory = ModelDirectory(FLAGS.model_dir)
+  step = directory.checkpoint_steps()[-1]
+  params = translator.transformer.params
   scores, path = test_set.evaluate(
-    _load_translator(), ModelDirectory(FLAGS.model_dir), "eval"
+    translator,
+    directory,
+    f"{os.path.basename(FLAGS.bleu_source)}-step-{step}-beam-"
+    f"{params.beam_size}-alpha-{params.alpha:g}",
   )
+  print(f"Step {step}, beam {params.beam_size}, alpha {params.alpha:g}")
   print(scores.report())
   print(f"The translation is in {path}")
 
@@ -112,12 +118,21 @@ def predict() -> None:
   if FLAGS.text is not None:
     if "\n" in FLAGS.text:
       raise InputError("--text takes one line; put several into a --file")
+    try:
+      FLAGS.text.encode("utf-8")
+    except UnicodeEncodeError:
+      raise InputError("--text is not UTF-8; check the terminal") from None
     lines = iter([FLAGS.text])
   else:
     text_files.check_input(FLAGS.file)
     lines = text_files.read_lines(FLAGS.file)
   text_files.check_output(FLAGS.file_out)
-  if FLAGS.file_out == FLAGS.file != text_files.STANDARD_STREAM:
+  if (
+    FLAGS.file
+    and os.path.isfile(FLAGS.file)
+    and os.path.exists(FLAGS.file_out)
+    and os.path.samefile(FLAGS.file, FLAGS.file_out)
+  ):
     raise InputError("--file_out is --file: the source would be overwritten")
   translator = _load_translator()
   count = text_files.write_lines(

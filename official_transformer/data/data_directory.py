@@ -39,7 +39,7 @@ def shard_paths(data_dir: str, tag: str) -> list[str]:
   found = [
     path
     for path in sorted(glob.glob(os.path.join(glob.escape(data_dir), "*")))
-    if tag in os.path.basename(path) and _SHARD.search(path)
+    if re.search(rf"-{tag}{_SHARD.pattern}", path)
   ]
   if not found:
     raise InputError(
@@ -79,11 +79,16 @@ def read_description(data_dir: str) -> dict[str, Any] | None:
     return None
   try:
     with open(path, encoding="utf-8") as stream:
-      return json.load(stream)
-  except ValueError as error:
+      description = json.load(stream)
+    # What readers of the description rely on.
+    for key in ("file", "sha256"):
+      description["vocabulary"][key].lower()
+    description[TRAIN_TAG]["length_histogram"].items()
+  except (ValueError, KeyError, TypeError, AttributeError) as error:
     raise InputError(
-      f"{path} is damaged ({error}); prepare the data again"
+      f"{path} is damaged ({error!r}); prepare the data again"
     ) from None
+  return description
 
 
 def write_description(data_dir: str, description: dict[str, Any]) -> None:

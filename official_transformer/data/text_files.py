@@ -10,6 +10,7 @@ from __future__ import annotations
 import gzip
 import os
 import sys
+import zlib
 from collections.abc import Iterable, Iterator
 from typing import BinaryIO
 
@@ -65,7 +66,7 @@ def read_lines(path: str) -> Iterator[str]:
   with opener(path, "rb") as stream:
     try:
       yield from _decode(stream, path)
-    except (EOFError, gzip.BadGzipFile) as error:
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
       raise InputError(f"{path} is not a whole gzip file: {error}") from None
 
 
@@ -107,8 +108,11 @@ def _decode(stream: BinaryIO | Iterable[bytes], name: str) -> Iterator[str]:
 def write_lines(path: str, lines: Iterable[str]) -> int:
   """Writes lines as UTF-8, each as soon as it comes.
 
+  A file appears once it is whole, in the place of an earlier one; until then
+  it is `path.incomplete`, which stays where the work is broken off.
+
   Args:
-    path: `-` is standard output.
+    path: `-` is standard output; pipes and devices are written directly.
     lines: none may hold a line feed.
 
   Returns:
@@ -116,8 +120,13 @@ def write_lines(path: str, lines: Iterable[str]) -> int:
   """
   if path == STANDARD_STREAM:
     return _encode(sys.stdout.buffer, lines)
-  with open(path, "wb") as stream:
-    return _encode(stream, lines)
+  if os.path.exists(path) and not os.path.isfile(path):
+    with open(path, "wb") as stream:
+      return _encode(stream, lines)
+  with open(path + ".incomplete", "wb") as stream:
+    count = _encode(stream, lines)
+  os.replace(path + ".incomplete", path)
+  return count
 
 
 def _encode(stream: BinaryIO, lines: Iterable[str]) -> int:

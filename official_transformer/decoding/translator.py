@@ -29,9 +29,9 @@ from official_transformer.model_params import EOS_ID, PAD_ID
 # Batches are sorted by length inside a window of this many of them; memory
 # is bounded by the window, not by the file.
 BATCHES_PER_WINDOW = 64
-# A batch of long lines holds fewer of them, so that attention, whose memory
-# grows with the square of the length, stays within bounds.
-MAX_TOKENS_PER_LINE = 256
+# Up to this many tokens a line, batches are full. Longer lines come in smaller
+# batches: the memory of attention grows with the square of the length.
+FULL_BATCH_LINE_LENGTH = 256
 
 
 @dataclasses.dataclass(frozen=True)
@@ -151,7 +151,7 @@ class Translator:
     self, order: list[int], length: int
   ) -> tuple[list[int], list[int]]:
     """Splits off the next batch, whose longest line has `length` tokens."""
-    tokens = self.decode_batch_size * MAX_TOKENS_PER_LINE
+    tokens = self.decode_batch_size * FULL_BATCH_LINE_LENGTH
     size = max(1, min(self.decode_batch_size, tokens // length))
     return order[:size], order[size:]
 

@@ -38,7 +38,12 @@ class TestSet:
   def evaluate(
     self, translator: Translator, directory: ModelDirectory, name: str
   ) -> tuple[Scores, str]:
-    """Translates, keeps the translation in the model directory, and scores.
+    """Translates and scores; keeps both in the model directory.
+
+    Args:
+      translator: the model.
+      directory: where `NAME.txt` and `NAME.scores.txt` are kept.
+      name: what tells this evaluation from others.
 
     Returns:
       The scores, and the path of the translation.
@@ -47,4 +52,7 @@ class TestSet:
     os.makedirs(directory.join(TRANSLATIONS), exist_ok=True)
     path = directory.join(TRANSLATIONS, f"{name}.txt")
     write_lines(path, translations)
-    return score(self.references, translations), path
+    scores = score(self.references, translations)
+    scores_path = directory.join(TRANSLATIONS, f"{name}.scores.txt")
+    write_lines(scores_path, scores.report().split("\n"))
+    return scores, path

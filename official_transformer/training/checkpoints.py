@@ -45,6 +45,9 @@ class CheckpointManager:
 
     Returns:
       The checkpoint's directory.
+
+    Raises:
+      OSError: where the system refuses; earlier checkpoints are untouched.
     """
     final = self.directory.checkpoint_directory(step)
     aside = final + ".incomplete"
@@ -60,14 +63,18 @@ class CheckpointManager:
     }
     tensors["step"] = tf.constant(step, tf.int64)
     tensors["seed"] = tf.constant(seed, tf.int64)
-    tf.raw_ops.SaveV2(
-      prefix=os.path.join(
-        aside, os.path.basename(self.directory.checkpoint_prefix(step))
-      ),
-      tensor_names=list(tensors),
-      shape_and_slices=[""] * len(tensors),
-      tensors=list(tensors.values()),
+    prefix = os.path.join(
+      aside, os.path.basename(self.directory.checkpoint_prefix(step))
     )
+    try:
+      tf.raw_ops.SaveV2(
+        prefix=prefix,
+        tensor_names=list(tensors),
+        shape_and_slices=[""] * len(tensors),
+        tensors=list(tensors.values()),
+      )
+    except tf.errors.OpError as error:  # A full disk, a permission.
+      raise OSError(f"cannot write {aside}: {error.message}") from None
     shutil.rmtree(final, ignore_errors=True)
     os.rename(aside, final)
     if self.keep_max:

@@ -101,11 +101,10 @@ def test_training_leaves_a_complete_model_directory(model):
     "step-20",
     "step-30",
   ]
-  assert sorted(os.listdir(model / "translations")) == [
-    "step-10.txt",
-    "step-20.txt",
-    "step-30.txt",
-  ]
+  translations = set(os.listdir(model / "translations"))
+  assert {
+    f"step-{n}.{kind}" for n in (10, 20, 30) for kind in ("txt", "scores.txt")
+  } <= translations
   assert all(
     len(lines(model / "translations" / f"step-{n}.txt")) == 21
     for n in (10, 20, 30)
@@ -151,11 +150,28 @@ def test_predict_needs_the_model_directory_alone(model, text, tmp_path):
   assert one == written[0] + "\n"
 
 
-def test_decoding_flags_are_read(model):
-  command = (MAIN, "--mode=predict", f"--model_dir={model}", "--text=A man.")
-  short = run(*command, "--extra_decode_length=0", "--beam_size=1")
-  long = run(*command, "--extra_decode_length=60", "--alpha=3")
+def test_decoding_flags_are_read(model, text):
+  """Each changes what an evaluation reports, or how long a line may be."""
+  command = (MAIN, f"--model_dir={model}")
+  short = run(
+    *command, "--mode=predict", "--text=A man.", "--extra_decode_length=0"
+  )
+  long = run(
+    *command,
+    "--mode=predict",
+    "--text=A man.",
+    "--extra_decode_length=60",
+    "--alpha=3",
+  )
   assert len(short) < len(long)
+  test_set = (f"--bleu_source={text}/test.en", f"--bleu_ref={text}/test.de")
+  run(*command, "--mode=eval", *test_set, "--beam_size=1")
+  override = "--params_override=beam_size=2,alpha=0"
+  printed = run(*command, "--mode=eval", *test_set, override)
+  assert printed.startswith("Step 30, beam 2, alpha 0\n")
+  names = os.listdir(model / "translations")
+  assert "test.en-step-30-beam-1-alpha-0.6.txt" in names
+  assert "test.en-step-30-beam-2-alpha-0.txt" in names
 
 
 def test_eval_prints_the_scores_that_compute_bleu_prints(model, text):
@@ -166,15 +182,17 @@ def test_eval_prints_the_scores_that_compute_bleu_prints(model, text):
     f"--bleu_source={text}/test.en",
     f"--bleu_ref={text}/test.de",
   ).split("\n")
+  name = "test.en-step-30-beam-4-alpha-0.6.txt"
   again = run(
     BLEU,
-    f"--translation={model}/translations/eval.txt",
+    f"--translation={model}/translations/{name}",
     f"--reference={text}/test.de",
   ).split("\n")
-  assert printed[:4] == again[:4]
-  assert printed[0].startswith("Case-insensitive results: ")
-  assert "tok:13a" in printed[2]
-  assert lines(model / "translations" / "eval.txt") == lines(
+  assert printed[0] == "Step 30, beam 4, alpha 0.6"
+  assert printed[1:5] == again[:4]
+  assert printed[1].startswith("Case-insensitive results: ")
+  assert "tok:13a" in printed[3]
+  assert lines(model / "translations" / name) == lines(
     model / "translations" / "step-30.txt"
   )
 

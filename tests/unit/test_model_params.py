@@ -3,11 +3,7 @@ import dataclasses
 import pytest
 
 from official_transformer.errors import InputError
-from official_transformer.model_params import (
-  BASE,
-  get_params,
-  override,
-)
+from official_transformer.model_params import BASE, get_params, parse_override
 
 # hidden, filter, heads, layers, batch tokens, warm-up.
 OFFICIAL = {
@@ -51,15 +47,19 @@ def test_unknown_set_names_the_known_ones():
     get_params("huge")
 
 
-def test_override_changes_fields_of_every_type():
-  p = override(BASE, " hidden_size=128, alpha=1 ,start_symbol=pad_row")
-  assert (p.hidden_size, p.alpha, p.start_symbol) == (128, 1.0, "pad_row")
-  assert override(BASE, "") == BASE
+def test_override_reads_fields_of_every_type():
+  text = " hidden_size=128, alpha=1 ,start_symbol=pad_row"
+  assert parse_override(text) == {
+    "hidden_size": 128,
+    "alpha": 1.0,
+    "start_symbol": "pad_row",
+  }
+  assert parse_override("") == {}
 
 
 def test_override_lists_every_problem_and_the_fields():
   with pytest.raises(InputError) as caught:
-    override(BASE, "hiden_size=3,num_heads=x,beam,vocab_size=9")
+    parse_override("hiden_size=3,num_heads=x,beam,vocab_size=9")
   message = str(caught.value)
   for part in (
     "no field 'hiden_size'",
@@ -80,6 +80,9 @@ def test_override_lists_every_problem_and_the_fields():
     ({"beam_size": 0}, "beam_size is 0"),
     ({"start_symbol": "bos"}, "one of zero, pad_row"),
     ({"alpha": -1.0}, "alpha is -1.0"),
+    ({"alpha": float("nan")}, "alpha is nan, must be finite"),
+    ({"learning_rate": 0.0}, "learning_rate is 0.0, must be above 0"),
+    ({"initializer_gain": -1.0}, "initializer_gain is -1.0"),
   ],
 )
 def test_impossible_values_are_refused(change, complaint):

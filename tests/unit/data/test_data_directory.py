@@ -18,6 +18,7 @@ def test_names_are_upstreams():
 def test_shards_are_found_and_half_made_ones_are_not(tmp_path):
   names = [lib.shard_name("x", "train", n, 2) for n in (1, 2)]
   touch(tmp_path, *names, names[0] + ".incomplete", "train.txt", "data.json")
+  touch(tmp_path, lib.shard_name("training", "dev", 1, 1))
   assert lib.shard_paths(str(tmp_path), "train") == [
     str(tmp_path / name) for name in names
   ]
@@ -41,7 +42,7 @@ def test_description_round_trip(tmp_path):
   assert lib.read_description(directory) is None
   touch(tmp_path, "v.model")
   description = {
-    "vocabulary": {"file": "v.model"},
+    "vocabulary": {"file": "v.model", "sha256": "ab"},
     "train": {"length_histogram": {"3": 2, "10": 5, "11": 7}},
   }
   lib.write_description(directory, description)
@@ -51,9 +52,16 @@ def test_description_round_trip(tmp_path):
 
 
 def test_damage_is_reported(tmp_path):
-  (tmp_path / "data.json").write_text("{")
-  with pytest.raises(InputError, match="damaged"):
-    lib.read_description(str(tmp_path))
-  lib.write_description(str(tmp_path), {"vocabulary": {"file": "gone"}})
+  for content in ("{", "{}", '{"vocabulary": 3}', "[]"):
+    (tmp_path / "data.json").write_text(content)
+    with pytest.raises(InputError, match="damaged"):
+      lib.read_description(str(tmp_path))
+  lib.write_description(
+    str(tmp_path),
+    {
+      "vocabulary": {"file": "gone", "sha256": "ab"},
+      "train": {"length_histogram": {}},
+    },
+  )
   with pytest.raises(InputError, match="gone, which is not there"):
     lib.find_vocabulary(str(tmp_path))

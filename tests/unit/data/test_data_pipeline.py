@@ -87,6 +87,24 @@ def test_the_seed_decides_the_order(paths):
   assert first != other
 
 
+def test_the_order_does_not_depend_on_the_machine(paths):
+  orders = [
+    numbers(
+      take(
+        lib.train_dataset(paths, 128, 30, seed=1, num_parallel_calls=threads),
+        60,
+      )
+    )
+    for threads in (0, 1, 7)
+  ]
+  assert orders[0] == orders[1] == orders[2]
+
+
+def test_examples_that_are_all_too_long_are_noticed(paths):
+  assert lib.has_examples(paths, 30)
+  assert not lib.has_examples(paths, 2)
+
+
 def test_epochs_differ(paths):
   drawn = numbers(take(lib.train_dataset(paths, 4096, 30, seed=1), 12))
   first, second = drawn[:100], drawn[NUMBER : NUMBER + 100]

@@ -38,6 +38,7 @@ def test_escapes_by_hand():
   assert lib.unescape_token("a\\ub\\\\") == "a_b\\"
   assert lib.unescape_token("\\233;\\10;") == "é\n"
   assert lib.unescape_token("\\99999999;") == "\u3013"
+  assert lib.unescape_token("\\55296;") == "\u3013"  # Half a UTF-16 pair.
 
 
 def test_vocabulary_by_hand(tmp_path):

@@ -49,10 +49,29 @@ def test_errors_name_file_line_and_remedy(tmp_path):
     text_files.check_input(str(tmp_path / "missing"))
   with pytest.raises(InputError, match="is a directory"):
     text_files.check_input(str(tmp_path))
+  zipped = bytearray(gzip.compress(b"some text " * 100))
+  zipped[20:24] = b"\xff\xff\xff\xff"
+  (tmp_path / "corrupt.gz").write_bytes(bytes(zipped))
+  with pytest.raises(InputError, match="not a whole gzip file"):
+    list(text_files.read_lines(str(tmp_path / "corrupt.gz")))
   broken = tmp_path / "broken.gz"
   broken.write_bytes(gzip.compress(b"a\n" * 100)[:-9])
   with pytest.raises(InputError, match="not a whole gzip file"):
     list(text_files.read_lines(str(broken)))
+
+
+def test_an_output_appears_once_it_is_whole(tmp_path):
+  path = tmp_path / "out"
+  path.write_text("earlier\n")
+
+  def lines():
+    yield "new"
+    assert path.read_text() == "earlier\n"
+    yield "lines"
+
+  assert text_files.write_lines(str(path), lines()) == 2
+  assert path.read_text() == "new\nlines\n"
+  assert list(tmp_path.iterdir()) == [path]
 
 
 def test_outputs_that_cannot_be_written_are_refused(tmp_path):

@@ -49,7 +49,7 @@ def test_other_ids_are_refused_with_the_options_to_use(text_file, tmp_path):
     minloglevel=2,
     hard_vocab_limit=False,
   )
-  with pytest.raises(InputError, match=r"PAD -1 and EOS 2.*--pad_id=0"):
+  with pytest.raises(InputError, match=r"PAD -1, EOS 2.*--pad_id=0"):
     lib.load_tokenizer(prefix + ".model")
 
 

@@ -18,6 +18,11 @@ def pairs(grammar):
   return draw_pairs(grammar, 3000)
 
 
+@pytest.fixture(scope="module")
+def many():
+  return draw_pairs(DemoGrammar(5), 60000)
+
+
 def test_the_seed_decides_and_no_sentence_comes_twice(pairs):
   assert draw_pairs(DemoGrammar(3), 3000) == pairs
   assert draw_pairs(DemoGrammar(4), 3000) != pairs
@@ -63,24 +68,31 @@ def test_german_verbs_stand_where_they_must(pairs):
       assert re.match("(Hat|Haben|Ist|Sind) ", german)
 
 
-def test_articles_agree():
-  agreed = {
-    ("the", "m", "accusative"): "den",
-    ("a", "f", "dative"): "einer",
-    ("this", "n", "nominative"): "dieses",
-    ("my", "p", "dative"): "meinen",
-  }
-  for (english, gender, case), german in agreed.items():
-    stem, endings = next(
-      (d[2], d[3]) for d in lexicon.DETERMINERS if d[0] == english
-    )
-    table = lexicon.DIES_ENDINGS if endings == "der" else lexicon.EIN_ENDINGS
-    form = (
-      lexicon.ARTICLE[case][gender]
-      if stem == "d"
-      else stem + table[case][gender]
-    )
-    assert form == german
+@pytest.mark.parametrize(
+  ("english", "german"),
+  [
+    # Subjects, by gender and number.
+    (r"^The man (can|will) ", r"^Der Mann "),
+    (r"^The old woman (can|will) ", r"^Die alte Frau "),
+    (r"^A young man (can|will) ", r"^Ein junger Mann "),
+    (r"^This child (can|will) ", r"^Dieses Kind "),
+    (r"^My women ", r"^Meine Frauen\b"),
+    # Objects in the accusative and in the dative.
+    (r"buys? the letter\b", r"den Brief\b"),
+    (r"buys? a flower\b", r"eine Blume\b"),
+    (r"helps? the woman\b", r"der Frau\b"),
+    (r"helps? my brothers\b", r"meinen Brüdern\b"),
+    (r"thanks? a king\b", r"einem König\b"),
+    # Places in the dative, with the contraction.
+    (r"\bin the garden\b", r"\bim Garten\b"),
+    (r"behind my old house\b", r"hinter meinem alten Haus\b"),
+  ],
+)
+def test_articles_adjectives_and_nouns_agree(many, english, german):
+  found = [(e, g) for e, g in many if re.search(english, e)]
+  assert found
+  for source, target in found:
+    assert re.search(german, target), (source, target)
 
 
 def test_every_noun_declines_by_a_known_gender():

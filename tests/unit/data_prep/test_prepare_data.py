@@ -87,6 +87,29 @@ def test_different_line_counts_name_both(tmp_path, corpus, longer):
     prepare({"train": corpus}, settings(tmp_path))
 
 
+def test_a_corpus_without_a_usable_pair_is_refused(tmp_path, corpus):
+  empty = write(tmp_path / "empty", ["", ""])
+  nothing = Corpus([empty], [empty])
+  with pytest.raises(InputError, match="--train_source.*is left"):
+    prepare({"train": nothing}, settings(tmp_path))
+  with pytest.raises(InputError, match="--dev_source.*is left"):
+    prepare({"train": corpus, "dev": nothing}, settings(tmp_path))
+
+
+def test_a_run_that_breaks_off_leaves_no_description(
+  tmp_path, corpus, monkeypatch
+):
+  prepare({"train": corpus}, settings(tmp_path))
+
+  def fail(*_, **__):
+    raise OSError("No space left on device")
+
+  monkeypatch.setattr("data_prep.records.write_shards", fail)
+  with pytest.raises(OSError, match="No space"):
+    prepare({"train": corpus}, settings(tmp_path))
+  assert not (tmp_path / "data" / "data.json").exists()
+
+
 def test_a_corpus_needs_both_sides(tmp_path, corpus):
   one_sided = Corpus(corpus.sources, [])
   with pytest.raises(InputError, match="names 1 files and --train_target 0"):

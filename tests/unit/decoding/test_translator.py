@@ -1,9 +1,8 @@
-import dataclasses
-
 import pytest
 import tensorflow as tf
 
 from official_transformer.decoding import translator as lib
+from official_transformer.model.beam_search import SearchResult
 from official_transformer.model.transformer import build_transformer
 
 
@@ -75,24 +74,33 @@ def test_windows_are_translated_as_they_come(translator, monkeypatch):
   assert [first.text, *(t.text for t in stream)] == translator.translate(LINES)
 
 
-def test_long_lines_are_decoded_whole_in_smaller_batches(translator):
-  sources = [[5] * 700 + [1]] * 3
-  order, sizes = [0, 1, 2], []
-  while order:
-    batch, order = translator._next_batch(order, len(sources[0]))
-    sizes.append(len(batch))
-  assert sizes == [1, 1, 1]
-  fast = dataclasses.replace(
-    translator.transformer.params, beam_size=1, extra_decode_length=0
-  )
-  translator.transformer.params, old = fast, translator.transformer.params
-  try:
-    (result,) = lib.Translator(translator.transformer, Letters()).translate(
-      ["d" * 60]
-    )
-  finally:
-    translator.transformer.params = old
-  assert "\n" not in result
+def test_long_lines_reach_the_model_whole_in_smaller_batches(
+  translator, monkeypatch
+):
+  shapes = []
+
+  def search(batch):
+    shapes.append(batch.shape)
+    assert (batch[:, -1] != 0).any()
+    empty = tf.zeros([len(batch), 4, 1], tf.int32)
+    return SearchResult(empty, tf.zeros(empty.shape[:2]), empty[..., 0] > 0)
+
+  monkeypatch.setattr(translator, "_search", search)
+  lines = ["d" * 700] * 3 + ["ab"] * 4
+  assert translator.translate(lines) == [""] * 7
+  # Three lines of 700 tokens and EOS are over the budget of 3 * 256.
+  assert shapes == [(1, 701)] * 3 + [(3, 3), (1, 3)]
+
+
+def test_the_front_of_a_long_line_matters(translator):
+  one, other = "ab" * 60, "ba" + "ab" * 59
+  a, b = translator.translate_stream([one, other])
+  assert a.score != b.score
+
+
+def test_an_impossible_batch_size_is_refused(translator):
+  with pytest.raises(ValueError, match="decode_batch_size is 0"):
+    lib.Translator(translator.transformer, Letters(), decode_batch_size=0)
 
 
 def test_no_translation_holds_a_line_feed(translator, monkeypatch):

@@ -160,7 +160,15 @@ def test_layer_norm_has_the_official_epsilon(undropped):
   np.testing.assert_allclose(norm(x), expected, atol=1e-4)
 
 
-def test_config_rebuilds_the_layer(params):
-  model = build_transformer(params)
-  again = transformer_lib.Transformer.from_config(model.get_config())
-  assert again.params == params
+def test_the_source_is_projected_once(model, monkeypatch):
+  """However many steps the search makes, traced or not."""
+  attention = model.decoder_stack.layers[0].cross_attention.layer
+  calls = []
+  project = attention.project_keys_values
+  monkeypatch.setattr(
+    attention,
+    "project_keys_values",
+    lambda source: calls.append(tuple(source.shape)) or project(source),
+  )
+  model.beam_search(SOURCE)
+  assert calls == [(3, 4, 16)]  # Three sentences, not a tile for each beam.

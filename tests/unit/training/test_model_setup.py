@@ -6,7 +6,10 @@ import pytest
 
 from data_prep.prepare_data import Corpus, DataSettings, prepare
 from official_transformer.errors import InputError
-from official_transformer.model_directory import ModelDirectory
+from official_transformer.model_directory import (
+  ModelDirectory,
+  RequestedParams,
+)
 from official_transformer.model_params import TINY
 from official_transformer.training.model_setup import prepare_directory
 
@@ -33,65 +36,95 @@ def data_dirs(tmp_path_factory):
   return str(root / "one"), str(root / "two")
 
 
-def trained(path, data_dir):
+TINY_REQUEST = RequestedParams("tiny", {})
+NOTHING = RequestedParams(None, {})
+
+
+def trained(path, data_dir, batching=None):
   """Makes a model directory that looks trained."""
   directory = ModelDirectory(str(path))
-  params = prepare_directory(directory, TINY, True, None, data_dir)
+  made = prepare_directory(
+    directory, TINY_REQUEST, batching or {}, None, data_dir
+  )
   os.makedirs(directory.checkpoint_directory(5))
-  return directory, params
+  return directory, made
+
+
+def resume(directory, data_dir, request=NOTHING, batching=None, vocab=None):
+  return prepare_directory(directory, request, batching or {}, vocab, data_dir)
 
 
 def test_the_directory_is_complete_in_itself(tmp_path, data_dirs):
-  directory, params = trained(tmp_path, data_dirs[0])
-  assert params == directory.read().params
-  assert params.vocab_size == directory.read().vocabulary["size"] > 0
+  directory, made = trained(tmp_path, data_dirs[0])
+  assert made == directory.read()
+  assert made.params.vocab_size == made.vocabulary["size"] > 0
+  assert made.params.hidden_size == TINY.hidden_size
+  assert made.batching == {"batch_size": 1024, "max_length": 256}
   assert os.path.exists(directory.vocab_file())
-  assert {"tensorflow", "keras"} <= set(directory.read().versions)
+  assert {"tensorflow", "keras"} <= set(made.versions)
 
 
-def test_resuming_takes_the_stored_parameters(tmp_path, data_dirs):
-  directory, params = trained(tmp_path, data_dirs[0])
-  big = dataclasses.replace(TINY, hidden_size=64)
-  again = prepare_directory(directory, big, False, None, data_dirs[0])
-  assert again == params
+def test_resuming_takes_what_is_stored(tmp_path, data_dirs):
+  directory, made = trained(tmp_path, data_dirs[0], {"max_length": 50})
+  assert made.batching == {"batch_size": 1024, "max_length": 50}
+  assert resume(directory, data_dirs[0]) == made
+
+
+def test_a_new_model_without_a_set_is_big(tmp_path, data_dirs):
+  made = resume(ModelDirectory(str(tmp_path)), data_dirs[0])
+  assert made.params.hidden_size == 1024
 
 
 def test_contradicting_parameters_name_both_values(tmp_path, data_dirs):
   directory, _ = trained(tmp_path, data_dirs[0])
-  other = dataclasses.replace(TINY, hidden_size=64, relu_dropout=0.3)
   with pytest.raises(InputError) as caught:
-    prepare_directory(directory, other, True, None, data_dirs[0])
+    request = RequestedParams(None, {"hidden_size": 64, "relu_dropout": 0.3})
+    resume(directory, data_dirs[0], request)
   assert "hidden_size: 64 given, 32 stored" in str(caught.value)
   assert "relu_dropout: 0.3 given, 0.1 stored" in str(caught.value)
+  # What was not asked for is not complained of.
+  assert "filter_size" not in str(caught.value)
+  with pytest.raises(InputError, match="filter_size: 2048 given, 256 stored"):
+    resume(directory, data_dirs[0], RequestedParams("base", {}))
 
 
 def test_how_to_decode_may_change(tmp_path, data_dirs):
-  directory, params = trained(tmp_path, data_dirs[0])
-  other = dataclasses.replace(TINY, beam_size=8, alpha=1.0)
-  assert prepare_directory(directory, other, True, None, data_dirs[0]) == params
+  directory, made = trained(tmp_path, data_dirs[0])
+  request = RequestedParams("tiny", {"beam_size": 8, "alpha": 1.0})
+  again = resume(directory, data_dirs[0], request)
+  assert again.params == dataclasses.replace(
+    made.params, beam_size=8, alpha=1.0
+  )
+  assert directory.read() == made
+
+
+def test_other_batches_are_refused_with_both_values(tmp_path, data_dirs):
+  directory, _ = trained(tmp_path, data_dirs[0])
+  with pytest.raises(InputError, match="--batch_size=2048 given, 1024 stored"):
+    resume(directory, data_dirs[0], batching={"batch_size": 2048})
 
 
 def test_a_model_that_was_never_trained_binds_nobody(tmp_path, data_dirs):
   directory, _ = trained(tmp_path, data_dirs[0])
   shutil.rmtree(directory.join("checkpoints"))
-  other = dataclasses.replace(TINY, hidden_size=64)
-  made = prepare_directory(directory, other, True, None, data_dirs[0])
-  assert made.hidden_size == 64
+  made = resume(directory, data_dirs[0], RequestedParams("small", {}))
+  assert made.params.hidden_size == 256
 
 
 def test_another_vocabulary_is_refused_with_both(tmp_path, data_dirs):
-  directory, params = trained(tmp_path, data_dirs[0])
+  directory, made = trained(tmp_path, data_dirs[0])
   (name,) = (n for n in os.listdir(data_dirs[1]) if n.startswith("vocab"))
-  with pytest.raises(InputError, match=f"trained with {params.vocab_size}"):
-    prepare_directory(
-      directory, TINY, False, os.path.join(data_dirs[1], name), data_dirs[1]
-    )
+  other = os.path.join(data_dirs[1], name)
+  with pytest.raises(
+    InputError, match=f"trained with {made.params.vocab_size} "
+  ):
+    resume(directory, data_dirs[1], vocab=other)
 
 
 def test_data_of_another_vocabulary_is_refused(tmp_path, data_dirs):
   directory, _ = trained(tmp_path, data_dirs[0])
   with pytest.raises(InputError, match="tokenized with another vocabulary"):
-    prepare_directory(directory, TINY, False, None, data_dirs[1])
+    resume(directory, data_dirs[1])
 
 
 def test_a_damaged_description_is_reported(tmp_path):

@@ -59,12 +59,13 @@ def train(path, params, run, evaluate=None):
 
 
 def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path, params, data_dir):
-  whole = train(tmp_path / "whole", params, settings(data_dir, 8))
-  train(tmp_path / "parts", params, settings(data_dir, 5))
-  parts = train(tmp_path / "parts", params, settings(data_dir, 8))
+  # 160 pairs last for 10 to 11 steps: the run stops in its second epoch.
+  whole = train(tmp_path / "whole", params, settings(data_dir, 25))
+  train(tmp_path / "parts", params, settings(data_dir, 14))
+  parts = train(tmp_path / "parts", params, settings(data_dir, 25))
   for a, b in zip(whole.model.weights, parts.model.weights, strict=True):
     np.testing.assert_allclose(a, b, atol=1e-6, err_msg=a.path)
-  assert int(parts.optimizer.iterations) == 8
+  assert int(parts.optimizer.iterations) == 25
   slots = zip(whole.optimizer.variables, parts.optimizer.variables, strict=True)
   for a, b in slots:
     np.testing.assert_allclose(a, b, atol=1e-6, err_msg=a.path)
@@ -164,6 +165,36 @@ def test_a_checkpoint_of_other_parameters_is_refused(
   other = dataclasses.replace(params, filter_size=64)
   with pytest.raises(InputError, match="does not fit this model"):
     train(tmp_path, other, settings(data_dir, 2))
+
+
+def test_no_usable_pair_is_refused_and_no_usable_dev_pair_is_not(
+  tmp_path, params, data_dir
+):
+  with pytest.raises(InputError, match="--max_length=2 tokens; raise it"):
+    train(tmp_path, params, settings(data_dir, 1, max_length=2))
+  write_shards([([5] * 20, [5] * 20)], str(tmp_path), "x", "dev", 1, None)
+  for n in (1, 2):
+    name = f"x-train-{n:05d}-of-00002"
+    os.symlink(os.path.join(data_dir, name), tmp_path / name)
+  trainer = Trainer(
+    ModelDirectory(str(tmp_path)), params, settings(str(tmp_path), 1)
+  )
+  assert trainer.validate() == {}
+
+
+def test_a_full_disk_costs_no_earlier_checkpoint(
+  tmp_path, params, data_dir, monkeypatch
+):
+  trainer = train(tmp_path, params, settings(data_dir, 1))
+
+  def full(**_):
+    raise tf.errors.ResourceExhaustedError(None, None, "No space left")
+
+  monkeypatch.setattr(tf.raw_ops, "SaveV2", full)
+  with pytest.raises(OSError, match="No space left"):
+    trainer.checkpoints.save(2, 3)
+  assert trainer.directory.checkpoint_steps() == [1]
+  trainer.checkpoints.restore(trainer.directory.latest_checkpoint())
 
 
 def test_a_budget_below_one_sentence_is_refused(data_dir):
