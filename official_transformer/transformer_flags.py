@@ -34,6 +34,7 @@ def define_transformer_flags() -> None:
   )
   _define_model_flags()
   _define_training_flags()
+  _define_milestone_flags()
   _define_evaluation_flags()
   _define_decoding_flags()
 
@@ -102,13 +103,6 @@ def _define_training_flags() -> None:
     short_name="ml",
   )
   flags.DEFINE_integer(
-    "validation_steps",
-    64,
-    help_wrap("Batches the validation loss is taken over; 0 for none."),
-    lower_bound=0,
-    short_name="vs",
-  )
-  flags.DEFINE_integer(
     "seed",
     None,
     help_wrap(
@@ -117,6 +111,23 @@ def _define_training_flags() -> None:
     ),
     lower_bound=0,
     upper_bound=2**31 - 1,
+  )
+  flags.DEFINE_integer(
+    "num_parallel_calls",
+    os.cpu_count() or 1,
+    help_wrap("Threads that read shards; 0 lets tf.data choose."),
+    lower_bound=0,
+    short_name="npc",
+  )
+
+
+def _define_milestone_flags() -> None:
+  flags.DEFINE_integer(
+    "validation_steps",
+    64,
+    help_wrap("Batches the validation loss is taken over; 0 for none."),
+    lower_bound=0,
+    short_name="vs",
   )
   flags.DEFINE_integer(
     "keep_checkpoint_max",
@@ -147,13 +158,6 @@ def _define_training_flags() -> None:
       "Measure accuracy, top-5 accuracy, accuracy per sequence and negative "
       "log perplexity on training batches."
     ),
-  )
-  flags.DEFINE_integer(
-    "num_parallel_calls",
-    os.cpu_count() or 1,
-    help_wrap("Threads that read shards; 0 lets tf.data choose."),
-    lower_bound=0,
-    short_name="npc",
   )
 
 
