@@ -115,7 +115,7 @@ def _define_training_flags() -> None:
   flags.DEFINE_integer(
     "num_parallel_calls",
     os.cpu_count() or 1,
-    help_wrap("Threads that read shards; 0 lets tf.data choose."),
+    help_wrap("Threads that read shards; 0 for one a processor."),
     lower_bound=0,
     short_name="npc",
   )

@@ -7,6 +7,7 @@ about the same.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
 import tensorflow as tf
@@ -19,6 +20,7 @@ SHUFFLE_BUFFER = 100_000
 # Shards read in turn. A constant: were it the number of processors, the order
 # of the data would differ from machine to machine.
 SHARDS_AT_ONCE = 16
+PREFETCHED_BATCHES = 16
 _READ_BUFFER_BYTES = 8_000_000
 _MAX_SEED = 2**31
 
@@ -90,14 +92,25 @@ def _batch_by_length(
 
 def _read(paths: tf.data.Dataset, num_parallel_calls: int) -> tf.data.Dataset:
   """Yields the examples of several shards, interleaved in a fixed order."""
-  parallel = min(num_parallel_calls, SHARDS_AT_ONCE) or tf.data.AUTOTUNE
+  threads = num_parallel_calls or os.cpu_count() or 1
   records = paths.interleave(
     lambda path: tf.data.TFRecordDataset(path, buffer_size=_READ_BUFFER_BYTES),
     cycle_length=SHARDS_AT_ONCE,
-    num_parallel_calls=parallel,
+    num_parallel_calls=min(threads, SHARDS_AT_ONCE),
     deterministic=True,
   )
-  return records.map(_parse_example, num_parallel_calls=tf.data.AUTOTUNE)
+  return records.map(
+    _parse_example, num_parallel_calls=threads, deterministic=True
+  )
+
+
+def _ahead_of_the_model(dataset: tf.data.Dataset) -> tf.data.Dataset:
+  """Prepares batches while the model works on others."""
+  options = tf.data.Options()
+  # Its thread at times sleeps on for up to a minute after the last batch, and
+  # the run with it; with what is fixed here there is nothing to tune.
+  options.autotune.enabled = False
+  return dataset.prefetch(PREFETCHED_BATCHES).with_options(options)
 
 
 def train_dataset(
@@ -120,7 +133,7 @@ def train_dataset(
     max_length: longer examples are dropped.
     seed: decides the order.
     skip_batches: batches that a resumed run has trained on already.
-    num_parallel_calls: threads that read shards; 0 leaves it to tf.data. The
+    num_parallel_calls: threads that read shards; 0 for one a processor. The
       order does not depend on it.
 
   Returns:
@@ -139,7 +152,7 @@ def train_dataset(
 
   dataset = tf.data.Dataset.range(2**62).flat_map(epoch)
   dataset = _batch_by_length(dataset, batch_size, max_length)
-  return dataset.skip(skip_batches).prefetch(tf.data.AUTOTUNE)
+  return _ahead_of_the_model(dataset.skip(skip_batches))
 
 
 def has_examples(paths: Sequence[str], max_length: int) -> bool:
@@ -161,4 +174,4 @@ def dev_dataset(
   shards = tf.data.Dataset.from_tensor_slices(list(paths))
   dataset = _read(shards, num_parallel_calls=0)
   dataset = _batch_by_length(dataset, batch_size, max_length)
-  return dataset.prefetch(tf.data.AUTOTUNE)
+  return _ahead_of_the_model(dataset)

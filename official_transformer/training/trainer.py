@@ -56,7 +56,7 @@ class TrainingSettings:
     log_steps: updates between two reports.
     with_metrics: whether accuracies are measured on training batches.
     with_tensorboard: whether scalars are written for TensorBoard.
-    num_parallel_calls: threads that read shards; 0 leaves it to tf.data.
+    num_parallel_calls: threads that read shards; 0 for one a processor.
   """
 
   data_dir: str
