@@ -233,7 +233,11 @@ def test_bleu_variants(text):
     (["--mode=train", "--data_dir={data}", "--params_override=depth=3"],
      "no field 'depth'"),
     (["--mode=train", "--data_dir={data}", "--batch_size=100"],
-     "cannot hold one sentence"),
+     "--batch_size=100 given, 1024 stored"),
+    (["--mode=train", "--data_dir={data}", "--model_dir={text}/new",
+      "--batch_size=100"], "cannot hold one sentence"),
+    (["--mode=train", "--data_dir={data}", "--model_dir={text}/new",
+      "--max_length=2"], "--max_length=2 tokens; raise it"),
     (["train"], "unexpected arguments: train"),
   ],
 )  # fmt: skip

@@ -1,15 +1,15 @@
 """The whole system must learn: digit strings, reversed."""
 
-import dataclasses
 import random
 
 import pytest
 
 from data_prep.prepare_data import Corpus, DataSettings, prepare
-from official_transformer.data.data_directory import find_vocabulary
 from official_transformer.decoding.translator import Translator
-from official_transformer.model_directory import ModelDirectory
-from official_transformer.model_params import SMALL
+from official_transformer.model_directory import (
+  ModelDirectory,
+  RequestedParams,
+)
 from official_transformer.training.model_setup import prepare_directory
 from official_transformer.training.trainer import Trainer, TrainingSettings
 
@@ -40,26 +40,32 @@ def test_reverses_digit_strings_it_has_never_seen(tmp_path):
     {"train": Corpus(paths[:1], paths[1:])},
     DataSettings(data_dir, "subtoken", vocab_size=40, shards=2),
   )
-  assert find_vocabulary(data_dir)
-  params = dataclasses.replace(
-    SMALL,
-    hidden_size=64,
-    filter_size=128,
-    learning_rate=0.5,
-    learning_rate_warmup_steps=100,
-    layer_postprocess_dropout=0.0,
-    attention_dropout=0.0,
-    relu_dropout=0.0,
-    extra_decode_length=2,
+  request = RequestedParams(
+    "small",
+    {
+      "hidden_size": 64,
+      "filter_size": 128,
+      "learning_rate": 0.5,
+      "learning_rate_warmup_steps": 100,
+      "layer_postprocess_dropout": 0.0,
+      "attention_dropout": 0.0,
+      "relu_dropout": 0.0,
+      "extra_decode_length": 2,
+    },
   )
   directory = ModelDirectory(str(tmp_path / "model"))
-  params = prepare_directory(directory, params, True, None, data_dir)
+  description = prepare_directory(
+    directory,
+    request,
+    {"batch_size": 2048, "max_length": 12},
+    vocab_file=None,
+    data_dir=data_dir,
+  )
   settings = TrainingSettings(
     data_dir=data_dir,
     train_steps=STEPS,
     steps_between_evals=STEPS,
-    batch_size=2048,
-    max_length=12,
+    **description.batching,
     validation_steps=0,
     seed=1,
     keep_checkpoint_max=1,
@@ -68,7 +74,7 @@ def test_reverses_digit_strings_it_has_never_seen(tmp_path):
     with_tensorboard=False,
     num_parallel_calls=2,
   )
-  Trainer(directory, params, settings).train()
+  Trainer(directory, description.params, settings).train()
   translated = Translator.load(directory.path).translate(unseen)
   exact = sum(
     translation.split() == source.split()[::-1]
