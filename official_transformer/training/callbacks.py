@@ -66,6 +66,10 @@ class ProgressReport(keras.callbacks.Callback):
     """Closes the bar."""
     self._bar.close()
 
+  def make_room(self) -> None:
+    """Takes the bar off the line that a log message is about to use."""
+    self._bar.clear()
+
   def pause(self, seconds: float) -> None:
     """Leaves time spent on something else out of the reported speed."""
     self._paused += seconds
@@ -137,6 +141,7 @@ class Milestones(keras.callbacks.Callback):
     self._step += 1
     if self._step % self.every == 0 or self._step == self.last_step:
       started = time.monotonic()
+      self.progress.make_room()
       self.action(self._step)
       self.progress.pause(time.monotonic() - started)
 
