@@ -26,7 +26,7 @@ setuptools.setup(
   long_description_content_type="text/markdown",
   license="Apache-2.0",
   license_files=["LICENSE"],
-  python_requires=">=3.11",
+  python_requires=">=3.11,<3.14",
   packages=setuptools.find_packages(
     include=[
       "official_transformer",

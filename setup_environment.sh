@@ -7,14 +7,18 @@ extra="${1:-}"
 python="${PYTHON:-python3}"
 stamp=".venv/installed${extra:+-$extra}"
 
-if ! "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then
-  echo "Python 3.11 or newer is needed; set PYTHON=/path/to/python3" >&2
+if ! "$python" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))'
+then
+  echo "$python is not Python 3.11, 3.12 or 3.13, which TensorFlow needs;" \
+    "set PYTHON=/path/to/python3.12, say" >&2
   exit 1
 fi
 if [ ! -e "$stamp" ] || [ setup.py -nt "$stamp" ] ||
   [ constraints.txt -nt "$stamp" ]; then
   echo "Installing into .venv (TensorFlow is large: this takes minutes once)"
-  [ -x .venv/bin/python ] || "$python" -m venv .venv
+  # A half-made environment, without pip, is made anew.
+  .venv/bin/python -m pip --version > /dev/null 2>&1 ||
+    "$python" -m venv --clear .venv
   .venv/bin/python -m pip install --quiet --disable-pip-version-check \
     --constraint constraints.txt --editable ".${extra:+[$extra]}"
   touch "$stamp"

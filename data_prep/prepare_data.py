@@ -13,6 +13,7 @@ import collections
 import dataclasses
 import itertools
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -192,6 +193,7 @@ def prepare(corpora: dict[str, Corpus], settings: DataSettings) -> None:
 def _check(corpora: dict[str, Corpus], settings: DataSettings) -> None:
   """Raises where a corpus lacks a side or a file."""
   from official_transformer.data.text_files import check_input
+  from official_transformer.data.tokenizer import load_tokenizer
 
   if "train" not in corpora:
     raise InputError("--train_source and --train_target are needed")
@@ -206,7 +208,7 @@ def _check(corpora: dict[str, Corpus], settings: DataSettings) -> None:
     for path in (*sources, *targets):
       check_input(path)
   if settings.vocab_file:
-    check_input(settings.vocab_file)
+    load_tokenizer(settings.vocab_file)  # Raises where it is none.
 
 
 class CleanText:
@@ -279,7 +281,8 @@ def _vocabulary(train: CleanText, settings: DataSettings) -> str:
     name = os.path.basename(settings.vocab_file)
     path = os.path.join(settings.data_dir, name)
     if os.path.abspath(path) != os.path.abspath(settings.vocab_file):
-      shutil.copyfile(settings.vocab_file, path)
+      shutil.copyfile(settings.vocab_file, path + ".incomplete")
+      os.replace(path + ".incomplete", path)
     return path
   files = [train.source, train.target]
   stem = os.path.join(settings.data_dir, f"vocab.{settings.vocab_size}")
@@ -297,10 +300,11 @@ def _remove_earlier_run(data_dir: str) -> None:
 
   Shards of two runs must not mix, nor a description speak of others' shards.
   """
+  shard = re.compile(
+    rf"{PREFIX}-({TRAIN_TAG}|{DEV_TAG})-\d{{5}}-of-\d{{5}}(\.incomplete)?"
+  )
   for name in os.listdir(data_dir):
-    if name == DESCRIPTION_FILE or name.startswith(
-      (f"{PREFIX}-{TRAIN_TAG}-", f"{PREFIX}-{DEV_TAG}-")
-    ):
+    if name == DESCRIPTION_FILE or shard.fullmatch(name):
       os.remove(os.path.join(data_dir, name))
 
 

@@ -102,7 +102,8 @@ def evaluate() -> None:
     translator,
     directory,
     f"{os.path.basename(FLAGS.bleu_source)}-step-{step}-beam-"
-    f"{params.beam_size}-alpha-{params.alpha:g}",
+    f"{params.beam_size}-alpha-{params.alpha:g}-extra-"
+    f"{params.extra_decode_length}",
   )
   print(f"Step {step}, beam {params.beam_size}, alpha {params.alpha:g}")
   print(scores.report())

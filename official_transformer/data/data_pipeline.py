@@ -167,6 +167,18 @@ def has_examples(paths: Sequence[str], max_length: int) -> bool:
   return any(True for _ in short.take(1))
 
 
+def damaged_shards(paths: Sequence[str]) -> list[str]:
+  """Returns the shards that cannot be read to their ends."""
+  damaged = []
+  for path in paths:
+    try:
+      for _ in tf.data.TFRecordDataset(path):
+        pass
+    except (tf.errors.DataLossError, tf.errors.NotFoundError):
+      damaged.append(path)
+  return damaged
+
+
 def dev_dataset(
   paths: Sequence[str], batch_size: int, max_length: int
 ) -> tf.data.Dataset:

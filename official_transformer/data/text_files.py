@@ -40,8 +40,12 @@ def check_output(path: str) -> None:
   directory = os.path.dirname(path) or "."
   if not os.path.isdir(directory):
     raise InputError(f"the output's directory {directory} does not exist")
-  if not os.access(path if os.path.exists(path) else directory, os.W_OK):
-    raise InputError(f"no permission to write {path}")
+  if os.path.islink(path) or not os.path.isfile(path):
+    where = path if os.path.exists(path) else directory
+  else:
+    where = directory  # The new file takes the place of the old one.
+  if not os.access(where, os.W_OK):
+    raise InputError(f"no permission to write {where}")
 
 
 def read_lines(path: str) -> Iterator[str]:
@@ -109,10 +113,11 @@ def write_lines(path: str, lines: Iterable[str]) -> int:
   """Writes lines as UTF-8, each as soon as it comes.
 
   A file appears once it is whole, in the place of an earlier one; until then
-  it is `path.incomplete`, which stays where the work is broken off.
+  it is `path.incomplete`, which stays where the work is broken off. Pipes,
+  devices and links are written through, directly.
 
   Args:
-    path: `-` is standard output; pipes and devices are written directly.
+    path: `-` is standard output.
     lines: none may hold a line feed.
 
   Returns:
@@ -120,7 +125,9 @@ def write_lines(path: str, lines: Iterable[str]) -> int:
   """
   if path == STANDARD_STREAM:
     return _encode(sys.stdout.buffer, lines)
-  if os.path.exists(path) and not os.path.isfile(path):
+  if os.path.islink(path) or (
+    os.path.exists(path) and not os.path.isfile(path)
+  ):
     with open(path, "wb") as stream:
       return _encode(stream, lines)
   with open(path + ".incomplete", "wb") as stream:

@@ -121,6 +121,8 @@ def train_sentencepiece(
       # the memory on a large corpus.
       input_sentence_size=2_000_000,
       shuffle_input_sentence=True,
+      # SentencePiece would skip longer lines, in silence.
+      max_sentence_length=1_000_000,
       minloglevel=2,
     )
   except (OSError, RuntimeError) as error:

@@ -26,20 +26,31 @@ def bundle_key(group: str, variable: Any) -> str:
   return f"{group}/{variable.path}"
 
 
-def open_checkpoint(prefix: str) -> Any:
-  """Opens a checkpoint.
+def read_tensors(prefix: str, names: Iterable[str]) -> dict[str, Any]:
+  """Reads some of a checkpoint's tensors.
 
   Args:
     prefix: its path without `.index`.
+    names: as they are stored.
 
   Returns:
-    TensorFlow's reader: `get_tensor(name)`, `get_variable_to_shape_map()`.
+    NumPy arrays by name.
 
   Raises:
-    InputError: where it is missing or damaged.
+    InputError: where the checkpoint is missing or damaged.
   """
   try:
-    return tf.train.load_checkpoint(prefix)
+    reader = tf.train.load_checkpoint(prefix)
+    return {name: reader.get_tensor(name) for name in names}
+  # The reader raises the builtin that is nearest to TensorFlow's error.
+  except (tf.errors.OpError, LookupError, ValueError, RuntimeError) as error:
+    raise InputError(_damaged(prefix, error)) from None
+
+
+def _stored_shapes(prefix: str) -> dict[str, tuple[int, ...]]:
+  """Returns the shape of each of a checkpoint's tensors."""
+  try:
+    return {n: tuple(shape) for n, shape in tf.train.list_variables(prefix)}
   except (tf.errors.OpError, LookupError, ValueError, RuntimeError) as error:
     raise InputError(_damaged(prefix, error)) from None
 
@@ -65,10 +76,9 @@ def restore_variables(
     InputError: where the checkpoint is unreadable, or lists of variables or
       shapes differ; every difference is named.
   """
-  reader = open_checkpoint(prefix)
   stored = {
-    name: tuple(shape)
-    for name, shape in reader.get_variable_to_shape_map().items()
+    name: shape
+    for name, shape in _stored_shapes(prefix).items()
     if name.startswith(group + "/")
   }
   wanted = {bundle_key(group, v): v for v in variables}
@@ -84,10 +94,6 @@ def restore_variables(
       f"the checkpoint {prefix} does not fit this model; was it trained with "
       "other parameters?\n  " + "\n  ".join(problems)
     )
-  try:
-    values = {name: reader.get_tensor(name) for name in wanted}
-  # The reader raises the builtin that is nearest to TensorFlow's error.
-  except (tf.errors.OpError, LookupError, ValueError, RuntimeError) as error:
-    raise InputError(_damaged(prefix, error)) from None
+  values = read_tensors(prefix, wanted)
   for name, variable in wanted.items():
     variable.assign(values[name])

@@ -12,7 +12,7 @@ from official_transformer.model.weights import (
   OPTIMIZER,
   WEIGHTS,
   bundle_key,
-  open_checkpoint,
+  read_tensors,
   restore_variables,
 )
 from official_transformer.model_directory import ModelDirectory
@@ -90,5 +90,5 @@ class CheckpointManager:
 
 def read_progress(prefix: str) -> tuple[int, int]:
   """Returns a checkpoint's step and seed."""
-  reader = open_checkpoint(prefix)
-  return int(reader.get_tensor("step")), int(reader.get_tensor("seed"))
+  progress = read_tensors(prefix, ("step", "seed"))
+  return int(progress["step"]), int(progress["seed"])

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import keras
 import tensorflow as tf
@@ -13,6 +14,7 @@ from absl import logging
 from official_transformer.data import data_directory
 from official_transformer.data.data_pipeline import (
   bucket_batch_sizes,
+  damaged_shards,
   dev_dataset,
   has_examples,
   train_dataset,
@@ -100,7 +102,9 @@ class Trainer:
     self._train_shards = data_directory.shard_paths(
       settings.data_dir, data_directory.TRAIN_TAG
     )
-    if not has_examples(self._train_shards, settings.max_length):
+    with self._damaged_data_is_the_users():
+      usable = has_examples(self._train_shards, settings.max_length)
+    if not usable:
       raise InputError(
         f"no pair in {settings.data_dir} has both sides within "
         f"--max_length={settings.max_length} tokens; raise it"
@@ -173,14 +177,15 @@ class Trainer:
     started = time.monotonic()
     # One epoch of exactly the updates that are left: milestones count steps
     # of the whole run, so that a resumed run has them where it would have.
-    self.model.fit(
-      dataset,
-      epochs=1,
-      steps_per_epoch=settings.train_steps - step,
-      callbacks=callbacks,
-      shuffle=False,  # The pipeline has done it.
-      verbose=0,
-    )
+    with self._damaged_data_is_the_users():
+      self.model.fit(
+        dataset,
+        epochs=1,
+        steps_per_epoch=settings.train_steps - step,
+        callbacks=callbacks,
+        shuffle=False,  # The pipeline has done it.
+        verbose=0,
+      )
     logging.info(
       "trained %d steps in %.0f s; the model is in %s",
       settings.train_steps - step,
@@ -253,8 +258,25 @@ class Trainer:
     prefix = self.directory.latest_checkpoint()
     self.checkpoints.restore(prefix)
     step, _ = read_progress(prefix)
-    logging.info("resuming after step %d from %s", step, prefix)
+    logging.info(
+      "resuming after step %d from %s; reading past the batches before it",
+      step,
+      prefix,
+    )
     return step
+
+  @contextlib.contextmanager
+  def _damaged_data_is_the_users(self) -> Iterator[None]:
+    """Makes one clear error of shards that cannot be read."""
+    try:
+      yield
+    except (tf.errors.DataLossError, tf.errors.NotFoundError):
+      damaged = damaged_shards(self._train_shards)
+      if not damaged:
+        raise
+      raise InputError(
+        f"damaged: {', '.join(damaged)}; prepare the data again"
+      ) from None
 
   def _find_dev_shards(self) -> list[str]:
     """Returns the development shards, or none where there are none."""

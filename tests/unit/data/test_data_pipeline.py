@@ -105,10 +105,16 @@ def test_examples_that_are_all_too_long_are_noticed(paths):
   assert not lib.has_examples(paths, 2)
 
 
-def test_epochs_differ(paths):
-  drawn = numbers(take(lib.train_dataset(paths, 4096, 30, seed=1), 12))
-  first, second = drawn[:100], drawn[NUMBER : NUMBER + 100]
-  assert first != second
+def test_epochs_hold_the_same_examples_in_other_orders(tmp_path):
+  # Of one length, and a batch size that divides their number: batches end
+  # where epochs do.
+  pairs = [([n + 2, 5, 1], [5, 5, 1]) for n in range(60)]
+  write_shards(pairs, str(tmp_path), "x", "train", 3, seed=1)
+  shards = shard_paths(str(tmp_path), "train")
+  drawn = numbers(take(lib.train_dataset(shards, 80, 30, seed=1), 18))
+  epochs = [drawn[start : start + 60] for start in (0, 60, 120)]
+  assert all(sorted(epoch) == list(range(60)) for epoch in epochs)
+  assert epochs[0] != epochs[1] != epochs[2] != epochs[0]
 
 
 def test_a_resumed_run_goes_on_where_it_stopped(paths):

@@ -74,6 +74,15 @@ def test_an_output_appears_once_it_is_whole(tmp_path):
   assert list(tmp_path.iterdir()) == [path]
 
 
+def test_links_and_pipes_are_written_through(tmp_path):
+  target, link = tmp_path / "target", tmp_path / "link"
+  link.symlink_to(target)
+  text_files.check_output(str(link))
+  text_files.write_lines(str(link), ["a"])
+  assert link.is_symlink()
+  assert target.read_text() == "a\n"
+
+
 def test_outputs_that_cannot_be_written_are_refused(tmp_path):
   with pytest.raises(InputError, match="is a directory"):
     text_files.check_output(str(tmp_path))

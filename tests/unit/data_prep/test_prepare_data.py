@@ -1,5 +1,6 @@
 import json
 import os
+import shutil
 
 import pytest
 
@@ -62,6 +63,33 @@ def test_a_second_run_leaves_no_shard_of_the_first(tmp_path, corpus):
     "text-train-00001-of-00002",
     "text-train-00002-of-00002",
   ]
+
+
+def test_nothing_of_the_users_is_removed(tmp_path, corpus):
+  data_dir = tmp_path / "data"
+  data_dir.mkdir()
+  paths = [data_dir / f"text-train-{side}.txt" for side in ("en", "de")]
+  for path, source in zip(
+    paths, (corpus.sources[0], corpus.targets[0]), strict=True
+  ):
+    shutil.copyfile(source, path)
+  own = Corpus([str(paths[0])], [str(paths[1])])
+  prepare({"train": own}, settings(tmp_path))
+  assert all(path.exists() for path in paths)
+
+
+def test_what_is_no_vocabulary_replaces_nothing(tmp_path, corpus):
+  prepare({"train": corpus}, settings(tmp_path))
+  made = tmp_path / "data" / "vocab.60.model"
+  before = made.read_bytes()
+  (tmp_path / "vocab.60.model").write_text("no vocabulary")
+  with pytest.raises(InputError, match="neither a SentencePiece model nor"):
+    prepare(
+      {"train": corpus},
+      settings(tmp_path, vocab_file=str(tmp_path / "vocab.60.model")),
+    )
+  assert made.read_bytes() == before
+  assert (tmp_path / "data" / "data.json").exists()
 
 
 def test_an_existing_vocabulary_is_used(tmp_path, corpus):

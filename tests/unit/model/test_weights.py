@@ -75,6 +75,10 @@ def test_a_damaged_checkpoint_is_one_clear_error(saved, undropped):
     stream.truncate(100)
   with pytest.raises(InputError, match="damaged"):
     restore_variables(prefix, WEIGHTS, model.weights)
+  with open(prefix + ".data-00000-of-00001", "r+b") as stream:
+    stream.truncate(5)
+  with pytest.raises(InputError, match="damaged"):
+    read_progress(prefix)
   with open(prefix + ".index", "wb") as stream:
     stream.write(b"nonsense")
   with pytest.raises(InputError, match="damaged"):

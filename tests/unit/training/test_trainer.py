@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import pathlib
 
 import numpy as np
 import pytest
@@ -180,6 +181,18 @@ def test_no_usable_pair_is_refused_and_no_usable_dev_pair_is_not(
     ModelDirectory(str(tmp_path)), params, settings(str(tmp_path), 1)
   )
   assert trainer.validate() == {}
+
+
+def test_a_damaged_shard_is_one_clear_error(tmp_path, params, data_dir):
+  name = "x-train-{:05d}-of-00002"
+  first = pathlib.Path(data_dir, name.format(1)).read_bytes()
+  (tmp_path / name.format(1)).write_bytes(first)
+  (tmp_path / name.format(2)).write_bytes(first[:-3])
+  with pytest.raises(InputError, match="damaged: .*00002-of-00002; prepare"):
+    train(tmp_path, params, settings(str(tmp_path), 30))
+  (tmp_path / name.format(1)).write_bytes(b"nonsense that is no record")
+  with pytest.raises(InputError, match="damaged: .*00001-of-00002, "):
+    train(tmp_path, params, settings(str(tmp_path), 30))
 
 
 def test_a_full_disk_costs_no_earlier_checkpoint(
