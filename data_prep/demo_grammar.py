@@ -10,56 +10,21 @@ from __future__ import annotations
 
 import collections
 import random
-from typing import NamedTuple
 
 from data_prep import demo_lexicon as lexicon
-
-
-class Phrase(NamedTuple):
-  """Words of one constituent in both languages."""
-
-  english: list[str]
-  german: list[str]
-
-
-class Subject(NamedTuple):
-  """A subject, and whether its verb is plural."""
-
-  phrase: Phrase
-  plural: bool
-
-
-class VerbForms(NamedTuple):
-  """A verb in its tense.
-
-  Attributes:
-    english: in a statement, e.g. ["must", "pick"].
-    english_question: auxiliary and rest, e.g. (["must"], ["pick"]).
-    particle: what follows the English verb or its object.
-    finite: the German verb that agrees with the subject.
-    prefix: its separable prefix, where the finite verb has one; else empty.
-    rest: German infinitive or participle that closes the clause, or empty.
-  """
-
-  english: list[str]
-  english_question: tuple[list[str], list[str]]
-  particle: list[str]
-  finite: str
-  prefix: str
-  rest: str
-
-
-class Clause(NamedTuple):
-  """The parts that a main, a subordinate or an inverted clause arranges."""
-
-  subject: Subject
-  verb: VerbForms
-  objects: Phrase
-  place: Phrase
-  time: Phrase
-
-
-EMPTY = Phrase([], [])
+from data_prep.demo_clauses import (
+  EMPTY,
+  Clause,
+  Phrase,
+  Subject,
+  VerbForms,
+  arrange_english,
+  arrange_inverted,
+  arrange_main,
+  arrange_verb_last,
+  punctuate,
+  verb_cluster,
+)
 
 
 class DemoGrammar:
@@ -90,30 +55,34 @@ class DemoGrammar:
       weights=(35, 15, 15, 12, 8, 15),
     )[0]
     phrase, end = kind()
-    return _finish(phrase.english, end), _finish(phrase.german, end)
+    return punctuate(phrase.english, end), punctuate(phrase.german, end)
 
   # Sentences.
 
   def _statement(self) -> tuple[Phrase, str]:
-    return _main(self._clause()), "."
+    return arrange_main(self._clause()), "."
 
   def _time_first(self) -> tuple[Phrase, str]:
     clause = self._clause(with_time=True)
     rest = clause._replace(time=EMPTY)
     return (
       Phrase(
-        [*clause.time.english, *_main(rest).english],
-        [*clause.time.german, *_inverted(rest)],
+        [*clause.time.english, *arrange_main(rest).english],
+        [*clause.time.german, *arrange_inverted(rest)],
       ),
       ".",
     )
 
   def _reason(self) -> tuple[Phrase, str]:
-    first, second = _main(self._clause()), self._clause()
+    first, second = arrange_main(self._clause()), self._clause()
     return (
       Phrase(
-        [*first.english, self._word("because", "weil"), *_english(second)],
-        [*first.german, ",", "weil", *_verb_last(second)],
+        [
+          *first.english,
+          self._word("because", "weil"),
+          *arrange_english(second),
+        ],
+        [*first.german, ",", "weil", *arrange_verb_last(second)],
       ),
       ".",
     )
@@ -131,9 +100,9 @@ class DemoGrammar:
           *speaker.english,
           self._word(english, german),
           "that",
-          *_english(clause),
+          *arrange_english(clause),
         ],
-        [*speaker.german, german, ",", "dass", *_verb_last(clause)],
+        [*speaker.german, german, ",", "dass", *arrange_verb_last(clause)],
       ),
       ".",
     )
@@ -143,8 +112,8 @@ class DemoGrammar:
     self._word("if", "wenn")
     return (
       Phrase(
-        ["if", *_english(condition), ",", *_english(result)],
-        ["wenn", *_verb_last(condition), ",", *_inverted(result)],
+        ["if", *arrange_english(condition), ",", *arrange_english(result)],
+        ["wenn", *arrange_verb_last(condition), ",", *arrange_inverted(result)],
       ),
       ".",
     )
@@ -161,7 +130,7 @@ class DemoGrammar:
       *clause.place.english,
       *clause.time.english,
     ]
-    return Phrase(english, _inverted(clause)), "?"
+    return Phrase(english, arrange_inverted(clause)), "?"
 
   # Clauses.
 
@@ -317,7 +286,7 @@ class DemoGrammar:
       self._word(pronoun, german)
       return Phrase(
         [pronoun, *verb.english, *verb.particle, *objects.english],
-        [",", german, *objects.german, *_cluster(verb), ","],
+        [",", german, *objects.german, *verb_cluster(verb), ","],
       )
     agent_plural = self._chance(0.3)
     agent = self._simple_noun_phrase("nominative", agent_plural)
@@ -327,7 +296,7 @@ class DemoGrammar:
     self._word(pronoun, german)
     return Phrase(
       [pronoun, *agent.english, *verb.english, *verb.particle],
-      [",", german, *agent.german, *_cluster(verb), ","],
+      [",", german, *agent.german, *verb_cluster(verb), ","],
     )
 
   def _predicate_without_relatives(self) -> tuple[lexicon.Verb, Phrase]:
@@ -379,74 +348,3 @@ class DemoGrammar:
     for other in others:
       self._word(other, "")
     return Phrase(english.split(), german.split())
-
-
-def _english(clause: Clause) -> list[str]:
-  """Arranges an English statement."""
-  return [
-    *clause.subject.phrase.english,
-    *clause.verb.english,
-    *clause.verb.particle,
-    *clause.objects.english,
-    *clause.place.english,
-    *clause.time.english,
-  ]
-
-
-def _middle(clause: Clause) -> list[str]:
-  """Arranges what stands between the German verb's two places."""
-  return [
-    *clause.time.german,
-    *clause.objects.german,
-    *clause.place.german,
-  ]
-
-
-def _main(clause: Clause) -> Phrase:
-  """Arranges a main clause, the German verb second."""
-  verb = clause.verb
-  german = [
-    *clause.subject.phrase.german,
-    verb.finite,
-    *_middle(clause),
-    *filter(None, (verb.prefix, verb.rest)),
-  ]
-  return Phrase(_english(clause), german)
-
-
-def _inverted(clause: Clause) -> list[str]:
-  """Arranges a German clause with the verb before the subject."""
-  verb = clause.verb
-  return [
-    verb.finite,
-    *clause.subject.phrase.german,
-    *_middle(clause),
-    *filter(None, (verb.prefix, verb.rest)),
-  ]
-
-
-def _verb_last(clause: Clause) -> list[str]:
-  """Arranges a German subordinate clause."""
-  return [
-    *clause.subject.phrase.german,
-    *_middle(clause),
-    *_cluster(clause.verb),
-  ]
-
-
-def _cluster(verb: VerbForms) -> list[str]:
-  """Returns the verbs that close a German subordinate clause."""
-  return [w for w in (verb.rest, verb.prefix + verb.finite) if w]
-
-
-def _finish(words: list[str], end: str) -> str:
-  """Writes words as a sentence: capital, commas, full stop."""
-  # A relative clause closes with a comma, unless another mark follows.
-  marked = [*words, end]
-  kept = [
-    word
-    for word, following in zip(marked, [*marked[1:], ""], strict=True)
-    if not (word == "," and following in (",", end))
-  ]
-  text = " ".join(kept).replace(" ,", ",").replace(f" {end}", end)
-  return text[0].upper() + text[1:]
