@@ -241,12 +241,9 @@ class DemoGrammar:
       ending = lexicon.ADJECTIVE_ENDINGS[endings][case][gender]
       english.append(self._word(adjective.english, adjective.stem + ending))
       german.append(adjective.stem + ending)
-    english_noun = noun.english_plural if plural else noun.english
-    german_noun = noun.german_plural if plural else noun.german
-    if plural and case == "dative" and german_noun[-1] not in "ns":
-      german_noun += "n"
-    english.append(self._word(english_noun, german_noun))
-    german.append(german_noun)
+    declined = self._decline(noun, case, plural)
+    english += declined.english
+    german += declined.german
     if english[0] == "a" and english[1][0] in "aeiou":
       english[0] = "an"
       self._word("an", german[0])
@@ -314,12 +311,18 @@ class DemoGrammar:
     noun = self._rng.choice(lexicon.PEOPLE)
     gender = "p" if plural else noun.gender
     determiner = self._fixed("the", lexicon.ARTICLE[case][gender])
+    declined = self._decline(noun, case, plural)
+    return Phrase(
+      determiner.english + declined.english, determiner.german + declined.german
+    )
+
+  def _decline(self, noun: lexicon.Noun, case: str, plural: bool) -> Phrase:
+    """Puts a noun into a case and number."""
+    english = noun.english_plural if plural else noun.english
     german = noun.german_plural if plural else noun.german
     if plural and case == "dative" and german[-1] not in "ns":
       german += "n"
-    english = noun.english_plural if plural else noun.english
-    self._word(english, german)
-    return Phrase([*determiner.english, english], [*determiner.german, german])
+    return Phrase([self._word(english, german)], [german])
 
   def _place(self) -> Phrase:
     """Draws "in the garden"."""

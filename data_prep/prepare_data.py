@@ -13,7 +13,6 @@ import collections
 import dataclasses
 import itertools
 import os
-import re
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -26,6 +25,7 @@ from official_transformer.data.data_directory import (
   DESCRIPTION_FILE,
   DEV_TAG,
   TRAIN_TAG,
+  is_shard,
   write_description,
 )
 from official_transformer.errors import InputError, describe_failures
@@ -197,15 +197,13 @@ def _check(corpora: dict[str, Corpus], settings: DataSettings) -> None:
 
   if "train" not in corpora:
     raise InputError("--train_source and --train_target are needed")
-  for tag, (sources, targets) in (
-    (tag, (c.sources, c.targets)) for tag, c in corpora.items()
-  ):
-    if len(sources) != len(targets):
+  for tag, corpus in corpora.items():
+    if len(corpus.sources) != len(corpus.targets):
       raise InputError(
-        f"--{tag}_source names {len(sources)} files and --{tag}_target "
-        f"{len(targets)}: each source file needs its target file"
+        f"--{tag}_source names {len(corpus.sources)} files and --{tag}_target "
+        f"{len(corpus.targets)}: each source file needs its target file"
       )
-    for path in (*sources, *targets):
+    for path in (*corpus.sources, *corpus.targets):
       check_input(path)
   if settings.vocab_file:
     load_tokenizer(settings.vocab_file)  # Raises where it is none.
@@ -300,11 +298,13 @@ def _remove_earlier_run(data_dir: str) -> None:
 
   Shards of two runs must not mix, nor a description speak of others' shards.
   """
-  shard = re.compile(
-    rf"{PREFIX}-({TRAIN_TAG}|{DEV_TAG})-\d{{5}}-of-\d{{5}}(\.incomplete)?"
-  )
   for name in os.listdir(data_dir):
-    if name == DESCRIPTION_FILE or shard.fullmatch(name):
+    ours = any(
+      name.startswith(f"{PREFIX}-{tag}-")
+      and is_shard(name.removesuffix(".incomplete"), tag)
+      for tag in (TRAIN_TAG, DEV_TAG)
+    )
+    if ours or name == DESCRIPTION_FILE:
       os.remove(os.path.join(data_dir, name))
 
 

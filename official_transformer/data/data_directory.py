@@ -12,6 +12,7 @@ import os
 import re
 from typing import Any
 
+from official_transformer.data.text_files import write_lines
 from official_transformer.errors import InputError
 
 DESCRIPTION_FILE = "data.json"
@@ -30,6 +31,11 @@ def shard_name(prefix: str, tag: str, number: int, count: int) -> str:
   return f"{prefix}-{tag}-{number:05d}-of-{count:05d}"
 
 
+def is_shard(name: str, tag: str) -> bool:
+  """Tells whether a file of this name is a whole shard of a tag."""
+  return bool(re.search(rf"-{tag}{_SHARD.pattern}", name))
+
+
 def shard_paths(data_dir: str, tag: str) -> list[str]:
   """Returns the paths of a tag's shards, sorted.
 
@@ -39,7 +45,7 @@ def shard_paths(data_dir: str, tag: str) -> list[str]:
   found = [
     path
     for path in sorted(glob.glob(os.path.join(glob.escape(data_dir), "*")))
-    if re.search(rf"-{tag}{_SHARD.pattern}", path)
+    if is_shard(path, tag)
   ]
   if not found:
     raise InputError(
@@ -93,11 +99,8 @@ def read_description(data_dir: str) -> dict[str, Any] | None:
 
 def write_description(data_dir: str, description: dict[str, Any]) -> None:
   """Writes data.json."""
-  path = os.path.join(data_dir, DESCRIPTION_FILE)
-  with open(path + ".incomplete", "w", encoding="utf-8") as stream:
-    json.dump(description, stream, indent=2, ensure_ascii=False)
-    stream.write("\n")
-  os.replace(path + ".incomplete", path)
+  text = json.dumps(description, indent=2, ensure_ascii=False)
+  write_lines(os.path.join(data_dir, DESCRIPTION_FILE), text.split("\n"))
 
 
 def find_vocabulary(data_dir: str) -> str:

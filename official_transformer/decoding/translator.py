@@ -110,10 +110,9 @@ class Translator:
       **{k: v for k, v in changes.items() if v is not None},
     )
     checkpoint = directory.latest_checkpoint()
-    tokenizer = load_tokenizer(directory.vocab_file())
-    check_vocabulary(
-      directory.vocab_file(), tokenizer.vocab_size, stored, model_dir
-    )
+    vocab_file = directory.join(stored.vocabulary["file"])
+    tokenizer = load_tokenizer(vocab_file)
+    check_vocabulary(vocab_file, tokenizer.vocab_size, stored, model_dir)
     transformer = build_transformer(params)
     restore_variables(checkpoint, WEIGHTS, transformer.weights)
     return cls(transformer, tokenizer, decode_batch_size)

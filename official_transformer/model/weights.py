@@ -20,6 +20,9 @@ from official_transformer.errors import InputError
 WEIGHTS = "weights"
 OPTIMIZER = "optimizer"
 
+# TensorFlow's readers raise the builtin that is nearest to their own error.
+_READ_ERRORS = (tf.errors.OpError, LookupError, ValueError, RuntimeError)
+
 
 def bundle_key(group: str, variable: Any) -> str:
   """Returns the name under which a variable of `group` is stored."""
@@ -42,8 +45,7 @@ def read_tensors(prefix: str, names: Iterable[str]) -> dict[str, Any]:
   try:
     reader = tf.train.load_checkpoint(prefix)
     return {name: reader.get_tensor(name) for name in names}
-  # The reader raises the builtin that is nearest to TensorFlow's error.
-  except (tf.errors.OpError, LookupError, ValueError, RuntimeError) as error:
+  except _READ_ERRORS as error:
     raise InputError(_damaged(prefix, error)) from None
 
 
@@ -51,7 +53,7 @@ def _stored_shapes(prefix: str) -> dict[str, tuple[int, ...]]:
   """Returns the shape of each of a checkpoint's tensors."""
   try:
     return {n: tuple(shape) for n, shape in tf.train.list_variables(prefix)}
-  except (tf.errors.OpError, LookupError, ValueError, RuntimeError) as error:
+  except _READ_ERRORS as error:
     raise InputError(_damaged(prefix, error)) from None
 
 

@@ -118,8 +118,7 @@ class Trainer:
     self.transformer: Transformer = model.get_layer("transformer")
     self.optimizer = create_optimizer(params)
     self.optimizer.build(self.model.trainable_variables)
-    # The step is compiled by hand or not at all: with "auto", Keras would
-    # compile anew for every shape of batch.
+    # With "auto", Keras would compile anew for every shape of batch.
     self.model.compile(optimizer=self.optimizer, jit_compile=False)
     self.model.training_step = TrainingStep(
       self.model, self.optimizer, settings.seed
@@ -325,6 +324,6 @@ class Trainer:
           "%d of %d training pairs have a side of over --max_length=%d "
           "tokens and are left out",
           longer,
-          description["train"]["pairs"],
+          data_directory.count_longer(description, 0),
           settings.max_length,
         )
