@@ -21,7 +21,8 @@ def serialize_pair(pair: Pair) -> bytes:
     for name, ids in zip(("inputs", "targets"), pair, strict=True)
   }
   example = tf.train.Example(features=tf.train.Features(feature=features))
-  return example.SerializeToString()
+  # Features are a map, whose order else changes from process to process.
+  return example.SerializeToString(deterministic=True)
 
 
 def write_shards(

@@ -7,6 +7,8 @@ PAD is 0 and EOS is 1.
 
 from __future__ import annotations
 
+import io
+import itertools
 import os
 from collections.abc import Sequence
 from typing import Protocol
@@ -14,7 +16,7 @@ from typing import Protocol
 import sentencepiece
 
 from official_transformer.data.subtokenizer import Subtokenizer
-from official_transformer.data.text_files import check_input
+from official_transformer.data.text_files import check_input, read_lines
 from official_transformer.errors import InputError
 from official_transformer.model_params import EOS_ID, PAD_ID
 
@@ -105,11 +107,15 @@ def train_sentencepiece(
   Raises:
     InputError: where SentencePiece cannot train on this text.
   """
-  prefix = vocab_file + ".incomplete"
+  # Read and written here: given paths, the model would record them, and equal
+  # texts would give different vocabularies.
+  model = io.BytesIO()
   try:
     sentencepiece.SentencePieceTrainer.Train(
-      input=list(text_files),
-      model_prefix=prefix,
+      sentence_iterator=itertools.chain.from_iterable(
+        map(read_lines, text_files)
+      ),
+      model_writer=model,
       vocab_size=vocab_size,
       hard_vocab_limit=False,
       character_coverage=0.9999,
@@ -129,5 +135,6 @@ def train_sentencepiece(
     raise InputError(
       f"SentencePiece cannot make {vocab_size} pieces from this text: {error}"
     ) from None
-  os.remove(prefix + ".vocab")
-  os.replace(prefix + ".model", vocab_file)
+  with open(vocab_file + ".incomplete", "wb") as stream:
+    stream.write(model.getvalue())
+  os.replace(vocab_file + ".incomplete", vocab_file)

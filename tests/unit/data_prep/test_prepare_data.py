@@ -55,6 +55,21 @@ def test_data_directory_is_complete(tmp_path, corpus, vocab_type):
   )
 
 
+@pytest.mark.parametrize("vocab_type", ["sentencepiece", "subtoken"])
+def test_equal_texts_give_equal_data_wherever_they_lie(
+  tmp_path, corpus, vocab_type
+):
+  contents = []
+  for name in ("one", "two"):
+    directory = tmp_path / name
+    prepare(
+      {"train": corpus},
+      DataSettings(str(directory), vocab_type, vocab_size=60, shards=2),
+    )
+    contents.append({p.name: p.read_bytes() for p in directory.iterdir()})
+  assert contents[0] == contents[1]
+
+
 def test_a_second_run_leaves_no_shard_of_the_first(tmp_path, corpus):
   prepare({"train": corpus, "dev": corpus}, settings(tmp_path, shards=4))
   prepare({"train": corpus}, settings(tmp_path, shards=2))
