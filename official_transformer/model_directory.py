@@ -41,14 +41,17 @@ class ModelDescription:
     params: the model's hyper-parameters, vocabulary size included.
     vocabulary: `file` (its name in the directory), `size` and `sha256`.
     batching: what decides, with the seed, which examples each step trains on:
-      `batch_size` and `max_length`.
+      `batch_size` and `max_length`. Empty until a model has been trained
+      here.
     versions: of TensorFlow, Keras and this package, for the record.
+    origin: where an imported model comes from: `format`, `checkpoint`, `step`.
   """
 
   params: TransformerParams
   vocabulary: dict[str, Any]
   batching: dict[str, int]
   versions: dict[str, str]
+  origin: dict[str, Any] = dataclasses.field(default_factory=dict)
 
 
 class ModelDirectory:
@@ -89,6 +92,7 @@ class ModelDirectory:
         content["vocabulary"],
         content["batching"],
         content["versions"],
+        content.get("origin", {}),
       )
     except (ValueError, KeyError, TypeError) as error:
       raise InputError(f"{path} is damaged: {error!r}") from None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable
 from typing import Any
 
 from official_transformer.errors import InputError
@@ -53,6 +54,8 @@ class TransformerParams:
     start_symbol: what the decoder reads first: `zero`, a zero vector (first
       official version, Tensor2Tensor), or `pad_row`, row 0 of the embedding
       (later official versions).
+    target_space_embedding: whether a learnt vector is added to every embedded
+      source token, as Tensor2Tensor's models have it.
   """
 
   vocab_size: int = 0
@@ -75,6 +78,7 @@ class TransformerParams:
   beam_size: int = 4
   alpha: float = 0.6
   start_symbol: str = "zero"
+  target_space_embedding: bool = False
 
   def __post_init__(self) -> None:
     problems = list(self._problems())
@@ -187,6 +191,14 @@ def get_params(name: str, num_gpus: int = 1) -> TransformerParams:
   return sets[name]
 
 
+_READERS: dict[str, Callable[[str], Any]] = {
+  "int": int,
+  "float": float,
+  "str": str,
+  "bool": {"true": True, "false": False}.__getitem__,
+}
+
+
 def parse_override(text: str) -> dict[str, Any]:
   """Reads `--params_override`.
 
@@ -212,11 +224,11 @@ def parse_override(text: str) -> dict[str, Any]:
     elif name not in known:
       problems.append(f"there is no field {name!r}")
     else:
-      kind = {"int": int, "float": float, "str": str}[str(known[name].type)]
+      kind = str(known[name].type)
       try:
-        values[name] = kind(value)
-      except ValueError:
-        problems.append(f"{name}={value!r} is not of type {kind.__name__}")
+        values[name] = _READERS[kind](value)
+      except (ValueError, KeyError):
+        problems.append(f"{name}={value!r} is not of type {kind}")
   if problems:
     fields = ", ".join(f"{f.name} ({f.type})" for f in known.values())
     raise InputError(

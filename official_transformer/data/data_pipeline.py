@@ -90,6 +90,39 @@ def _batch_by_length(
   )
 
 
+def _batch_statically(
+  dataset: tf.data.Dataset, batch_size: int, max_length: int
+) -> tf.data.Dataset:
+  """Pads everything to one shape, [batch_size // max_length, max_length]."""
+  return dataset.filter(lambda x, y: _length(x, y) <= max_length).padded_batch(
+    static_batch_sentences(batch_size, max_length),
+    ([max_length], [max_length]),
+    drop_remainder=True,
+  )
+
+
+def static_batch_sentences(batch_size: int, max_length: int) -> int:
+  """Returns the number of sentences in every static batch.
+
+  Raises:
+    InputError: where a batch cannot hold one.
+  """
+  if batch_size < max_length:
+    raise InputError(
+      f"--batch_size={batch_size} tokens cannot hold one sentence of "
+      f"--max_length={max_length}: raise the one or lower the other"
+    )
+  return batch_size // max_length
+
+
+def synthetic_dataset(batch_size: int, max_length: int) -> tf.data.Dataset:
+  """Returns endless batches of ones, to measure a model without its data."""
+  ones = tf.ones(
+    [static_batch_sentences(batch_size, max_length), max_length], tf.int64
+  )
+  return tf.data.Dataset.from_tensors((ones, ones)).repeat()
+
+
 def _read(paths: tf.data.Dataset, num_parallel_calls: int) -> tf.data.Dataset:
   """Yields the examples of several shards, interleaved in a fixed order."""
   threads = num_parallel_calls or os.cpu_count() or 1
@@ -104,12 +137,16 @@ def _read(paths: tf.data.Dataset, num_parallel_calls: int) -> tf.data.Dataset:
   )
 
 
-def _ahead_of_the_model(dataset: tf.data.Dataset) -> tf.data.Dataset:
+def _ahead_of_the_model(
+  dataset: tf.data.Dataset, private_threads: int | None = None
+) -> tf.data.Dataset:
   """Prepares batches while the model works on others."""
   options = tf.data.Options()
   # Its thread at times sleeps on for up to a minute after the last batch, and
   # the run with it; with what is fixed here there is nothing to tune.
   options.autotune.enabled = False
+  if private_threads is not None:
+    options.threading.private_threadpool_size = private_threads
   return dataset.prefetch(PREFETCHED_BATCHES).with_options(options)
 
 
@@ -120,6 +157,8 @@ def train_dataset(
   seed: int,
   skip_batches: int = 0,
   num_parallel_calls: int = 4,
+  static_batch: bool = False,
+  private_threads: int | None = None,
 ) -> tf.data.Dataset:
   """Returns endless training batches, in an order that the seed decides.
 
@@ -135,6 +174,10 @@ def train_dataset(
     skip_batches: batches that a resumed run has trained on already.
     num_parallel_calls: threads that read shards; 0 for one a processor. The
       order does not depend on it.
+    static_batch: whether all batches have one shape,
+      [batch_size // max_length, max_length].
+    private_threads: threads of the pipeline's own pool; None shares
+      TensorFlow's.
 
   Returns:
     Batches of inputs [B, S] and targets [B, T], int64, padded with 0.
@@ -151,8 +194,9 @@ def train_dataset(
     )
 
   dataset = tf.data.Dataset.range(2**62).flat_map(epoch)
-  dataset = _batch_by_length(dataset, batch_size, max_length)
-  return _ahead_of_the_model(dataset.skip(skip_batches))
+  batch = _batch_statically if static_batch else _batch_by_length
+  dataset = batch(dataset, batch_size, max_length)
+  return _ahead_of_the_model(dataset.skip(skip_batches), private_threads)
 
 
 def has_examples(paths: Sequence[str], max_length: int) -> bool:

@@ -146,8 +146,14 @@ class Subtokenizer:
             f"{vocab_file}, line {number}: {line!r} does not stand between "
             "quotes, as each line of a subtoken vocabulary does"
           )
-        if line[1:-1] not in RESERVED_TOKENS:
-          subtokens.append(line[1:-1])
+        subtoken = line[1:-1]
+        # Tensor2Tensor writes the reserved two as it does all others, with
+        # the end mark; counted anew, they would shift every id.
+        tensor2tensor = number <= 2 and subtoken.removesuffix("_") in (
+          RESERVED_TOKENS
+        )
+        if subtoken not in RESERVED_TOKENS and not tensor2tensor:
+          subtokens.append(subtoken)
     return cls(subtokens)
 
   @classmethod

@@ -9,29 +9,15 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from official_transformer.data.tokenizer import Tokenizer, load_tokenizer
-from official_transformer.model.transformer import (
-  Transformer,
-  build_transformer,
-)
-from official_transformer.model.weights import WEIGHTS, restore_variables
-from official_transformer.model_directory import (
-  ModelDirectory,
-  check_vocabulary,
-)
+from official_transformer.data.tokenizer import Tokenizer
+from official_transformer.decoding.batching import map_by_length, pad, windows
+from official_transformer.decoding.loading import load_model
+from official_transformer.model.transformer import Transformer
 from official_transformer.model_params import EOS_ID, PAD_ID
-
-# Batches are sorted by length inside a window of this many of them; memory
-# is bounded by the window, not by the file.
-BATCHES_PER_WINDOW = 64
-# Up to this many tokens a line, batches are full. Longer lines come in smaller
-# batches: the memory of attention grows with the square of the length.
-FULL_BATCH_LINE_LENGTH = 256
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,6 +43,8 @@ class Translator:
     transformer: the model; its `params` decide beam, alpha and limit.
     tokenizer: of source and target.
     decode_batch_size: lines decoded at once.
+    padded_length: tokens each line is padded to at least; it changes shapes
+      and nothing else.
   """
 
   def __init__(
@@ -64,12 +52,14 @@ class Translator:
     transformer: Transformer,
     tokenizer: Tokenizer,
     decode_batch_size: int = 32,
+    padded_length: int = 0,
   ) -> None:
     if decode_batch_size < 1:
       raise ValueError(f"decode_batch_size is {decode_batch_size}, below 1")
     self.transformer = transformer
     self.tokenizer = tokenizer
     self.decode_batch_size = decode_batch_size
+    self.padded_length = padded_length
     # Traced once, for batches of any shape.
     self._search = tf.function(
       transformer.beam_search,
@@ -85,6 +75,7 @@ class Translator:
     alpha: float | None = None,
     extra_decode_length: int | None = None,
     decode_batch_size: int = 32,
+    padded_length: int = 0,
   ) -> Translator:
     """Loads the newest checkpoint of a model directory.
 
@@ -94,28 +85,18 @@ class Translator:
       alpha: strength of the length normalisation.
       extra_decode_length: tokens a translation may be longer than its source.
       decode_batch_size: lines decoded at once.
+      padded_length: tokens each line is padded to at least.
 
     Raises:
       InputError: where the directory holds no usable model.
     """
-    directory = ModelDirectory(model_dir)
-    changes: dict[str, Any] = {
-      "beam_size": beam_size,
-      "alpha": alpha,
-      "extra_decode_length": extra_decode_length,
-    }
-    stored = directory.read()
-    params = dataclasses.replace(
-      stored.params,
-      **{k: v for k, v in changes.items() if v is not None},
+    transformer, tokenizer = load_model(
+      model_dir,
+      beam_size=beam_size,
+      alpha=alpha,
+      extra_decode_length=extra_decode_length,
     )
-    checkpoint = directory.latest_checkpoint()
-    vocab_file = directory.join(stored.vocabulary["file"])
-    tokenizer = load_tokenizer(vocab_file)
-    check_vocabulary(vocab_file, tokenizer.vocab_size, stored, model_dir)
-    transformer = build_transformer(params)
-    restore_variables(checkpoint, WEIGHTS, transformer.weights)
-    return cls(transformer, tokenizer, decode_batch_size)
+    return cls(transformer, tokenizer, decode_batch_size, padded_length)
 
   def translate(self, lines: Iterable[str]) -> list[str]:
     """Returns one translation for each line, in order."""
@@ -123,9 +104,7 @@ class Translator:
 
   def translate_stream(self, lines: Iterable[str]) -> Iterator[Translation]:
     """Yields one translation for each line, in order, window by window."""
-    lines = iter(lines)
-    size = BATCHES_PER_WINDOW * self.decode_batch_size
-    while window := list(itertools.islice(lines, size)):
+    for window in windows(lines, self.decode_batch_size):
       yield from self._translate_window(window)
 
   def _translate_window(self, lines: Sequence[str]) -> list[Translation]:
@@ -135,34 +114,22 @@ class Translator:
       self.tokenizer.encode(line, add_eos=True) if line.strip() else [EOS_ID]
       for line in lines
     ]
-    results = [Translation("", 0.0, True)] * len(lines)
-    order = [i for i, ids in enumerate(sources) if ids != [EOS_ID]]
-    # Longest first: a lack of memory shows at once.
-    order.sort(key=lambda i: len(sources[i]), reverse=True)
-    while order:
-      batch, order = self._next_batch(order, len(sources[order[0]]))
-      found = self._translate_batch([sources[i] for i in batch])
-      for i, translation in zip(batch, found, strict=True):
-        results[i] = translation
-    return results
-
-  def _next_batch(
-    self, order: list[int], length: int
-  ) -> tuple[list[int], list[int]]:
-    """Splits off the next batch, whose longest line has `length` tokens."""
-    tokens = self.decode_batch_size * FULL_BATCH_LINE_LENGTH
-    size = max(1, min(self.decode_batch_size, tokens // length))
-    return order[:size], order[size:]
+    found = iter(
+      map_by_length(
+        [ids for ids in sources if ids != [EOS_ID]],
+        len,
+        self.decode_batch_size,
+        self._translate_batch,
+      )
+    )
+    blank = Translation("", 0.0, True)
+    return [blank if ids == [EOS_ID] else next(found) for ids in sources]
 
   def _translate_batch(
     self, sources: Sequence[Sequence[int]]
   ) -> list[Translation]:
     """Decodes one batch of token lists, each ending in EOS."""
-    width = max(map(len, sources))
-    batch = np.full([len(sources), width], PAD_ID, np.int32)
-    for row, ids in enumerate(sources):
-      batch[row, : len(ids)] = ids
-    result = self._search(batch)
+    result = self._search(pad(sources, self.padded_length))
     return [
       Translation(self._text(ids), float(score), bool(finished))
       for ids, score, finished in zip(

@@ -55,6 +55,7 @@ class Attention(keras.layers.Layer):
     self.hidden_size = hidden_size
     self.num_heads = num_heads
     self.head_size = hidden_size // num_heads
+    self.query_scale = self.head_size**-0.5
     self.attention_dropout = attention_dropout
     self.initializer_gain = initializer_gain
     self.dropout = Dropout(attention_dropout, name="attention_dropout")
@@ -128,7 +129,7 @@ class Attention(keras.layers.Layer):
       [B, F, D].
     """
     query = self._split_heads(dense(query_input, self.query_kernel))
-    query *= self.head_size**-0.5
+    query *= self.query_scale
     logits = tf.matmul(query, source.keys, transpose_b=True)  # [B, N, F, T]
     # In float32 whatever the dtype of the rest: sums of many small terms.
     weights = tf.nn.softmax(tf.cast(logits, tf.float32) + bias)

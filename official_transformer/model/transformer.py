@@ -69,6 +69,12 @@ class Transformer(keras.layers.Layer):
     self.embedding.build(None)
     self.encoder_stack.build(None)
     self.decoder_stack.build(None)
+    if self.params.target_space_embedding:
+      self.target_space = self.add_weight(
+        name="target_space_embedding",
+        shape=(self.params.hidden_size,),
+        initializer="zeros",
+      )
     self.source_dropout.build(None)
     self.target_dropout.build(None)
 
@@ -92,6 +98,8 @@ class Transformer(keras.layers.Layer):
     """Encodes source ids [B, S]."""
     bias = get_padding_bias(source_ids)
     x = self.embedding(source_ids)
+    if self.params.target_space_embedding:
+      x += tf.convert_to_tensor(self.target_space)
     x += get_position_encoding(tf.shape(x)[1], self.params.hidden_size)
     x = self.source_dropout(x, training=training)
     return EncodedSource(self.encoder_stack(x, bias, training=training), bias)

@@ -1,4 +1,4 @@
-"""Reading a checkpoint's variables by their paths.
+"""Writing and reading a checkpoint's variables by their paths.
 
 A checkpoint is a TensorFlow tensor bundle of plain names: `weights/PATH` for
 each of the model's variables, `optimizer/PATH` for each of the optimizer's,
@@ -9,7 +9,9 @@ which would store and restore nothing for them, in silence.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
+import shutil
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import keras
@@ -27,6 +29,35 @@ _READ_ERRORS = (tf.errors.OpError, LookupError, ValueError, RuntimeError)
 def bundle_key(group: str, variable: Any) -> str:
   """Returns the name under which a variable of `group` is stored."""
   return f"{group}/{variable.path}"
+
+
+def write_bundle(prefix: str, tensors: Mapping[str, Any]) -> None:
+  """Writes tensors into a directory of their own, whole or not at all.
+
+  They are written aside, and the directory is renamed once it is whole.
+
+  Args:
+    prefix: DIRECTORY/NAME; an earlier directory is replaced.
+    tensors: by the name each is to be stored under.
+
+  Raises:
+    OSError: where the system refuses.
+  """
+  final, name = os.path.split(prefix)
+  aside = final + ".incomplete"
+  shutil.rmtree(aside, ignore_errors=True)
+  os.makedirs(aside)
+  try:
+    tf.raw_ops.SaveV2(
+      prefix=os.path.join(aside, name),
+      tensor_names=list(tensors),
+      shape_and_slices=[""] * len(tensors),
+      tensors=[tf.convert_to_tensor(t) for t in tensors.values()],
+    )
+  except tf.errors.OpError as error:  # A full disk, a permission.
+    raise OSError(f"cannot write {aside}: {error.message}") from None
+  shutil.rmtree(final, ignore_errors=True)
+  os.rename(aside, final)
 
 
 def read_tensors(prefix: str, names: Iterable[str]) -> dict[str, Any]:
@@ -49,8 +80,12 @@ def read_tensors(prefix: str, names: Iterable[str]) -> dict[str, Any]:
     raise InputError(_damaged(prefix, error)) from None
 
 
-def _stored_shapes(prefix: str) -> dict[str, tuple[int, ...]]:
-  """Returns the shape of each of a checkpoint's tensors."""
+def stored_shapes(prefix: str) -> dict[str, tuple[int, ...]]:
+  """Returns the shape of each of a checkpoint's tensors, by name.
+
+  Raises:
+    InputError: where the checkpoint is missing or damaged.
+  """
   try:
     return {n: tuple(shape) for n, shape in tf.train.list_variables(prefix)}
   except _READ_ERRORS as error:
@@ -80,7 +115,7 @@ def restore_variables(
   """
   stored = {
     name: shape
-    for name, shape in _stored_shapes(prefix).items()
+    for name, shape in stored_shapes(prefix).items()
     if name.startswith(group + "/")
   }
   wanted = {bundle_key(group, v): v for v in variables}

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 
 import keras
 import tensorflow as tf
+from absl import logging
 
 from official_transformer.model.weights import (
   OPTIMIZER,
@@ -14,6 +14,8 @@ from official_transformer.model.weights import (
   bundle_key,
   read_tensors,
   restore_variables,
+  stored_shapes,
+  write_bundle,
 )
 from official_transformer.model_directory import ModelDirectory
 
@@ -49,12 +51,8 @@ class CheckpointManager:
     Raises:
       OSError: where the system refuses; earlier checkpoints are untouched.
     """
-    final = self.directory.checkpoint_directory(step)
-    aside = final + ".incomplete"
-    shutil.rmtree(aside, ignore_errors=True)
-    os.makedirs(aside)
     tensors = {
-      bundle_key(group, variable): tf.convert_to_tensor(variable.value)
+      bundle_key(group, variable): variable.value
       for group, variables in (
         (WEIGHTS, self.model.weights),
         (OPTIMIZER, self.optimizer.variables),
@@ -63,32 +61,27 @@ class CheckpointManager:
     }
     tensors["step"] = tf.constant(step, tf.int64)
     tensors["seed"] = tf.constant(seed, tf.int64)
-    prefix = os.path.join(
-      aside, os.path.basename(self.directory.checkpoint_prefix(step))
-    )
-    try:
-      tf.raw_ops.SaveV2(
-        prefix=prefix,
-        tensor_names=list(tensors),
-        shape_and_slices=[""] * len(tensors),
-        tensors=list(tensors.values()),
-      )
-    except tf.errors.OpError as error:  # A full disk, a permission.
-      raise OSError(f"cannot write {aside}: {error.message}") from None
-    shutil.rmtree(final, ignore_errors=True)
-    os.rename(aside, final)
+    write_bundle(self.directory.checkpoint_prefix(step), tensors)
     if self.keep_max:
       for old in self.directory.checkpoint_steps()[: -self.keep_max]:
         shutil.rmtree(self.directory.checkpoint_directory(old))
-    return final
+    return self.directory.checkpoint_directory(step)
 
   def restore(self, prefix: str) -> None:
-    """Restores weights and the optimizer's variables, all or an error."""
+    """Restores weights and the optimizer's variables, all or an error.
+
+    An imported checkpoint holds weights alone: the optimizer starts afresh.
+    """
     restore_variables(prefix, WEIGHTS, self.model.weights)
-    restore_variables(prefix, OPTIMIZER, self.optimizer.variables)
+    if any(name.startswith(OPTIMIZER + "/") for name in stored_shapes(prefix)):
+      restore_variables(prefix, OPTIMIZER, self.optimizer.variables)
+    else:
+      logging.info("%s holds weights alone: the optimizer starts anew", prefix)
 
 
-def read_progress(prefix: str) -> tuple[int, int]:
-  """Returns a checkpoint's step and seed."""
-  progress = read_tensors(prefix, ("step", "seed"))
-  return int(progress["step"]), int(progress["seed"])
+def read_progress(prefix: str) -> tuple[int, int | None]:
+  """Returns a checkpoint's step and seed; an imported one has no seed."""
+  names = [name for name in ("step", "seed") if name in stored_shapes(prefix)]
+  progress = read_tensors(prefix, names)
+  seed = progress.get("seed")
+  return int(progress["step"]), None if seed is None else int(seed)

@@ -1,0 +1,118 @@
+"""How probable a model finds given translations.
+
+Shapes: B batch, S source length, T target length, V vocabulary.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Sequence
+
+import tensorflow as tf
+
+from official_transformer.data.tokenizer import Tokenizer
+from official_transformer.decoding.batching import map_by_length, pad, windows
+from official_transformer.decoding.loading import load_model
+from official_transformer.model.beam_search import length_normalization
+from official_transformer.model.transformer import Transformer
+
+
+@dataclasses.dataclass(frozen=True)
+class PairScore:
+  """How probable a target is, given its source.
+
+  Attributes:
+    token_log_probabilities: natural logarithms, one for each token of the
+      target, EOS last.
+    normalized_score: their sum divided by the length normalisation of beam
+      search: what the search would have ranked this target by.
+  """
+
+  token_log_probabilities: list[float]
+  normalized_score: float
+
+  @property
+  def log_probability(self) -> float:
+    """Natural logarithm of the whole target's probability, EOS included."""
+    return sum(self.token_log_probabilities)
+
+  @property
+  def tokens(self) -> int:
+    """Number of the target's tokens, EOS included."""
+    return len(self.token_log_probabilities)
+
+
+class Scorer:
+  """A model and its tokenizer, scoring pairs of lines.
+
+  Attributes:
+    transformer: the model; its `params.alpha` normalises.
+    tokenizer: of source and target.
+    batch_size: pairs scored at once.
+  """
+
+  def __init__(
+    self, transformer: Transformer, tokenizer: Tokenizer, batch_size: int = 32
+  ) -> None:
+    self.transformer = transformer
+    self.tokenizer = tokenizer
+    self.batch_size = batch_size
+    self._log_probabilities = tf.function(
+      self._batch_log_probabilities,
+      input_signature=[tf.TensorSpec([None, None], tf.int32)] * 2,
+      autograph=False,
+    )
+
+  @classmethod
+  def load(
+    cls, model_dir: str, alpha: float | None = None, batch_size: int = 32
+  ) -> Scorer:
+    """Loads the newest checkpoint of a model directory.
+
+    Raises:
+      InputError: where the directory holds no usable model.
+    """
+    return cls(*load_model(model_dir, alpha=alpha), batch_size)
+
+  def score_stream(
+    self, pairs: Iterable[tuple[str, str]]
+  ) -> Iterator[PairScore]:
+    """Yields the score of each pair of source and target line, in order."""
+    for window in windows(pairs, self.batch_size):
+      encoded = [
+        (
+          self.tokenizer.encode(source, add_eos=True),
+          self.tokenizer.encode(target, add_eos=True),
+        )
+        for source, target in window
+      ]
+      yield from map_by_length(
+        encoded,
+        lambda pair: max(map(len, pair)),
+        self.batch_size,
+        self._score_batch,
+      )
+
+  def _score_batch(
+    self, pairs: Sequence[tuple[list[int], list[int]]]
+  ) -> list[PairScore]:
+    """Scores pairs of token lists, each ending in EOS."""
+    sources, targets = zip(*pairs, strict=True)
+    rows = self._log_probabilities(pad(sources), pad(targets)).numpy()
+    scores = []
+    for row, target in zip(rows, targets, strict=True):
+      tokens = [float(p) for p in row[: len(target)]]
+      norm = length_normalization(
+        self.transformer.params.alpha, tf.constant(len(tokens))
+      )
+      scores.append(PairScore(tokens, sum(tokens) / float(norm)))
+    return scores
+
+  def _batch_log_probabilities(
+    self, sources: tf.Tensor, targets: tf.Tensor
+  ) -> tf.Tensor:
+    """Maps ids [B, S] and [B, T] to log-probabilities, float32 [B, T]."""
+    logits = self.transformer([sources, targets], training=False)
+    return -tf.nn.sparse_softmax_cross_entropy_with_logits(
+      labels=targets, logits=tf.cast(logits, tf.float32)
+    )

@@ -1,0 +1,1 @@
+"""Importing: models that other Transformers have trained."""

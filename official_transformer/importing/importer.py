@@ -1,0 +1,390 @@
+"""Turning another Transformer's checkpoint into a model directory.
+
+Shapes: V rows of the table, D hidden size, F filter size, N heads, H head
+size.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.metadata
+import os
+import re
+from collections import defaultdict
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+import official_transformer
+from official_transformer.data.tokenizer import load_tokenizer
+from official_transformer.errors import InputError
+from official_transformer.importing.formats import (
+  EMBEDDING,
+  FORMATS,
+  TARGET_SPACE,
+  CheckpointFormat,
+  Placement,
+)
+from official_transformer.model.transformer import build_transformer
+from official_transformer.model.weights import (
+  WEIGHTS,
+  bundle_key,
+  read_tensors,
+  stored_shapes,
+  write_bundle,
+)
+from official_transformer.model_directory import (
+  ModelDescription,
+  ModelDirectory,
+  vocabulary_identity,
+)
+from official_transformer.model_params import (
+  DEFAULT_PARAM_SET,
+  PARAM_SETS,
+  TransformerParams,
+  get_params,
+)
+
+ROOT = "transformer/"
+
+
+@dataclasses.dataclass(frozen=True)
+class ImportRequest:
+  """What a user says of a checkpoint.
+
+  Attributes:
+    format: a key of `FORMATS`.
+    checkpoint: its path without `.index`, or its directory.
+    vocab_file: the vocabulary it was trained with.
+    param_set: the set it was trained with, or None: the one of its size.
+    overrides: parameters by field that no size shows, such as `num_heads`.
+    target_space_id: row of Tensor2Tensor's target space embedding.
+  """
+
+  format: str
+  checkpoint: str
+  vocab_file: str
+  param_set: str | None
+  overrides: dict[str, Any]
+  target_space_id: int | None
+
+
+class Source(NamedTuple):
+  """A stored variable, and where it or a part of it belongs.
+
+  Attributes:
+    name: as stored.
+    shape: as stored.
+    placement: in our model.
+  """
+
+  name: str
+  shape: tuple[int, ...]
+  placement: Placement
+
+
+def import_checkpoint(request: ImportRequest, model_dir: str) -> str:
+  """Writes a model directory with the weights of a checkpoint.
+
+  The directory holds one checkpoint, of step 0 and without optimizer state:
+  it decodes as it is, and training goes on from it with a fresh schedule.
+
+  Returns:
+    One line that says what was imported.
+
+  Raises:
+    InputError: where the checkpoint, the vocabulary and the flags do not
+      make one model; all differences are listed.
+  """
+  directory = ModelDirectory(model_dir)
+  if directory.checkpoint_steps():
+    raise InputError(
+      f"{model_dir} holds a trained model already; name another --model_dir"
+    )
+  tokenizer = load_tokenizer(request.vocab_file)
+  naming = FORMATS[request.format]
+  prefix = _find_prefix(request.checkpoint)
+  shapes = stored_shapes(prefix)
+  sources = _place_all(shapes, naming, request.format, prefix)
+  params = _infer_params(sources, naming, request)
+  if tokenizer.vocab_size > params.vocab_size:
+    raise InputError(
+      f"{request.vocab_file} has {tokenizer.vocab_size} entries but the "
+      f"checkpoint's table only {params.vocab_size} rows: the model was "
+      "trained with another vocabulary"
+    )
+  transformer = build_transformer(params)
+  wanted = {v.path: tuple(v.shape) for v in transformer.weights}
+  _check(sources, wanted, prefix)
+  values = _assemble(sources, wanted, prefix, request.target_space_id)
+  step = _step(prefix, shapes, naming)
+  directory.write(
+    ModelDescription(
+      params,
+      vocabulary_identity(request.vocab_file, tokenizer.vocab_size),
+      batching={},
+      versions={
+        **{n: importlib.metadata.version(n) for n in ("tensorflow", "keras")},
+        "official_transformer": official_transformer.__version__,
+      },
+      origin={
+        "format": request.format,
+        "checkpoint": os.path.abspath(prefix),
+        "step": step,
+      },
+    ),
+    request.vocab_file,
+  )
+  tensors: dict[str, Any] = {
+    bundle_key(WEIGHTS, v): values[v.path] for v in transformer.weights
+  }
+  tensors["step"] = tf.constant(0, tf.int64)
+  write_bundle(directory.checkpoint_prefix(0), tensors)
+  parameters = sum(int(np.prod(shape)) for shape in wanted.values())
+  spare = params.vocab_size - tokenizer.vocab_size
+  return (
+    f"imported {len(wanted)} variables, {parameters:,} parameters"
+    + (f" of step {step}" if step is not None else "")
+    + f", into {model_dir}: {params.num_hidden_layers} layers of "
+    f"{params.hidden_size}, filter {params.filter_size}, {params.num_heads} "
+    f"heads, start symbol {params.start_symbol}, {tokenizer.vocab_size} "
+    "entries in the vocabulary"
+    + (f" ({spare} more rows in the table, never shown)" if spare else "")
+  )
+
+
+def _find_prefix(checkpoint: str) -> str:
+  """Returns a checkpoint's prefix, given it, its index file or directory."""
+  prefix: str | None = checkpoint.removesuffix(".index")
+  if os.path.isdir(checkpoint):
+    prefix = tf.train.latest_checkpoint(checkpoint)
+  if prefix is None or not os.path.exists(prefix + ".index"):
+    raise InputError(
+      f"no checkpoint {checkpoint}: give its path without the ending, where "
+      "PATH.index and PATH.data-00000-of-... are, or its directory"
+    )
+  return prefix
+
+
+def _place_all(
+  shapes: dict[str, tuple[int, ...]],
+  naming: CheckpointFormat,
+  format_name: str,
+  prefix: str,
+) -> dict[str, list[Source]]:
+  """Returns the stored variables that make up each of ours, by path."""
+  sources: dict[str, list[Source]] = defaultdict(list)
+  unknown = []
+  for name, shape in sorted(shapes.items()):
+    placements = naming.place(name)
+    if placements is None:
+      unknown.append(name)
+      continue
+    for placement in placements:
+      sources[placement.path].append(Source(name, shape, placement))
+  if EMBEDDING not in sources:
+    others = [
+      other
+      for other, naming in FORMATS.items()
+      if any(
+        place.path == EMBEDDING
+        for name in shapes
+        for place in naming.place(name) or []
+      )
+    ]
+    raise InputError(
+      f"{prefix} has no embedding table shared by source, target and softmax "
+      f"under a name of --format={format_name}"
+      + (f"; by its names it is --format={others[0]}" if others else "")
+      + ". Its variables: "
+      + (", ".join(sorted(shapes)[:20]) + (", ..." if len(shapes) > 20 else ""))
+    )
+  if unknown:
+    raise InputError(
+      f"unknown variables in {prefix}; a model of another kind?\n  "
+      + "\n  ".join(unknown)
+    )
+  return sources
+
+
+def _infer_params(
+  sources: dict[str, list[Source]],
+  naming: CheckpointFormat,
+  request: ImportRequest,
+) -> TransformerParams:
+  """Reads all sizes off the variables, and fills in what no size shows."""
+  tables = sources[EMBEDDING]
+  layers = [
+    int(match[1])
+    for path in sources
+    if (match := re.match(r"(?:en|de)coder_stack/layer_(\d+)/", path))
+  ]
+  hidden_size = tables[0].shape[-1]
+  inferred: dict[str, Any] = {
+    "vocab_size": sum(source.shape[0] for source in tables),
+    "hidden_size": hidden_size,
+    "num_hidden_layers": max(layers, default=0) + 1,
+  }
+  network = "encoder_stack/layer_0/ffn/network/filter_bias"
+  if network in sources:
+    inferred["filter_size"] = sources[network][0].shape[-1]
+  query = sources.get(
+    "encoder_stack/layer_0/self_attention/attention/query_kernel"
+  )
+  with_heads = (
+    bool(query) and len(query[0].shape) == 3 and query[0].shape[0] > 1
+  )
+  if query and with_heads:
+    inferred["num_heads"] = query[0].shape[1]
+  inferred["target_space_embedding"] = TARGET_SPACE in sources
+  params = (
+    get_params(request.param_set)
+    if request.param_set
+    else _set_of_size(inferred)
+  )
+  unshown = {
+    "start_symbol": naming.start_symbol_with_heads
+    if with_heads
+    else naming.start_symbol
+  }
+  heads = next(
+    (p.num_heads for p in PARAM_SETS.values() if p.hidden_size == hidden_size),
+    None,
+  )
+  if not {"num_heads"} & (inferred.keys() | request.overrides.keys()):
+    if heads is None:
+      raise InputError(
+        f"the number of heads cannot be read off {request.checkpoint}, and no "
+        f"parameter set has its hidden size {hidden_size}: pass --num_heads"
+      )
+    unshown["num_heads"] = heads
+  given = {**(_sizes(params) if request.param_set else {}), **request.overrides}
+  differences = [
+    f"{name}: {given[name]} given, {value} in the checkpoint"
+    for name, value in inferred.items()
+    if name in given and given[name] != value
+  ]
+  if differences:
+    raise InputError(
+      f"{request.checkpoint} is not such a model: {'; '.join(differences)}"
+    )
+  return dataclasses.replace(
+    params, **{**unshown, **request.overrides, **inferred}
+  )
+
+
+def _sizes(params: TransformerParams) -> dict[str, Any]:
+  """Returns what a parameter set says of a model's sizes."""
+  names = ("hidden_size", "num_hidden_layers", "filter_size", "num_heads")
+  return {name: getattr(params, name) for name in names}
+
+
+def _set_of_size(inferred: dict[str, Any]) -> TransformerParams:
+  """Returns the parameter set of a hidden size, or the default one.
+
+  What it says of sizes is replaced by what was inferred; dropout, schedule
+  and batch size matter where training goes on.
+  """
+  for params in PARAM_SETS.values():
+    if params.hidden_size == inferred["hidden_size"]:
+      return params
+  return get_params(DEFAULT_PARAM_SET)
+
+
+def _check(
+  sources: dict[str, list[Source]],
+  wanted: dict[str, tuple[int, ...]],
+  prefix: str,
+) -> None:
+  """Lists all variables that are missing, unknown or misshapen."""
+  problems = [
+    f"missing: {path.removeprefix(ROOT)}"
+    for path in sorted(wanted)
+    if path.removeprefix(ROOT) not in sources
+  ]
+  for path, parts in sorted(sources.items()):
+    shape = wanted.get(ROOT + path)
+    if shape is None:
+      problems += [f"unknown: {part.name}" for part in parts]
+      continue
+    stored = [
+      f"{part.name} {part.shape}"
+      for part in parts
+      if not _fits(path, part, shape)
+    ]
+    shards = [part.placement.shard for part in parts]
+    if sorted(shards) != list(range(len(parts))):
+      stored.append(
+        f"{len(parts)} variables: {', '.join(p.name for p in parts)}"
+      )
+    problems += [f"shape of {path}: needed {shape}, stored {s}" for s in stored]
+  if problems:
+    raise InputError(
+      f"{prefix} does not make one model:\n  " + "\n  ".join(problems)
+    )
+
+
+def _fits(path: str, part: Source, shape: tuple[int, ...]) -> bool:
+  """Tells whether a stored variable can become (part of) one of ours."""
+  if path == EMBEDDING:
+    return len(part.shape) == 2 and part.shape[1] == shape[1]
+  if path == TARGET_SPACE:
+    return len(part.shape) == 2 and part.shape[1] == shape[0]
+  stored = part.shape
+  while len(stored) > len(shape) and stored[0] == 1:  # A convolution's width.
+    stored = stored[1:]
+  if len(stored) == 3 and path.endswith("output_kernel"):  # [N, H, D]
+    stored = (stored[0] * stored[1], stored[2])
+  elif len(stored) == 3:  # [D, N, H]
+    stored = (stored[0], stored[1] * stored[2])
+  return stored == (*shape[:-1], shape[-1] * part.placement.parts)
+
+
+def _assemble(
+  sources: dict[str, list[Source]],
+  wanted: dict[str, tuple[int, ...]],
+  prefix: str,
+  target_space_id: int | None,
+) -> dict[str, np.ndarray]:
+  """Reads all variables and gives them our shapes, by our paths."""
+  values = {}
+  for path, shape in wanted.items():
+    parts = sorted(
+      sources[path.removeprefix(ROOT)], key=lambda part: part.placement.shard
+    )
+    stored = read_tensors(prefix, [part.name for part in parts])
+    if path == ROOT + EMBEDDING:
+      value = np.concatenate([stored[part.name] for part in parts])
+    elif path == ROOT + TARGET_SPACE:
+      value = _target_space(stored[parts[0].name], target_space_id)
+    else:
+      placement = parts[0].placement
+      fused = stored[parts[0].name].reshape(
+        *shape[:-1], shape[-1] * placement.parts
+      )
+      value = np.split(fused, placement.parts, axis=-1)[placement.part]
+    values[path] = np.asarray(value, np.float32)
+  return values
+
+
+def _target_space(table: np.ndarray, row: int | None) -> np.ndarray:
+  """Returns the row of the target space that the model was trained for."""
+  if row is None or not 0 <= row < len(table):
+    raise InputError(
+      "the checkpoint has Tensor2Tensor's target space embedding: pass "
+      f"--target_space_id, from 0 to {len(table) - 1}, the SpaceID of the "
+      "problem's target (3 English, 6 French, 8 German, 16 Chinese tokens; "
+      "4 English, 9 German BPE; 0 where the problem names none)"
+    )
+  return table[row]
+
+
+def _step(
+  prefix: str, shapes: dict[str, tuple[int, ...]], naming: CheckpointFormat
+) -> int | None:
+  """Returns how many updates the checkpoint has seen, if it says so."""
+  for name in shapes:
+    if naming.is_step(name):
+      return int(read_tensors(prefix, [name])[name])
+  return None
