@@ -48,6 +48,7 @@ setuptools.setup(
     "console_scripts": [
       "transformer_main=official_transformer.transformer_main:run",
       "compute_bleu=official_transformer.compute_bleu:run",
+      "import_checkpoint=official_transformer.import_checkpoint:run",
       "prepare_data=data_prep.prepare_data:run",
       "demo_corpus=data_prep.demo_corpus:run",
     ]

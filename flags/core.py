@@ -12,9 +12,27 @@ from typing import Any
 from absl import app, flags
 
 from flags._base import define_base
+from flags._benchmark import define_benchmark
 from flags._conventions import help_wrap
+from flags._device import define_device
+from flags._distribution import define_distribution
+from flags._performance import (
+  define_performance,
+  fixed_loss_scale,
+  thread_environment,
+)
 
-__all__ = ["define_base", "help_wrap", "run"]
+__all__ = [
+  "define_base",
+  "define_benchmark",
+  "define_device",
+  "define_distribution",
+  "define_performance",
+  "fixed_loss_scale",
+  "help_wrap",
+  "run",
+  "thread_environment",
+]
 
 
 def run(define_flags: Callable[[], None], main: Callable[..., Any]) -> None:

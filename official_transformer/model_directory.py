@@ -20,6 +20,8 @@ from typing import Any
 from official_transformer.errors import InputError
 from official_transformer.model_params import (
   DECODING_FIELDS,
+  MULTI_GPU_PARAM_SETS,
+  PARAM_SETS,
   TransformerParams,
   get_params,
 )
@@ -28,6 +30,10 @@ DESCRIPTION_FILE = "model.json"
 CHECKPOINTS = "checkpoints"
 TRANSLATIONS = "translations"
 LOGS = "logs"
+
+# What no parameter set says of a model: its vocabulary decides, or who
+# trained it.
+UNSAID_FIELDS = ("vocab_size", "start_symbol", "target_space_embedding")
 
 _CHECKPOINT = re.compile(r"step-(\d+)$")
 _BUNDLE = "model"
@@ -41,8 +47,9 @@ class ModelDescription:
     params: the model's hyper-parameters, vocabulary size included.
     vocabulary: `file` (its name in the directory), `size` and `sha256`.
     batching: what decides, with the seed, which examples each step trains on:
-      `batch_size` and `max_length`. Empty until a model has been trained
-      here.
+      `batch_size`, `max_length`, `static_batch` (0 or 1) and `batch_divisor`
+      (of the number of sentences in each batch). Empty until a model has been
+      trained here.
     versions: of TensorFlow, Keras and this package, for the record.
     origin: where an imported model comes from: `format`, `checkpoint`, `step`.
   """
@@ -109,6 +116,26 @@ class ModelDirectory:
       stream.write("\n")
     os.replace(path + ".incomplete", path)
 
+  def remove_model(self) -> None:
+    """Removes a model, if there is one, and nothing else.
+
+    Raises:
+      InputError: where the directory holds other files and no model.
+    """
+    if not os.path.isdir(self.path) or not os.listdir(self.path):
+      return
+    if not self.exists():
+      raise InputError(
+        f"--clean: {self.path} holds files but no {DESCRIPTION_FILE}, so it is "
+        "no model directory; nothing was deleted. Check --model_dir"
+      )
+    files = [self.read().vocabulary["file"], DESCRIPTION_FILE]
+    for name in (CHECKPOINTS, TRANSLATIONS, LOGS):
+      shutil.rmtree(self.join(name), ignore_errors=True)
+    for name in files:
+      if os.path.exists(self.join(name)):
+        os.remove(self.join(name))
+
   def vocab_file(self) -> str:
     """Returns the path of the vocabulary's copy."""
     return self.join(self.read().vocabulary["file"])
@@ -155,9 +182,16 @@ class RequestedParams:
   param_set: str | None
   overrides: dict[str, Any]
 
-  def for_new_model(self, default_set: str) -> TransformerParams:
-    """Returns the chosen set, or the default one, with the overrides."""
-    params = get_params(self.param_set or default_set)
+  def for_new_model(
+    self, default_set: str, num_gpus: int = 1
+  ) -> TransformerParams:
+    """Returns the chosen set, or the default one, with the overrides.
+
+    Args:
+      default_set: the set's name where the user chose none.
+      num_gpus: above 1, the sets tuned for several.
+    """
+    params = get_params(self.param_set or default_set, num_gpus)
     return dataclasses.replace(params, **self.overrides)
 
   def for_existing_model(
@@ -173,15 +207,26 @@ class RequestedParams:
       InputError: where the user chose something else than the model has;
         every such field is named with both values.
     """
-    start = get_params(self.param_set) if self.param_set else stored
-    given = dataclasses.replace(start, **self.overrides)
-    differences = [
-      f"{field.name}: {getattr(given, field.name)} given, "
-      f"{getattr(stored, field.name)} stored"
-      for field in dataclasses.fields(given)
-      if field.name not in (*DECODING_FIELDS, "vocab_size")
-      and getattr(given, field.name) != getattr(stored, field.name)
-    ]
+    # A set has a form for one GPU and one for several: either may be meant.
+    starts = (
+      [
+        sets[self.param_set]
+        for sets in (PARAM_SETS, MULTI_GPU_PARAM_SETS)
+        if self.param_set in sets
+      ]
+      if self.param_set
+      else [stored]
+    )
+    unsaid = {name: getattr(stored, name) for name in UNSAID_FIELDS}
+    differences = min(
+      (
+        _differences(
+          dataclasses.replace(start, **{**unsaid, **self.overrides}), stored
+        )
+        for start in starts
+      ),
+      key=len,
+    )
     if differences:
       raise InputError(
         f"--param_set or --params_override contradicts {where}/"
@@ -191,6 +236,19 @@ class RequestedParams:
       )
     decoding = {k: v for k, v in self.overrides.items() if k in DECODING_FIELDS}
     return dataclasses.replace(stored, **decoding)
+
+
+def _differences(
+  given: TransformerParams, stored: TransformerParams
+) -> list[str]:
+  """Names every field, of those a model fixes, in which two sets differ."""
+  return [
+    f"{field.name}: {getattr(given, field.name)} given, "
+    f"{getattr(stored, field.name)} stored"
+    for field in dataclasses.fields(given)
+    if field.name not in DECODING_FIELDS
+    and getattr(given, field.name) != getattr(stored, field.name)
+  ]
 
 
 def vocabulary_identity(vocab_file: str, size: int) -> dict[str, Any]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 from absl import flags
 
 from flags import core as flags_core
@@ -14,15 +12,8 @@ from official_transformer.model_params import (
   PARAM_SETS,
 )
 
-MODES = ("train", "eval", "predict")
-
-# Flags of the official model that are accepted and change nothing here.
-INERT_FLAGS = {
-  "save_weights_only": (
-    "every checkpoint holds the optimizer's state too, so that a run can "
-    "always be resumed"
-  ),
-}
+MODES = ("train", "eval", "predict", "score")
+OUTPUT_FORMATS = ("text", "jsonl")
 
 
 def define_transformer_flags() -> None:
@@ -32,23 +23,36 @@ def define_transformer_flags() -> None:
     model_dir="/tmp/transformer_model",
     batch_size=None,
   )
-  _define_model_flags()
-  _define_training_flags()
-  _define_milestone_flags()
-  _define_evaluation_flags()
-  _define_decoding_flags()
-
-
-def _define_model_flags() -> None:
+  flags_core.define_performance()
+  flags_core.define_distribution()
+  flags_core.define_device()
+  flags_core.define_benchmark()
   flags.DEFINE_enum(
     "mode",
     "train",
     list(MODES),
     help_wrap(
       "train: train or resume a model. eval: translate --bleu_source and "
-      "score it against --bleu_ref. predict: translate --text or --file."
+      "score it against --bleu_ref. predict: translate --text or --file. "
+      "score: tell how probable each line of --reference_file is as the "
+      "translation of --file."
     ),
   )
+  define_model_flags()
+  _define_training_flags()
+  _define_schedule_flags()
+  _define_milestone_flags()
+  _define_evaluation_flags()
+  define_decoding_flags()
+  flags.DEFINE_string(
+    "reference_file",
+    None,
+    help_wrap("With --mode=score: the translations of --file to score."),
+  )
+
+
+def define_model_flags() -> None:
+  """Defines what says which model is meant."""
   flags.DEFINE_enum(
     "param_set",
     DEFAULT_PARAM_SET,
@@ -76,23 +80,6 @@ def _define_model_flags() -> None:
 
 def _define_training_flags() -> None:
   flags.DEFINE_integer(
-    "train_steps",
-    300000,
-    help_wrap("Updates in all, counted across resumed runs."),
-    lower_bound=1,
-    short_name="ts",
-  )
-  flags.DEFINE_integer(
-    "steps_between_evals",
-    5000,
-    help_wrap(
-      "Updates between two milestones: a checkpoint, the validation loss, "
-      "and BLEU where --bleu_source and --bleu_ref are given."
-    ),
-    lower_bound=1,
-    short_name="sbe",
-  )
-  flags.DEFINE_integer(
     "max_length",
     DEFAULT_MAX_LENGTH,
     help_wrap(
@@ -112,12 +99,73 @@ def _define_training_flags() -> None:
     lower_bound=0,
     upper_bound=2**31 - 1,
   )
+  flags.DEFINE_bool(
+    "static_batch",
+    False,
+    help_wrap(
+      "Pad every batch to one shape, --batch_size // --max_length sentences of "
+      "--max_length tokens, instead of grouping sentences by length."
+    ),
+    short_name="sb",
+  )
+  flags.DEFINE_bool(
+    "use_ctl",
+    False,
+    help_wrap(
+      "Train by a loop over the strategy instead of Keras' fit: the same "
+      "updates."
+    ),
+  )
+  flags.DEFINE_bool(
+    "clean",
+    False,
+    help_wrap("Delete the model in --model_dir first, and train a new one."),
+  )
+  flags.DEFINE_bool("enable_mlir_bridge", False, help_wrap("Accepted."))
+  flags.DEFINE_list("hooks", None, help_wrap("Accepted."), short_name="hk")
+
+
+def _define_schedule_flags() -> None:
   flags.DEFINE_integer(
-    "num_parallel_calls",
-    os.cpu_count() or 1,
-    help_wrap("Threads that read shards; 0 for one a processor."),
-    lower_bound=0,
-    short_name="npc",
+    "train_steps",
+    300000,
+    help_wrap("Updates in all, counted across resumed runs."),
+    lower_bound=1,
+    short_name="ts",
+  )
+  flags.DEFINE_integer(
+    "steps_between_evals",
+    5000,
+    help_wrap(
+      "Updates between two milestones: a checkpoint, the validation loss, "
+      "and BLEU where --bleu_source and --bleu_ref are given."
+    ),
+    lower_bound=1,
+    short_name="sbe",
+  )
+  flags.DEFINE_integer(
+    "train_epochs",
+    None,
+    help_wrap("Passes over the data in all, instead of --train_steps."),
+    lower_bound=1,
+    short_name="te",
+  )
+  flags.DEFINE_integer(
+    "epochs_between_evals",
+    1,
+    help_wrap("With --train_epochs: passes between two milestones."),
+    lower_bound=1,
+    short_name="ebe",
+  )
+  flags.DEFINE_float(
+    "stop_threshold",
+    None,
+    help_wrap(
+      "Stop at the first milestone whose BLEU, ignoring case, reaches this."
+    ),
+    lower_bound=0.0,
+    upper_bound=100.0,
+    short_name="st",
   )
 
 
@@ -136,15 +184,19 @@ def _define_milestone_flags() -> None:
     lower_bound=0,
   )
   flags.DEFINE_bool(
+    "enable_checkpointing",
+    True,
+    help_wrap("Save a checkpoint at each milestone."),
+  )
+  flags.DEFINE_bool(
     "save_weights_only",
     True,
-    help_wrap("Accepted; " + INERT_FLAGS["save_weights_only"] + "."),
+    help_wrap("Accepted; a checkpoint always holds the optimizer's state too."),
   )
-  flags.DEFINE_integer(
-    "log_steps",
-    100,
-    help_wrap("Updates between two progress reports."),
-    lower_bound=1,
+  flags.DEFINE_bool(
+    "enable_time_history",
+    True,
+    help_wrap("Report source and target tokens a second."),
   )
   flags.DEFINE_bool(
     "enable_tensorboard",
@@ -181,7 +233,8 @@ def _define_evaluation_flags() -> None:
   )
 
 
-def _define_decoding_flags() -> None:
+def define_decoding_flags() -> None:
+  """Defines what to translate, how, and where the translation goes."""
   flags.DEFINE_string("text", None, help_wrap("One sentence to translate."))
   flags.DEFINE_string(
     "file", None, help_wrap("A file to translate; - is standard input.")
@@ -191,10 +244,32 @@ def _define_decoding_flags() -> None:
     "-",
     help_wrap("Where its translation goes; - is standard output."),
   )
+  flags.DEFINE_enum(
+    "output_format",
+    "text",
+    list(OUTPUT_FORMATS),
+    help_wrap(
+      "text: a line for each line. jsonl: a JSON object for each, with scores."
+    ),
+  )
   flags.DEFINE_integer(
     "decode_batch_size",
     32,
     help_wrap("Lines decoded at once."),
+    lower_bound=1,
+  )
+  flags.DEFINE_bool(
+    "padded_decode",
+    False,
+    help_wrap(
+      "Pad every line to --decode_max_length tokens, so that batches have one "
+      "shape."
+    ),
+  )
+  flags.DEFINE_integer(
+    "decode_max_length",
+    97,
+    help_wrap("With --padded_decode: tokens a line is padded to."),
     lower_bound=1,
   )
   flags.DEFINE_integer(

@@ -7,8 +7,10 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 import dataclasses
 
 import pytest
+from absl import flags
 
 from official_transformer.model_params import TransformerParams
+from official_transformer.transformer_flags import define_transformer_flags
 
 
 @pytest.fixture
@@ -35,3 +37,10 @@ def undropped(params: TransformerParams) -> TransformerParams:
     attention_dropout=0.0,
     relu_dropout=0.0,
   )
+
+
+@pytest.fixture(scope="session")
+def transformer_flags() -> flags.FlagValues:
+  """Absl's flags with those of transformer_main; defined once a process."""
+  define_transformer_flags()
+  return flags.FLAGS

@@ -7,8 +7,10 @@ about the same.
 
 from __future__ import annotations
 
+import bisect
+import collections
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import tensorflow as tf
 
@@ -43,25 +45,47 @@ def bucket_boundaries(
   return boundaries
 
 
-def bucket_batch_sizes(batch_size: int, max_length: int) -> list[int]:
+def bucket_batch_sizes(
+  batch_size: int, max_length: int, divisor: int = 1
+) -> list[int]:
   """Returns the number of sentences in a batch of each bucket.
 
   Args:
     batch_size: tokens a batch may hold, padding included.
     max_length: longest example, EOS included.
+    divisor: of every number of sentences, so that replicas get equal shares.
 
   Raises:
     InputError: where a batch cannot hold one example of the longest bucket.
   """
   bounds = [*bucket_boundaries(max_length), max_length + 1]
-  sizes = [batch_size // bound for bound in bounds]
-  if 0 in sizes:
+  return [_sentences(batch_size, b, max_length, divisor) for b in bounds]
+
+
+def static_batch_sentences(
+  batch_size: int, max_length: int, divisor: int = 1
+) -> int:
+  """Returns the number of sentences in every static batch.
+
+  Raises:
+    InputError: where a batch cannot hold one.
+  """
+  return _sentences(batch_size, max_length, max_length, divisor)
+
+
+def _sentences(
+  batch_size: int, width: int, max_length: int, divisor: int
+) -> int:
+  """Returns how many sentences of `width` tokens a batch holds."""
+  sentences = batch_size // width // divisor * divisor
+  if not sentences:
     raise InputError(
-      f"--batch_size={batch_size} tokens cannot hold one sentence of "
-      f"--max_length={max_length}: raise the one above {bounds[-1]} or lower "
-      "the other"
+      f"--batch_size={batch_size} tokens cannot hold "
+      + ("one sentence" if divisor == 1 else f"{divisor} sentences, one a GPU,")
+      + f" of --max_length={max_length}: raise the one above "
+      f"{width * divisor - 1} or lower the other"
     )
-  return sizes
+  return sentences
 
 
 def _parse_example(serialized: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
@@ -79,47 +103,34 @@ def _length(inputs: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
 
 
 def _batch_by_length(
-  dataset: tf.data.Dataset, batch_size: int, max_length: int
+  dataset: tf.data.Dataset, batch_size: int, max_length: int, divisor: int = 1
 ) -> tf.data.Dataset:
   """Drops what is too long and groups the rest into padded batches."""
   dataset = dataset.filter(lambda x, y: _length(x, y) <= max_length)
   return dataset.bucket_by_sequence_length(
     _length,
     bucket_boundaries=bucket_boundaries(max_length),
-    bucket_batch_sizes=bucket_batch_sizes(batch_size, max_length),
+    bucket_batch_sizes=bucket_batch_sizes(batch_size, max_length, divisor),
   )
 
 
 def _batch_statically(
-  dataset: tf.data.Dataset, batch_size: int, max_length: int
+  dataset: tf.data.Dataset, batch_size: int, max_length: int, divisor: int
 ) -> tf.data.Dataset:
   """Pads everything to one shape, [batch_size // max_length, max_length]."""
   return dataset.filter(lambda x, y: _length(x, y) <= max_length).padded_batch(
-    static_batch_sentences(batch_size, max_length),
+    static_batch_sentences(batch_size, max_length, divisor),
     ([max_length], [max_length]),
     drop_remainder=True,
   )
 
 
-def static_batch_sentences(batch_size: int, max_length: int) -> int:
-  """Returns the number of sentences in every static batch.
-
-  Raises:
-    InputError: where a batch cannot hold one.
-  """
-  if batch_size < max_length:
-    raise InputError(
-      f"--batch_size={batch_size} tokens cannot hold one sentence of "
-      f"--max_length={max_length}: raise the one or lower the other"
-    )
-  return batch_size // max_length
-
-
-def synthetic_dataset(batch_size: int, max_length: int) -> tf.data.Dataset:
+def synthetic_dataset(
+  batch_size: int, max_length: int, divisor: int = 1
+) -> tf.data.Dataset:
   """Returns endless batches of ones, to measure a model without its data."""
-  ones = tf.ones(
-    [static_batch_sentences(batch_size, max_length), max_length], tf.int64
-  )
+  sentences = static_batch_sentences(batch_size, max_length, divisor)
+  ones = tf.ones([sentences, max_length], tf.int64)
   return tf.data.Dataset.from_tensors((ones, ones)).repeat()
 
 
@@ -158,6 +169,7 @@ def train_dataset(
   skip_batches: int = 0,
   num_parallel_calls: int = 4,
   static_batch: bool = False,
+  divisor: int = 1,
   private_threads: int | None = None,
 ) -> tf.data.Dataset:
   """Returns endless training batches, in an order that the seed decides.
@@ -176,6 +188,7 @@ def train_dataset(
       order does not depend on it.
     static_batch: whether all batches have one shape,
       [batch_size // max_length, max_length].
+    divisor: of the number of sentences in each batch.
     private_threads: threads of the pipeline's own pool; None shares
       TensorFlow's.
 
@@ -195,7 +208,7 @@ def train_dataset(
 
   dataset = tf.data.Dataset.range(2**62).flat_map(epoch)
   batch = _batch_statically if static_batch else _batch_by_length
-  dataset = batch(dataset, batch_size, max_length)
+  dataset = batch(dataset, batch_size, max_length, divisor)
   return _ahead_of_the_model(dataset.skip(skip_batches), private_threads)
 
 
@@ -209,6 +222,42 @@ def has_examples(paths: Sequence[str], max_length: int) -> bool:
     lambda x, y: _length(x, y) <= max_length
   )
   return any(True for _ in short.take(1))
+
+
+def length_histogram(paths: Sequence[str]) -> dict[int, int]:
+  """Counts the examples of each length, that of their longer side."""
+  shards = tf.data.Dataset.from_tensor_slices(list(paths))
+  lengths = _read(shards, num_parallel_calls=0).map(_length)
+  return dict(collections.Counter(map(int, lengths.as_numpy_iterator())))
+
+
+def count_batches(
+  histogram: Mapping[int, int],
+  batch_size: int,
+  max_length: int,
+  divisor: int = 1,
+  static_batch: bool = False,
+) -> int:
+  """Returns how many batches examples of these lengths fill.
+
+  Args:
+    histogram: number of examples by length, that of their longer side.
+    batch_size: tokens in a batch.
+    max_length: longer examples are dropped.
+    divisor: of the number of sentences in each batch.
+    static_batch: whether all batches have one shape.
+  """
+  if static_batch:
+    bounds = [max_length + 1]
+    sizes = [static_batch_sentences(batch_size, max_length, divisor)]
+  else:
+    bounds = [*bucket_boundaries(max_length), max_length + 1]
+    sizes = bucket_batch_sizes(batch_size, max_length, divisor)
+  examples = [0] * len(bounds)
+  for length, number in histogram.items():
+    if length <= max_length:
+      examples[bisect.bisect_right(bounds, length)] += number
+  return sum(n // size for n, size in zip(examples, sizes, strict=True))
 
 
 def damaged_shards(paths: Sequence[str]) -> list[str]:

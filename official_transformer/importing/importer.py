@@ -214,51 +214,20 @@ def _infer_params(
   request: ImportRequest,
 ) -> TransformerParams:
   """Reads all sizes off the variables, and fills in what no size shows."""
-  tables = sources[EMBEDDING]
-  layers = [
-    int(match[1])
-    for path in sources
-    if (match := re.match(r"(?:en|de)coder_stack/layer_(\d+)/", path))
-  ]
-  hidden_size = tables[0].shape[-1]
-  inferred: dict[str, Any] = {
-    "vocab_size": sum(source.shape[0] for source in tables),
-    "hidden_size": hidden_size,
-    "num_hidden_layers": max(layers, default=0) + 1,
+  inferred = _inferred_sizes(sources)
+  shows_heads = "num_heads" in inferred
+  unshown: dict[str, Any] = {
+    "start_symbol": naming.start_symbol_with_heads
+    if shows_heads
+    else naming.start_symbol
   }
-  network = "encoder_stack/layer_0/ffn/network/filter_bias"
-  if network in sources:
-    inferred["filter_size"] = sources[network][0].shape[-1]
-  query = sources.get(
-    "encoder_stack/layer_0/self_attention/attention/query_kernel"
-  )
-  with_heads = (
-    bool(query) and len(query[0].shape) == 3 and query[0].shape[0] > 1
-  )
-  if query and with_heads:
-    inferred["num_heads"] = query[0].shape[1]
-  inferred["target_space_embedding"] = TARGET_SPACE in sources
+  if not shows_heads and "num_heads" not in request.overrides:
+    unshown["num_heads"] = _usual_heads(inferred["hidden_size"], request)
   params = (
     get_params(request.param_set)
     if request.param_set
-    else _set_of_size(inferred)
+    else _set_of_size(inferred["hidden_size"])
   )
-  unshown = {
-    "start_symbol": naming.start_symbol_with_heads
-    if with_heads
-    else naming.start_symbol
-  }
-  heads = next(
-    (p.num_heads for p in PARAM_SETS.values() if p.hidden_size == hidden_size),
-    None,
-  )
-  if not {"num_heads"} & (inferred.keys() | request.overrides.keys()):
-    if heads is None:
-      raise InputError(
-        f"the number of heads cannot be read off {request.checkpoint}, and no "
-        f"parameter set has its hidden size {hidden_size}: pass --num_heads"
-      )
-    unshown["num_heads"] = heads
   given = {**(_sizes(params) if request.param_set else {}), **request.overrides}
   differences = [
     f"{name}: {given[name]} given, {value} in the checkpoint"
@@ -274,20 +243,56 @@ def _infer_params(
   )
 
 
+def _inferred_sizes(sources: dict[str, list[Source]]) -> dict[str, Any]:
+  """Returns the parameters that shapes show, by field."""
+  tables = sources[EMBEDDING]
+  layers = [
+    int(match[1])
+    for path in sources
+    if (match := re.match(r"(?:en|de)coder_stack/layer_(\d+)/", path))
+  ]
+  inferred: dict[str, Any] = {
+    "vocab_size": sum(source.shape[0] for source in tables),
+    "hidden_size": tables[0].shape[-1],
+    "num_hidden_layers": max(layers, default=0) + 1,
+    "target_space_embedding": TARGET_SPACE in sources,
+  }
+  for source in sources.get(
+    "encoder_stack/layer_0/ffn/network/filter_bias", []
+  ):
+    inferred["filter_size"] = source.shape[-1]
+  query = "encoder_stack/layer_0/self_attention/attention/query_kernel"
+  for source in sources.get(query, []):
+    if len(source.shape) == 3 and source.shape[0] > 1:  # [D, N, H]
+      inferred["num_heads"] = source.shape[1]
+  return inferred
+
+
+def _usual_heads(hidden_size: int, request: ImportRequest) -> int:
+  """Returns the heads of the parameter set of a hidden size."""
+  for params in PARAM_SETS.values():
+    if params.hidden_size == hidden_size:
+      return params.num_heads
+  raise InputError(
+    f"the number of heads cannot be read off {request.checkpoint}, and no "
+    f"parameter set has its hidden size {hidden_size}: pass --num_heads"
+  )
+
+
 def _sizes(params: TransformerParams) -> dict[str, Any]:
   """Returns what a parameter set says of a model's sizes."""
   names = ("hidden_size", "num_hidden_layers", "filter_size", "num_heads")
   return {name: getattr(params, name) for name in names}
 
 
-def _set_of_size(inferred: dict[str, Any]) -> TransformerParams:
+def _set_of_size(hidden_size: int) -> TransformerParams:
   """Returns the parameter set of a hidden size, or the default one.
 
   What it says of sizes is replaced by what was inferred; dropout, schedule
   and batch size matter where training goes on.
   """
   for params in PARAM_SETS.values():
-    if params.hidden_size == inferred["hidden_size"]:
+    if params.hidden_size == hidden_size:
       return params
   return get_params(DEFAULT_PARAM_SET)
 

@@ -51,7 +51,7 @@ class Attention(keras.layers.Layer):
       raise ValueError(
         f"hidden_size {hidden_size} is not a multiple of num_heads {num_heads}"
       )
-    super().__init__(**kwargs)
+    super().__init__(autocast=False, **kwargs)
     self.hidden_size = hidden_size
     self.num_heads = num_heads
     self.head_size = hidden_size // num_heads
@@ -167,7 +167,9 @@ class SelfAttention(Attention):
 
   def empty_cache(self, batch_size: int | tf.Tensor) -> KeyValueCache:
     """Returns a cache of no positions, [B, N, 0, H]."""
-    empty = tf.zeros([batch_size, self.num_heads, 0, self.head_size])
+    empty = tf.zeros(
+      [batch_size, self.num_heads, 0, self.head_size], self.compute_dtype
+    )
     return KeyValueCache(keys=empty, values=empty)
 
   def step(

@@ -48,7 +48,7 @@ class Dropout(keras.layers.Layer):
   """
 
   def __init__(self, rate: float, **kwargs: Any) -> None:
-    super().__init__(**kwargs)
+    super().__init__(autocast=False, **kwargs)
     self.rate = rate
 
   def build(self, input_shape: Any = None) -> None:

@@ -32,7 +32,7 @@ class EmbeddingSharedWeights(keras.layers.Layer):
     mask_pad: bool = True,
     **kwargs: Any,
   ) -> None:
-    super().__init__(**kwargs)
+    super().__init__(autocast=False, **kwargs)
     self.vocab_size = vocab_size
     self.hidden_size = hidden_size
     self.mask_pad = mask_pad
@@ -54,10 +54,11 @@ class EmbeddingSharedWeights(keras.layers.Layer):
       ids: integers [B, L], each below V.
 
     Returns:
-      [B, L, D].
+      [B, L, D] in the layer's compute dtype.
     """
     table = tf.convert_to_tensor(self.table)
     embeddings = tf.gather(table, ids) * self.hidden_size**0.5
+    embeddings = tf.cast(embeddings, self.compute_dtype)
     if self.mask_pad:
       real = tf.cast(tf.not_equal(ids, PAD_ID), embeddings.dtype)
       embeddings *= real[..., None]
@@ -70,9 +71,9 @@ class EmbeddingSharedWeights(keras.layers.Layer):
       x: [..., D].
 
     Returns:
-      Logits, [..., V].
+      Logits, [..., V], in the dtype of `x`.
     """
-    table = tf.convert_to_tensor(self.table)
+    table = tf.cast(tf.convert_to_tensor(self.table), x.dtype)
     flat = tf.reshape(x, [-1, self.hidden_size])
     logits = tf.matmul(flat, table, transpose_b=True)
     return tf.reshape(

@@ -32,7 +32,7 @@ class FeedForwardNetwork(keras.layers.Layer):
     initializer_gain: float = 1.0,
     **kwargs: Any,
   ) -> None:
-    super().__init__(**kwargs)
+    super().__init__(autocast=False, **kwargs)
     self.hidden_size = hidden_size
     self.filter_size = filter_size
     self.relu_dropout = relu_dropout
@@ -68,7 +68,12 @@ class FeedForwardNetwork(keras.layers.Layer):
   def call(self, x: tf.Tensor, training: bool = False) -> tf.Tensor:
     """Maps [B, L, D] to [B, L, D]."""
     inner = tf.nn.relu(
-      tf.nn.bias_add(dense(x, self.filter_kernel), self.filter_bias)
+      _add_bias(dense(x, self.filter_kernel), self.filter_bias)
     )
     inner = self.dropout(inner, training=training)
-    return tf.nn.bias_add(dense(inner, self.output_kernel), self.output_bias)
+    return _add_bias(dense(inner, self.output_kernel), self.output_bias)
+
+
+def _add_bias(x: tf.Tensor, bias: Any) -> tf.Tensor:
+  """Adds `bias` [I] to `x` [..., I], in the dtype of `x`."""
+  return tf.nn.bias_add(x, tf.cast(tf.convert_to_tensor(bias), x.dtype))

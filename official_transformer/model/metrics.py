@@ -111,7 +111,7 @@ class LossLayer(keras.layers.Layer):
   """
 
   def __init__(self, label_smoothing: float, **kwargs: Any) -> None:
-    super().__init__(**kwargs)
+    super().__init__(dtype="float32", autocast=False, **kwargs)
     self.label_smoothing = label_smoothing
 
   def build(self, input_shape: Any = None) -> None:
@@ -159,7 +159,7 @@ class MetricLayer(keras.layers.Layer):
   """
 
   def __init__(self, **kwargs: Any) -> None:
-    super().__init__(**kwargs)
+    super().__init__(dtype="float32", autocast=False, **kwargs)
     self.means = {
       name: keras.metrics.Mean(name=name)
       for name in (
@@ -175,7 +175,8 @@ class MetricLayer(keras.layers.Layer):
 
   def call(self, inputs: list[tf.Tensor]) -> tf.Tensor:
     """Takes logits [B, T, V] and labels [B, T]; returns the logits."""
-    logits, labels = inputs
+    given, labels = inputs
+    logits = tf.cast(given, tf.float32)
     means = self.means
     means["accuracy"].update_state(*padded_accuracy(logits, labels))
     means["accuracy_top5"].update_state(*padded_accuracy(logits, labels, k=5))
@@ -184,4 +185,4 @@ class MetricLayer(keras.layers.Layer):
     )
     losses, weights = padded_cross_entropy_loss(logits, labels, smoothing=0.0)
     means["neg_log_perplexity"].update_state(-losses, weights)
-    return logits
+    return given

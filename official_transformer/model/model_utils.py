@@ -81,8 +81,11 @@ def get_padding_bias(ids: tf.Tensor) -> tf.Tensor:
 
 
 def dense(x: tf.Tensor, kernel: Any) -> tf.Tensor:
-  """Multiplies the last axis of `x` [..., I] by `kernel` [I, O]: [..., O]."""
-  kernel = tf.convert_to_tensor(kernel)
+  """Multiplies the last axis of `x` [..., I] by `kernel` [I, O]: [..., O].
+
+  In the dtype of `x`, whatever that of the kernel.
+  """
+  kernel = tf.cast(tf.convert_to_tensor(kernel), x.dtype)
   # One two-dimensional product: a batched one would treat the kernel as B
   # kernels, in the gradient too.
   product = tf.matmul(tf.reshape(x, [-1, kernel.shape[0]]), kernel)

@@ -46,7 +46,10 @@ class CrossAttentionSource(NamedTuple):
 
 
 def layer_norm(name: str) -> keras.layers.LayerNormalization:
-  """Returns the official layer normalisation: epsilon 1e-6, in float32."""
+  """Returns the official layer normalisation: epsilon 1e-6.
+
+  It computes, and returns, float32 whatever the dtype of its input.
+  """
   return keras.layers.LayerNormalization(
     epsilon=1e-6, dtype="float32", name=name
   )
@@ -62,7 +65,7 @@ class LayerNormResidualWrapper(keras.layers.Layer):
   def __init__(
     self, layer: keras.layers.Layer, params: TransformerParams, **kwargs: Any
   ) -> None:
-    super().__init__(**kwargs)
+    super().__init__(autocast=False, **kwargs)
     self.params = params
     self.layer = layer
     self.layer_norm = layer_norm("layer_norm")
@@ -78,8 +81,12 @@ class LayerNormResidualWrapper(keras.layers.Layer):
     self, x: tf.Tensor, *inputs: tf.Tensor, training: bool = False
   ) -> tf.Tensor:
     """Applies the sub-layer to `x` [B, L, D] and its further inputs."""
-    y = self.layer(self.layer_norm(x), *inputs, training=training)
+    y = self.layer(self.normalize(x), *inputs, training=training)
     return self.add(x, y, training)
+
+  def normalize(self, x: tf.Tensor) -> tf.Tensor:
+    """Returns `layer_norm(x)` in the dtype of `x`."""
+    return tf.cast(self.layer_norm(x), x.dtype)
 
   def add(
     self, x: tf.Tensor, y: tf.Tensor, training: bool = False
@@ -92,7 +99,7 @@ class EncoderLayer(keras.layers.Layer):
   """Self-attention, then a feed-forward network (paper, 3.1)."""
 
   def __init__(self, params: TransformerParams, **kwargs: Any) -> None:
-    super().__init__(**kwargs)
+    super().__init__(autocast=False, **kwargs)
     self.self_attention = _self_attention(params)
     self.ffn = _feed_forward(params)
 
@@ -113,7 +120,7 @@ class DecoderLayer(keras.layers.Layer):
   """Self-attention, attention to the source, then a feed-forward network."""
 
   def __init__(self, params: TransformerParams, **kwargs: Any) -> None:
-    super().__init__(**kwargs)
+    super().__init__(autocast=False, **kwargs)
     self.self_attention = _self_attention(params)
     self.cross_attention = LayerNormResidualWrapper(
       Attention(
@@ -177,13 +184,13 @@ class DecoderLayer(keras.layers.Layer):
       [B*K, 1, D], and the cache of T + 1 positions.
     """
     wrapper = self.self_attention
-    y, cache = wrapper.layer.step(wrapper.layer_norm(x), cache)
+    y, cache = wrapper.layer.step(wrapper.normalize(x), cache)
     x = wrapper.add(x, y)
     wrapper = self.cross_attention
     # The beams of a sentence are K query positions to its one source.
     batch = tf.shape(source.keys)[0]
     width = x.shape[-1]
-    queries = tf.reshape(wrapper.layer_norm(x), [batch, -1, width])
+    queries = tf.reshape(wrapper.normalize(x), [batch, -1, width])
     y = wrapper.layer.attend(queries, source, source_bias)
     x = wrapper.add(x, tf.reshape(y, [-1, 1, width]))
     return self.ffn(x), cache
@@ -203,7 +210,7 @@ class Stack(keras.layers.Layer):
     layer_class: type[keras.layers.Layer],
     **kwargs: Any,
   ) -> None:
-    super().__init__(**kwargs)
+    super().__init__(autocast=False, **kwargs)
     self.params = params
     self.layers = [
       layer_class(params, name=f"layer_{i}")
@@ -216,6 +223,10 @@ class Stack(keras.layers.Layer):
     for layer in self.layers:
       layer.build(None)
     self.output_normalization.build((None, None, self.params.hidden_size))
+
+  def normalize(self, x: tf.Tensor) -> tf.Tensor:
+    """Applies the norm after the last layer, in the dtype of `x`."""
+    return tf.cast(self.output_normalization(x), x.dtype)
 
 
 class EncoderStack(Stack):
@@ -230,7 +241,7 @@ class EncoderStack(Stack):
     """Maps embedded sources [B, S, D] to [B, S, D]; `bias` [B, 1, 1, S]."""
     for layer in self.layers:
       x = layer(x, bias, training=training)
-    return self.output_normalization(x)
+    return self.normalize(x)
 
 
 class DecoderStack(Stack):
@@ -250,7 +261,7 @@ class DecoderStack(Stack):
     """Maps [B, T, D] to [B, T, D]; arguments as in `DecoderLayer.call`."""
     for layer in self.layers:
       x = layer(x, self_bias, source, source_bias, training=training)
-    return self.output_normalization(x)
+    return self.normalize(x)
 
   def project_source(self, source: EncodedSource) -> CrossAttentionSource:
     """Computes every layer's cross-attention keys and values."""
@@ -282,7 +293,7 @@ class DecoderStack(Stack):
     ):
       x, cache = layer.step(x, cache, keys_values, source.bias)
       new_caches.append(cache)
-    return self.output_normalization(x), new_caches
+    return self.normalize(x), new_caches
 
 
 def _self_attention(params: TransformerParams) -> LayerNormResidualWrapper:

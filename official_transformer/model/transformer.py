@@ -6,6 +6,8 @@ size, V vocabulary.
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 import keras
@@ -32,6 +34,13 @@ from official_transformer.model.stacks import (
 )
 from official_transformer.model_params import EOS_ID, PAD_ID, TransformerParams
 
+# Keras' names for what `--dtype` chooses.
+DTYPE_POLICIES = {
+  "fp32": "float32",
+  "bf16": "mixed_bfloat16",
+  "fp16": "mixed_float16",
+}
+
 
 class Transformer(keras.layers.Layer):
   """Encoder, decoder and the embedding they share.
@@ -43,7 +52,7 @@ class Transformer(keras.layers.Layer):
   def __init__(self, params: TransformerParams, **kwargs: Any) -> None:
     if params.vocab_size < 2:
       raise ValueError(f"vocab_size is {params.vocab_size}: load a vocabulary")
-    super().__init__(**kwargs)
+    super().__init__(autocast=False, **kwargs)
     self.params = params
     self.embedding = EmbeddingSharedWeights(
       params.vocab_size,
@@ -99,8 +108,8 @@ class Transformer(keras.layers.Layer):
     bias = get_padding_bias(source_ids)
     x = self.embedding(source_ids)
     if self.params.target_space_embedding:
-      x += tf.convert_to_tensor(self.target_space)
-    x += get_position_encoding(tf.shape(x)[1], self.params.hidden_size)
+      x += tf.cast(tf.convert_to_tensor(self.target_space), x.dtype)
+    x += self._positions(tf.shape(x)[1])
     x = self.source_dropout(x, training=training)
     return EncodedSource(self.encoder_stack(x, bias, training=training), bias)
 
@@ -116,7 +125,7 @@ class Transformer(keras.layers.Layer):
     shifted = tf.pad(target_ids[:, :-1], [[0, 0], [1, 0]])
     x = self.embedding(shifted)
     length = tf.shape(x)[1]
-    x += get_position_encoding(length, self.params.hidden_size)
+    x += self._positions(length)
     x = self.target_dropout(x, training=training)
     x = self.decoder_stack(
       x,
@@ -126,6 +135,11 @@ class Transformer(keras.layers.Layer):
       training=training,
     )
     return self.embedding.linear(x)
+
+  def _positions(self, length: tf.Tensor) -> tf.Tensor:
+    """Returns the timing signal [length, D] in the compute dtype."""
+    signal = get_position_encoding(length, self.params.hidden_size)
+    return tf.cast(signal, self.compute_dtype)
 
   def beam_search(self, source_ids: tf.Tensor) -> SearchResult:
     """Translates.
@@ -143,7 +157,7 @@ class Transformer(keras.layers.Layer):
     limits = tf.maximum(lengths + params.extra_decode_length, 1)
     source = self.encode(source_ids)
     batch = tf.shape(source_ids)[0]
-    positions = get_position_encoding(tf.reduce_max(limits), params.hidden_size)
+    positions = self._positions(tf.reduce_max(limits))
 
     def step(
       ids: tf.Tensor, index: tf.Tensor, state: SearchState
@@ -174,7 +188,7 @@ class BeamSearchLayer(keras.layers.Layer):
   """
 
   def __init__(self, transformer: Transformer, **kwargs: Any) -> None:
-    super().__init__(**kwargs)
+    super().__init__(autocast=False, **kwargs)
     self.transformer = transformer
 
   def build(self, input_shape: Any = None) -> None:
@@ -186,8 +200,26 @@ class BeamSearchLayer(keras.layers.Layer):
     return result.ids[:, 0], result.scores[:, 0]
 
 
-def build_transformer(params: TransformerParams) -> Transformer:
+@contextlib.contextmanager
+def _dtype_policy(dtype: str) -> Iterator[None]:
+  """Gives the layers made inside the Keras policy of a `--dtype`."""
+  outer = keras.config.dtype_policy()
+  keras.config.set_dtype_policy(DTYPE_POLICIES[dtype])
+  try:
+    yield
+  finally:
+    keras.config.set_dtype_policy(outer)
+
+
+def build_transformer(
+  params: TransformerParams, dtype: str = "fp32"
+) -> Transformer:
   """Returns a transformer with all its variables, freshly initialised.
+
+  Args:
+    params: its hyper-parameters; `vocab_size` must be set.
+    dtype: a key of `DTYPE_POLICIES`. With `bf16` and `fp16` all is computed
+      in that type but softmax, layer norms and loss; variables are float32.
 
   Raises:
     InputError: where Keras runs on another backend than TensorFlow.
@@ -197,13 +229,17 @@ def build_transformer(params: TransformerParams) -> Transformer:
       f"Keras is set to the {keras.backend.backend()} backend; set "
       "KERAS_BACKEND=tensorflow in the environment"
     )
-  transformer = Transformer(params, name="transformer")
+  with _dtype_policy(dtype):
+    transformer = Transformer(params, name="transformer")
   transformer.build(None)
   return transformer
 
 
 def create_model(
-  params: TransformerParams, is_train: bool, with_metrics: bool = False
+  params: TransformerParams,
+  is_train: bool,
+  with_metrics: bool = False,
+  dtype: str = "fp32",
 ) -> keras.Model:
   """Returns the Keras functional model that trains, or the one that decodes.
 
@@ -212,6 +248,7 @@ def create_model(
     is_train: whether the model is to train.
     with_metrics: whether a training model also measures accuracy, top-5
       accuracy, accuracy per sequence and negative log perplexity.
+    dtype: what to compute in, as in `build_transformer`.
 
   Returns:
     For training: `[inputs [B, S], targets [B, T]]` to logits [B, T, V], with
@@ -221,7 +258,7 @@ def create_model(
   Raises:
     InputError: where Keras runs on another backend than TensorFlow.
   """
-  transformer = build_transformer(params)
+  transformer = build_transformer(params, dtype)
   inputs = keras.Input([None], dtype="int64", name="inputs")
   if not is_train:
     outputs = BeamSearchLayer(transformer, name="beam_search")(inputs)

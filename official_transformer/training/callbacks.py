@@ -32,20 +32,31 @@ class ProgressReport(keras.callbacks.Callback):
     first_step: updates made before this run.
     last_step: updates made when it ends.
     log_steps: updates between two reports.
+    with_throughput: whether reports tell tokens a second, and how many it was
+      on the whole when training ends.
+    step: updates made so far.
   """
 
-  def __init__(self, first_step: int, last_step: int, log_steps: int) -> None:
+  def __init__(
+    self,
+    first_step: int,
+    last_step: int,
+    log_steps: int,
+    with_throughput: bool = True,
+  ) -> None:
     super().__init__()
     self.first_step = first_step
     self.last_step = last_step
     self.log_steps = log_steps
-    self._step = first_step
+    self.with_throughput = with_throughput
+    self.step = first_step
     self._pending: list[Mapping[str, Any]] = []
 
   def on_train_begin(self, logs: Any = None) -> None:
     """Starts the clock and the bar."""
     self._started = self._reported = time.monotonic()
     self._paused = 0.0
+    self._tokens = 0
     self._bar = tqdm.tqdm(
       total=self.last_step,
       initial=self.first_step,
@@ -57,14 +68,22 @@ class ProgressReport(keras.callbacks.Callback):
 
   def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
     """Collects the step's result; reports where it is time to."""
-    self._step += 1
+    self.step += 1
     self._pending.append(logs)
-    if self._step % self.log_steps == 0 or self._step == self.last_step:
+    if self.step % self.log_steps == 0 or self.step == self.last_step:
       self._report()
 
   def on_train_end(self, logs: Any = None) -> None:
-    """Closes the bar."""
+    """Closes the bar; tells the speed of the whole run."""
     self._bar.close()
+    if self.with_throughput:
+      seconds = max(time.monotonic() - self._started - self._paused, 1e-9)
+      logging.info(
+        "%d steps, %d source and target tokens, %.0f tokens/s",
+        self.step - self.first_step,
+        self._tokens,
+        self._tokens / seconds,
+      )
 
   def make_room(self) -> None:
     """Takes the bar off the line that a log message is about to use."""
@@ -83,25 +102,28 @@ class ProgressReport(keras.callbacks.Callback):
       for logs in self._pending
     )
     last = self._pending[-1]
+    self._tokens += tokens
     fields = {
       "loss": f"{sum(losses) / len(losses):.4f}",
       "rate": f"{float(last['learning_rate']):.2e}",
-      "tokens/s": f"{tokens / max(now - self._reported, 1e-9):.0f}",
     }
+    if self.with_throughput:
+      speed = tokens / max(now - self._reported, 1e-9)
+      fields["tokens/s"] = f"{speed:.0f}"
     # What is left are metrics, means since the last report.
     for name in [name for name in last if name not in StepResult._fields]:
       fields[name] = f"{float(last[name]):.4f}"
     self.model.reset_metrics()
     per_step = (now - self._started - self._paused) / (
-      self._step - self.first_step
+      self.step - self.first_step
     )
     self._bar.set_postfix(fields, refresh=False)
-    self._bar.update(self._step - self._bar.n)
+    self._bar.update(self.step - self._bar.n)
     if self._bar.disable:
-      left = tqdm.tqdm.format_interval(per_step * (self.last_step - self._step))
+      left = tqdm.tqdm.format_interval(per_step * (self.last_step - self.step))
       logging.info(
         "step %d of %d: %s, %s left",
-        self._step,
+        self.step,
         self.last_step,
         ", ".join(f"{name} {value}" for name, value in fields.items()),
         left,
@@ -111,35 +133,31 @@ class ProgressReport(keras.callbacks.Callback):
 
 
 class Milestones(keras.callbacks.Callback):
-  """Calls an action every so many updates of the whole run, and at its end.
+  """Calls an action after some updates of the whole run.
 
   Attributes:
     action: takes the number of finished updates.
-    every: updates between two milestones.
-    first_step: updates made before this run.
-    last_step: updates made when it ends.
+    is_milestone: tells whether the action follows an update.
     progress: is told how long the actions took.
   """
 
   def __init__(
     self,
     action: Callable[[int], None],
-    every: int,
+    is_milestone: Callable[[int], bool],
     first_step: int,
-    last_step: int,
     progress: ProgressReport,
   ) -> None:
     super().__init__()
     self.action = action
-    self.every = every
-    self.last_step = last_step
+    self.is_milestone = is_milestone
     self.progress = progress
     self._step = first_step
 
   def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-    """Acts where the step is a multiple of `every`, or the last."""
+    """Acts where the step is a milestone."""
     self._step += 1
-    if self._step % self.every == 0 or self._step == self.last_step:
+    if self.is_milestone(self._step):
       started = time.monotonic()
       self.progress.make_room()
       self.action(self._step)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping, Sequence
 
 import keras
 import tensorflow as tf
 from absl import logging
 
 from official_transformer.model.weights import (
-  OPTIMIZER,
   WEIGHTS,
   bundle_key,
   read_tensors,
@@ -19,27 +19,26 @@ from official_transformer.model.weights import (
 )
 from official_transformer.model_directory import ModelDirectory
 
+LOSS_SCALE = "loss_scale"
+
 
 class CheckpointManager:
   """Saves and restores everything that a run needs to go on.
 
   Attributes:
     directory: the model directory.
-    model: whose weights are saved.
-    optimizer: whose variables are saved; built already.
+    groups: the variables of each group: `WEIGHTS`, `OPTIMIZER`, `LOSS_SCALE`.
     keep_max: how many checkpoints to keep, the newest; 0 keeps all.
   """
 
   def __init__(
     self,
     directory: ModelDirectory,
-    model: keras.Model,
-    optimizer: keras.optimizers.Optimizer,
+    groups: Mapping[str, Sequence[keras.Variable]],
     keep_max: int,
   ) -> None:
     self.directory = directory
-    self.model = model
-    self.optimizer = optimizer
+    self.groups = groups
     self.keep_max = keep_max
 
   def save(self, step: int, seed: int) -> str:
@@ -53,10 +52,7 @@ class CheckpointManager:
     """
     tensors = {
       bundle_key(group, variable): variable.value
-      for group, variables in (
-        (WEIGHTS, self.model.weights),
-        (OPTIMIZER, self.optimizer.variables),
-      )
+      for group, variables in self.groups.items()
       for variable in variables
     }
     tensors["step"] = tf.constant(step, tf.int64)
@@ -70,13 +66,17 @@ class CheckpointManager:
   def restore(self, prefix: str) -> None:
     """Restores weights and the optimizer's variables, all or an error.
 
-    An imported checkpoint holds weights alone: the optimizer starts afresh.
+    An imported checkpoint holds weights alone, one of another dtype no loss
+    scale: what is not there starts afresh.
     """
-    restore_variables(prefix, WEIGHTS, self.model.weights)
-    if any(name.startswith(OPTIMIZER + "/") for name in stored_shapes(prefix)):
-      restore_variables(prefix, OPTIMIZER, self.optimizer.variables)
-    else:
-      logging.info("%s holds weights alone: the optimizer starts anew", prefix)
+    stored = {name.split("/")[0] for name in stored_shapes(prefix)}
+    for group, variables in self.groups.items():
+      if not variables:
+        continue
+      if group == WEIGHTS or group in stored:
+        restore_variables(prefix, group, variables)
+      else:
+        logging.info("%s has no %s state: it starts afresh", prefix, group)
 
 
 def read_progress(prefix: str) -> tuple[int, int | None]:

@@ -21,6 +21,7 @@ from official_transformer.model_directory import (
 from official_transformer.model_params import (
   DEFAULT_MAX_LENGTH,
   DEFAULT_PARAM_SET,
+  TransformerParams,
 )
 
 
@@ -30,16 +31,20 @@ def prepare_directory(
   batching: dict[str, int],
   vocab_file: str | None,
   data_dir: str,
+  num_replicas: int = 1,
 ) -> ModelDescription:
   """Checks a model directory against the flags, or makes a new one.
 
   Args:
     directory: where the model is or will be.
     request: the parameters the user chose.
-    batching: `batch_size` and `max_length`, those the user chose.
+    batching: `batch_size`, `max_length` and `static_batch` (0 or 1), those
+      the user chose.
     vocab_file: as the user gave it, or None: an existing model's own, else
       the one that the data names.
     data_dir: the prepared data.
+    num_replicas: devices that share a batch; above 1, `base` and `big` are
+      the sets tuned for several.
 
   Returns:
     What to train with: the model's own parameters where it exists, decoded as
@@ -65,8 +70,12 @@ def prepare_directory(
   if stored:
     params = request.for_existing_model(stored.params, directory.path)
     _check_batching(batching, stored.batching, directory.path)
+    if not stored.batching:  # Imported: nobody has trained it here yet.
+      chosen = {**_default_batching(params, num_replicas), **batching}
+      stored = dataclasses.replace(stored, batching=chosen)
+      directory.write(stored, vocab_file)
     return dataclasses.replace(stored, params=params)
-  params = request.for_new_model(DEFAULT_PARAM_SET)
+  params = request.for_new_model(DEFAULT_PARAM_SET, num_replicas)
   params = dataclasses.replace(params, vocab_size=tokenizer.vocab_size)
   versions = {
     name: importlib.metadata.version(name) for name in ("tensorflow", "keras")
@@ -74,16 +83,24 @@ def prepare_directory(
   description = ModelDescription(
     params,
     vocabulary,
-    {
-      "batch_size": params.default_batch_size,
-      "max_length": DEFAULT_MAX_LENGTH,
-      **batching,
-    },
+    {**_default_batching(params, num_replicas), **batching},
     {**versions, "official_transformer": official_transformer.__version__},
   )
   directory.write(description, vocab_file)
   logging.info("made the model directory %s", directory.path)
   return description
+
+
+def _default_batching(
+  params: TransformerParams, num_replicas: int
+) -> dict[str, int]:
+  """Returns what decides the order of the data, where a user does not."""
+  return {
+    "batch_size": params.default_batch_size,
+    "max_length": DEFAULT_MAX_LENGTH,
+    "static_batch": 0,
+    "batch_divisor": num_replicas,
+  }
 
 
 def _check_batching(
@@ -93,7 +110,7 @@ def _check_batching(
   differences = [
     f"--{name}={value} given, {stored[name]} stored"
     for name, value in given.items()
-    if value != stored[name]
+    if name in stored and value != stored[name]
   ]
   if differences:
     raise InputError(

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import keras
 import tensorflow as tf
 from absl import logging
 
-from official_transformer.data import data_directory
-from official_transformer.data.data_pipeline import (
-  bucket_batch_sizes,
-  damaged_shards,
-  dev_dataset,
-  has_examples,
-  train_dataset,
-)
-from official_transformer.errors import InputError
 from official_transformer.model.metrics import padded_cross_entropy_loss
 from official_transformer.model.transformer import Transformer, create_model
+from official_transformer.model.weights import OPTIMIZER, WEIGHTS
 from official_transformer.model_directory import LOGS, ModelDirectory
 from official_transformer.model_params import TransformerParams
 from official_transformer.training.callbacks import (
@@ -30,52 +22,21 @@ from official_transformer.training.callbacks import (
   ScalarWriter,
 )
 from official_transformer.training.checkpoints import (
+  LOSS_SCALE,
   CheckpointManager,
   read_progress,
 )
+from official_transformer.training.data_feed import DataFeed
+from official_transformer.training.loss_scale import DynamicLossScale
 from official_transformer.training.optimizer import create_optimizer
+from official_transformer.training.settings import TrainingSettings
 from official_transformer.training.training_step import FitModel, TrainingStep
 
 # Scores the model at a milestone; the numbers are logged under their names.
 Evaluate = Callable[[Transformer, int], Mapping[str, float]]
 
-
-@dataclasses.dataclass(frozen=True)
-class TrainingSettings:
-  """How a run goes, apart from the model's own parameters.
-
-  Attributes:
-    data_dir: the prepared data.
-    train_steps: updates in all, counted across resumed runs.
-    steps_between_evals: updates between two milestones, each a validation, an
-      evaluation and a checkpoint.
-    batch_size: tokens in a batch, on the longer side.
-    max_length: longest training example in tokens, EOS included.
-    validation_steps: development batches the validation loss is taken over; 0
-      for no validation.
-    seed: decides initial weights, data order and dropout.
-    keep_checkpoint_max: checkpoints kept, the newest; 0 keeps all.
-    log_steps: updates between two reports.
-    with_metrics: whether accuracies are measured on training batches.
-    with_tensorboard: whether scalars are written for TensorBoard.
-    num_parallel_calls: threads that read shards; 0 for one a processor.
-  """
-
-  data_dir: str
-  train_steps: int
-  steps_between_evals: int
-  batch_size: int
-  max_length: int
-  validation_steps: int
-  seed: int
-  keep_checkpoint_max: int
-  log_steps: int
-  with_metrics: bool
-  with_tensorboard: bool
-  num_parallel_calls: int
-
-  def __post_init__(self) -> None:
-    bucket_batch_sizes(self.batch_size, self.max_length)  # Raises if it must.
+# The official model stops by BLEU without case.
+STOPPING_SCORE = "evaluation/bleu_uncased"
 
 
 class Trainer:
@@ -86,6 +47,7 @@ class Trainer:
     params: the model's hyper-parameters.
     settings: how the run goes.
     evaluate: called at each milestone, where given.
+    strategy: how the run is spread over devices.
   """
 
   def __init__(
@@ -94,43 +56,59 @@ class Trainer:
     params: TransformerParams,
     settings: TrainingSettings,
     evaluate: Evaluate | None = None,
+    strategy: tf.distribute.Strategy | None = None,
   ) -> None:
     self.directory = directory
     self.params = params
     self.settings = settings
     self.evaluate = evaluate
-    self._train_shards = data_directory.shard_paths(
-      settings.data_dir, data_directory.TRAIN_TAG
-    )
-    with self._damaged_data_is_the_users():
-      usable = has_examples(self._train_shards, settings.max_length)
-    if not usable:
-      raise InputError(
-        f"no pair in {settings.data_dir} has both sides within "
-        f"--max_length={settings.max_length} tokens; raise it"
-      )
-    self._dev_shards = self._find_dev_shards()
+    self.strategy = strategy or tf.distribute.get_strategy()
+    self.feed = DataFeed(settings)
     keras.utils.set_random_seed(settings.seed)
-    model = create_model(
-      params, is_train=True, with_metrics=settings.with_metrics
-    )
-    self.model = FitModel(inputs=model.inputs, outputs=model.outputs)
-    self.transformer: Transformer = model.get_layer("transformer")
-    self.optimizer = create_optimizer(params)
-    self.optimizer.build(self.model.trainable_variables)
-    # With "auto", Keras would compile anew for every shape of batch.
-    self.model.compile(optimizer=self.optimizer, jit_compile=False)
-    self.model.training_step = TrainingStep(
-      self.model, self.optimizer, settings.seed
-    )
+    with self.strategy.scope():
+      self._build()
+    self.transformer: Transformer = self.model.get_layer("transformer")
     self.checkpoints = CheckpointManager(
-      directory, self.model, self.optimizer, settings.keep_checkpoint_max
+      directory,
+      {
+        WEIGHTS: self.model.weights,
+        OPTIMIZER: self.optimizer.variables,
+        LOSS_SCALE: getattr(self.loss_scale, "variables", []),
+      },
+      settings.keep_checkpoint_max,
     )
     self._scalars: ScalarWriter | None = None
     self._validation_losses = tf.function(
       self._batch_losses,
       input_signature=[tf.TensorSpec([None, None], tf.int64)] * 2,
       autograph=False,
+    )
+
+  def _build(self) -> None:
+    """Makes the model, the optimizer and the step that joins them."""
+    execution = self.settings.execution
+    model = create_model(
+      self.params,
+      is_train=True,
+      with_metrics=self.settings.with_metrics,
+      dtype=execution.dtype,
+    )
+    self.model = FitModel(inputs=model.inputs, outputs=model.outputs)
+    self.optimizer = create_optimizer(self.params)
+    self.optimizer.build(self.model.trainable_variables)
+    # With "auto", Keras would compile anew for every shape of batch.
+    self.model.compile(
+      optimizer=self.optimizer,
+      jit_compile=execution.compile,
+    )
+    self.loss_scale: float | DynamicLossScale = execution.loss_scale or 1.0
+    if execution.dtype == "fp16" and execution.loss_scale is None:
+      self.loss_scale = DynamicLossScale()
+    self.model.training_step = TrainingStep(
+      self.model,
+      self.optimizer,
+      self.settings.seed,
+      self.loss_scale,
     )
 
   def train(self) -> None:
@@ -149,15 +127,13 @@ class Trainer:
       )
       return
     self._describe(step)
-    dataset = train_dataset(
-      self._train_shards,
-      settings.batch_size,
-      settings.max_length,
-      settings.seed,
-      skip_batches=step,
-      num_parallel_calls=settings.num_parallel_calls,
+    batches = self.feed.training_batches(skip=step)
+    progress = ProgressReport(
+      step,
+      settings.train_steps,
+      settings.log_steps,
+      with_throughput=settings.with_throughput,
     )
-    progress = ProgressReport(step, settings.train_steps, settings.log_steps)
     callbacks: list[keras.callbacks.Callback] = [progress]
     if settings.with_tensorboard:
       self._scalars = ScalarWriter(
@@ -165,32 +141,71 @@ class Trainer:
       )
       callbacks.append(self._scalars)
     callbacks.append(
-      Milestones(
-        self._milestone,
-        settings.steps_between_evals,
-        step,
-        settings.train_steps,
-        progress,
-      )
+      Milestones(self._milestone, settings.is_milestone, step, progress)
     )
+    # Keras' fit takes equal shares of a batch only.
+    uneven = settings.batch_divisor % self.strategy.num_replicas_in_sync
+    by_loop = settings.execution.custom_loop or uneven
+    run = self._loop if by_loop else self._fit
     started = time.monotonic()
-    # One epoch of exactly the updates that are left: milestones count steps
-    # of the whole run, so that a resumed run has them where it would have.
-    with self._damaged_data_is_the_users():
-      self.model.fit(
-        dataset,
-        epochs=1,
-        steps_per_epoch=settings.train_steps - step,
-        callbacks=callbacks,
-        shuffle=False,  # The pipeline has done it.
-        verbose=0,
-      )
+    with self.feed.damage_is_the_users():
+      run(batches, settings.train_steps - step, callbacks)
     logging.info(
       "trained %d steps in %.0f s; the model is in %s",
-      settings.train_steps - step,
+      progress.step - step,
       time.monotonic() - started,
       self.directory.path,
     )
+
+  def _fit(
+    self,
+    batches: tf.data.Dataset,
+    steps: int,
+    callbacks: list[keras.callbacks.Callback],
+  ) -> None:
+    """Trains by Keras' `fit`."""
+    # One epoch of exactly the updates that are left: milestones count steps
+    # of the whole run, so that a resumed run has them where it would have.
+    self.model.fit(
+      batches,
+      epochs=1,
+      steps_per_epoch=steps,
+      callbacks=callbacks,
+      shuffle=False,  # The pipeline has done it.
+      verbose=0,
+    )
+
+  def _loop(
+    self,
+    batches: tf.data.Dataset,
+    steps: int,
+    callbacks: list[keras.callbacks.Callback],
+  ) -> None:
+    """Trains by a loop of our own over `strategy.run`: the same updates."""
+    strategy = self.strategy
+    listeners = keras.callbacks.CallbackList(callbacks, model=self.model)
+
+    def update(batch: tuple[tf.Tensor, tf.Tensor]) -> dict[str, Any]:
+      logs = strategy.run(self.model.training_step.logs, args=batch)
+      # What a step reports is the global batch's, equal on all replicas.
+      return tf.nest.map_structure(
+        lambda value: strategy.experimental_local_results(value)[0], logs
+      )
+
+    update = tf.function(
+      update,
+      autograph=False,
+      reduce_retracing=True,
+      jit_compile=self.settings.execution.compile,
+    )
+    distributed = iter(strategy.experimental_distribute_dataset(batches))
+    self.model.stop_training = False
+    listeners.on_train_begin()
+    for number in range(steps):
+      listeners.on_train_batch_end(number, update(next(distributed)))
+      if self.model.stop_training:
+        break
+    listeners.on_train_end()
 
   def validate(self) -> dict[str, float]:
     """Returns the loss on development data, in nats a target token.
@@ -198,13 +213,9 @@ class Trainer:
     `loss` is smoothed as in training, `perplexity` is not. Empty where all
     pairs are longer than `max_length`.
     """
-    settings = self.settings
-    dataset = dev_dataset(
-      self._dev_shards, settings.batch_size, settings.max_length
-    )
     totals = [
       self._validation_losses(inputs, targets)
-      for inputs, targets in dataset.take(settings.validation_steps)
+      for inputs, targets in self.feed.development_batches()
     ]
     if not totals:
       logging.warning("no validation loss: no development pair is usable")
@@ -232,9 +243,10 @@ class Trainer:
 
   def _milestone(self, step: int) -> None:
     """Saves first, so that nothing an evaluation does can cost the steps."""
-    self.checkpoints.save(step, self.settings.seed)
+    if self.settings.with_checkpoints:
+      self.checkpoints.save(step, self.settings.seed)
     scalars: dict[str, float] = {}
-    if self._dev_shards:
+    if self.feed.has_development_data:
       scalars |= {f"validation/{k}": v for k, v in self.validate().items()}
     if self.evaluate:
       scalars |= {
@@ -249,6 +261,15 @@ class Trainer:
       )
     if self._scalars:
       self._scalars.write(scalars, step)
+    threshold = self.settings.stop_threshold
+    if threshold is not None and scalars[STOPPING_SCORE] >= threshold:
+      logging.info(
+        "stopping: %s %.4f has reached --stop_threshold=%g",
+        STOPPING_SCORE,
+        scalars[STOPPING_SCORE],
+        threshold,
+      )
+      self.model.stop_training = True
 
   def _resume(self) -> int:
     """Restores the newest checkpoint, if any; returns the finished steps."""
@@ -263,31 +284,6 @@ class Trainer:
       prefix,
     )
     return step
-
-  @contextlib.contextmanager
-  def _damaged_data_is_the_users(self) -> Iterator[None]:
-    """Makes one clear error of shards that cannot be read."""
-    try:
-      yield
-    except (tf.errors.DataLossError, tf.errors.NotFoundError):
-      damaged = damaged_shards(self._train_shards)
-      if not damaged:
-        raise
-      raise InputError(
-        f"damaged: {', '.join(damaged)}; prepare the data again"
-      ) from None
-
-  def _find_dev_shards(self) -> list[str]:
-    """Returns the development shards, or none where there are none."""
-    if not self.settings.validation_steps:
-      return []
-    try:
-      return data_directory.shard_paths(
-        self.settings.data_dir, data_directory.DEV_TAG
-      )
-    except InputError as error:
-      logging.warning("no validation loss: %s", error)
-      return []
 
   def _describe(self, step: int) -> None:
     """Logs what is about to run, and warns of what will disappoint."""
@@ -316,14 +312,6 @@ class Trainer:
         settings.train_steps,
         max(1, settings.train_steps // 5),
       )
-    description = data_directory.read_description(settings.data_dir)
-    if description:
-      longer = data_directory.count_longer(description, settings.max_length)
-      if longer:
-        logging.warning(
-          "%d of %d training pairs have a side of over --max_length=%d "
-          "tokens and are left out",
-          longer,
-          data_directory.count_longer(description, 0),
-          settings.max_length,
-        )
+    if not settings.with_checkpoints:
+      logging.warning("--enable_checkpointing=false: the model will be lost")
+    self.feed.warn_of_omissions()

@@ -115,7 +115,7 @@ def legacy() -> None:
     )
   frozen["logits"] = logits.numpy()
   gradients = tape.gradient(loss, variables)
-  for key, gradient in zip(keys, gradients):
+  for key, gradient in zip(keys, gradients, strict=True):
     frozen[f"gradients/{key}"] = tf.convert_to_tensor(gradient).numpy()
   for smoothing in (0.0, 0.1):
     per_token, _ = metrics.padded_cross_entropy_loss(
@@ -151,7 +151,9 @@ def legacy() -> None:
       loss = metrics.transformer_loss(
         logits, targets, params["label_smoothing"], params["vocab_size"]
       )
-    opt.apply_gradients(zip(tape.gradient(loss, variables), variables))
+    opt.apply_gradients(
+      zip(tape.gradient(loss, variables), variables, strict=True)
+    )
     losses.append(loss.numpy())
   frozen["steps/losses"] = np.array(losses)
   for key, value in saved_weights(model).items():
@@ -334,8 +336,8 @@ def toy_search() -> None:
   for row, table in enumerate(tables):
     for beam_size, alpha in SEARCHES:
 
-      def step(ids, i, cache, table=tf.constant(table)):
-        return tf.gather(table[i], ids[:, -1]), cache
+      def step(ids, i, cache, table=table):
+        return tf.gather(tf.constant(table)[i], ids[:, -1]), cache
 
       ids, scores = beam_search.sequence_beam_search(
         symbols_to_logits_fn=step,

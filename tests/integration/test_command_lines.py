@@ -174,6 +174,95 @@ def test_decoding_flags_are_read(model, text):
   assert "test.en-step-30-beam-2-alpha-0-extra-50.txt" in names
 
 
+def test_scores_of_the_reference(model, text, tmp_path):
+  """One line a pair: log-probability, tokens, normalised score."""
+  command = (
+    MAIN,
+    "--mode=score",
+    f"--model_dir={model}",
+    f"--file={text}/test.en",
+    f"--reference_file={text}/test.de",
+  )
+  rows = [line.split("\t") for line in run(*command).split("\n")[:-1]]
+  assert len(rows) == 20
+  out = tmp_path / "scores.jsonl"
+  run(*command, "--output_format=jsonl", f"--file_out={out}", "--alpha=0")
+  for row, line in zip(rows, lines(out)[:-1], strict=True):
+    found = json.loads(line)
+    log_probability, tokens, normalized = map(float, row)
+    assert found["tokens"] == tokens == len(found["token_log_probabilities"])
+    total = sum(found["token_log_probabilities"])
+    assert found["log_probability"] == pytest.approx(total)
+    assert log_probability == pytest.approx(total, abs=1e-5)
+    assert normalized == pytest.approx(
+      total / ((5 + tokens) / 6) ** 0.6, abs=1e-5
+    )
+    # Without normalisation, the score is the log-probability.
+    assert found["normalized_score"] == pytest.approx(total, abs=1e-5)
+
+
+def test_what_a_flag_does_not_do_is_said_once(model):
+  done = subprocess.run(
+    [
+      sys.executable,
+      MAIN,
+      "--mode=predict",
+      f"--model_dir={model}",
+      "--text=A man.",
+      "--gcp_project=x",
+      "--batch_size=7",
+      "--output_format=jsonl",
+    ],
+    capture_output=True,
+    text=True,
+    check=True,
+  )
+  assert done.stderr.count("--gcp_project has no effect") == 1
+  assert (
+    done.stderr.count("--batch_size has no effect with --mode=predict") == 1
+  )
+  found = json.loads(done.stdout)
+  assert set(found) == {"translation", "score", "finished"}
+
+
+def test_padding_changes_no_translation(model, text):
+  command = (
+    MAIN,
+    "--mode=predict",
+    f"--model_dir={model}",
+    f"--file={text}/test.en",
+  )
+  padded = run(*command, "--padded_decode", "--decode_max_length=40")
+  assert padded == run(*command)
+
+
+def test_training_on_ones_to_measure_the_model(text, data, tmp_path):
+  done = subprocess.run(
+    [
+      sys.executable,
+      MAIN,
+      "--use_synthetic_data",
+      f"--data_dir={data}",
+      f"--model_dir={tmp_path}",
+      "--train_steps=4",
+      "--log_steps=2",
+      "--max_length=32",
+      "--distribution_strategy=OFF",
+      "--enable_checkpointing=false",
+      "--datasets_num_private_threads=1",
+      "--tf_gpu_thread_mode=gpu_private",
+      *MODEL,
+    ],
+    capture_output=True,
+    text=True,
+    check=True,
+  )
+  assert "step 4 of 4: loss" in done.stderr
+  # 32 sentences of 32 tokens on both sides, four times.
+  assert "4 steps, 8192 source and target tokens" in done.stderr
+  assert not (tmp_path / "checkpoints").exists()
+
+
 def test_eval_prints_the_scores_that_compute_bleu_prints(model, text):
   printed = run(
     MAIN,
@@ -224,6 +313,20 @@ def test_bleu_variants(text):
     (["--mode=predict", "--text=a", "--vocab_file={text}/test.de"],
      "neither a SentencePiece model nor"),
     (["--mode=eval"], "--bleu_source"),
+    (["--mode=score", "--file=x"], "--reference_file"),
+    (["--mode=score", "--file=-", "--reference_file=-"], "only one"),
+    (["--mode=score", "--file={text}/test.en",
+      "--reference_file={text}/dev.de"], "test.en ends after line 20"),
+    (["--mode=predict", "--text=a", "--num_gpus=63"], "TensorFlow sees"),
+    (["--mode=train", "--train_steps=9", "--train_epochs=2"], "not both"),
+    (["--mode=train", "--stop_threshold=20"], "--bleu_source and --bleu_ref"),
+    (["--mode=train", "--distribution_strategy=tpu"], "add --use_ctl=true"),
+    (["--mode=train", "--distribution_strategy=parameter_server"],
+     "Use mirrored"),
+    (["--mode=train", "--clean", "--model_dir={text}"],
+     "nothing was deleted"),
+    (["--mode=train", "--data_dir={data}", "--static_batch"],
+     "--static_batch=1 given, 0 stored"),
     (["--mode=eval", "--bleu_source={text}/test.en",
       "--bleu_ref={text}/dev.de"], "has 20 lines and"),
     (["--mode=train", "--data_dir=/nowhere", "--model_dir=/tmp/never_made"],
@@ -289,6 +392,8 @@ def test_line_counts_that_differ_are_refused(text):
   [
     "official_transformer.transformer_main",
     "official_transformer.compute_bleu",
+    "official_transformer.import_checkpoint",
+    "official_transformer.translate",
     "data_prep.prepare_data",
     "data_prep.demo_corpus",
   ],
@@ -316,6 +421,7 @@ def test_console_scripts_are_installed():
   for name in (
     "transformer_main",
     "compute_bleu",
+    "import_checkpoint",
     "prepare_data",
     "demo_corpus",
   ):

@@ -11,7 +11,8 @@ from official_transformer.model_directory import (
   RequestedParams,
 )
 from official_transformer.training.model_setup import prepare_directory
-from official_transformer.training.trainer import Trainer, TrainingSettings
+from official_transformer.training.settings import TrainingSettings
+from official_transformer.training.trainer import Trainer
 
 STEPS = 500
 

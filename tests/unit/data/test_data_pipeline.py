@@ -133,3 +133,58 @@ def test_long_examples_are_left_out(paths):
 def test_dev_batches_come_once_with_all_examples(paths):
   drawn = numbers(take(lib.dev_dataset(paths, 128, 30), -1))
   assert sorted(drawn) == list(range(NUMBER))
+
+
+@pytest.mark.parametrize("static", [False, True])
+@pytest.mark.parametrize("divisor", [1, 3])
+def test_batches_of_epochs_are_counted_before_they_are_read(
+  tmp_path, static, divisor
+):
+  rng = np.random.default_rng(0)
+  pairs = [
+    ([2] * (n - 1) + [1], [1]) for n in rng.integers(1, 20, size=100).tolist()
+  ]
+  write_shards(pairs, str(tmp_path), "x", "train", 2, seed=1)
+  paths = shard_paths(str(tmp_path), "train")
+  histogram = lib.length_histogram(paths)
+  assert sum(histogram.values()) == 100
+  count = lib.count_batches(
+    {length: 3 * n for length, n in histogram.items()}, 64, 16, divisor, static
+  )
+  dataset = lib.train_dataset(
+    paths, 64, 16, seed=1, static_batch=static, divisor=divisor
+  )
+  short = 3 * sum(n for length, n in histogram.items() if length <= 16)
+  sentences = [x.shape[0] for x, _ in dataset.take(count)]
+  assert all(n % divisor == 0 for n in sentences)
+  # What three epochs leave over fills no batch of any bucket.
+  sizes = (
+    [lib.static_batch_sentences(64, 16, divisor)]
+    if static
+    else lib.bucket_batch_sizes(64, 16, divisor)
+  )
+  assert 0 <= short - sum(sentences) <= sum(size - 1 for size in sizes)
+
+
+def test_synthetic_batches_are_ones():
+  (batch,) = lib.synthetic_dataset(64, 16).take(1)
+  for side in batch:
+    np.testing.assert_array_equal(side, np.ones([4, 16]))
+
+
+def test_private_threads_change_no_batch(tmp_path):
+  pairs = [([n, 1], [1]) for n in range(2, 40)]
+  write_shards(pairs, str(tmp_path), "x", "train", 1, seed=1)
+  paths = shard_paths(str(tmp_path), "train")
+  first, second = (
+    [x.numpy() for x, _ in lib.train_dataset(
+      paths, 64, 16, seed=1, private_threads=threads
+    ).take(4)]
+    for threads in (None, 1)
+  )  # fmt: skip
+  for a, b in zip(first, second, strict=True):
+    np.testing.assert_array_equal(a, b)
+  options = lib.train_dataset(
+    paths, 64, 16, seed=1, private_threads=2
+  ).options()
+  assert options.threading.private_threadpool_size == 2

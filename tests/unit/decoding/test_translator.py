@@ -1,6 +1,7 @@
 import pytest
 import tensorflow as tf
 
+from official_transformer.decoding import batching
 from official_transformer.decoding import translator as lib
 from official_transformer.model.beam_search import SearchResult
 from official_transformer.model.transformer import build_transformer
@@ -60,7 +61,7 @@ def test_company_changes_nothing(translator):
 
 
 def test_windows_are_translated_as_they_come(translator, monkeypatch):
-  monkeypatch.setattr(lib, "BATCHES_PER_WINDOW", 1)
+  monkeypatch.setattr(batching, "BATCHES_PER_WINDOW", 1)
   taken = []
 
   def lines():

@@ -6,7 +6,11 @@ import tensorflow as tf
 
 from official_transformer.errors import InputError
 from official_transformer.model.transformer import create_model
-from official_transformer.model.weights import WEIGHTS, restore_variables
+from official_transformer.model.weights import (
+  OPTIMIZER,
+  WEIGHTS,
+  restore_variables,
+)
 from official_transformer.model_directory import ModelDirectory
 from official_transformer.training.checkpoints import (
   CheckpointManager,
@@ -22,7 +26,8 @@ def saved(tmp_path, undropped):
   optimizer = create_optimizer(undropped)
   optimizer.build(model.trainable_variables)
   directory = ModelDirectory(str(tmp_path))
-  CheckpointManager(directory, model, optimizer, 0).save(step=7, seed=3)
+  groups = {WEIGHTS: model.weights, OPTIMIZER: optimizer.variables}
+  CheckpointManager(directory, groups, 0).save(step=7, seed=3)
   return directory, model
 
 

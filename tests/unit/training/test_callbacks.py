@@ -60,11 +60,37 @@ def test_speed_and_time_left_by_hand(report, clock, caplog):
   assert len(report.resets) == 2
 
 
+def test_throughput_can_be_left_out(clock, caplog):
+  report = lib.ProgressReport(0, 2, log_steps=2, with_throughput=False)
+  report.set_model(types.SimpleNamespace(reset_metrics=lambda: None))
+  with caplog.at_level(logging.INFO, logger="absl"):
+    report.on_train_begin()
+    for step in range(2):
+      clock.now += 2.0
+      report.on_train_batch_end(step, logs(3.0))
+    report.on_train_end()
+  (message,) = caplog.messages
+  assert "tokens/s" not in message
+  assert "loss 3.0000" in message
+
+
+def test_the_speed_of_the_whole_run_by_hand(report, clock, caplog):
+  report.on_train_begin()
+  for step in range(10):
+    clock.now += 2.0
+    report.on_train_batch_end(step, logs(3.0))
+  with caplog.at_level(logging.INFO, logger="absl"):
+    report.on_train_end()
+  assert caplog.messages == [
+    "10 steps, 500 source and target tokens, 25 tokens/s"
+  ]
+
+
 def test_milestones_come_at_multiples_and_at_the_end(report, clock):
   report.on_train_begin()
   seen = []
   milestones = lib.Milestones(
-    seen.append, every=4, first_step=10, last_step=19, progress=report
+    seen.append, lambda step: step % 4 == 0 or step == 19, 10, report
   )
   for step in range(9):
     milestones.on_train_batch_end(step, {})

@@ -59,14 +59,24 @@ def test_the_directory_is_complete_in_itself(tmp_path, data_dirs):
   assert made == directory.read()
   assert made.params.vocab_size == made.vocabulary["size"] > 0
   assert made.params.hidden_size == TINY.hidden_size
-  assert made.batching == {"batch_size": 1024, "max_length": 256}
+  assert made.batching == {
+    "batch_size": 1024,
+    "max_length": 256,
+    "static_batch": 0,
+    "batch_divisor": 1,
+  }
   assert os.path.exists(directory.vocab_file())
   assert {"tensorflow", "keras"} <= set(made.versions)
 
 
 def test_resuming_takes_what_is_stored(tmp_path, data_dirs):
   directory, made = trained(tmp_path, data_dirs[0], {"max_length": 50})
-  assert made.batching == {"batch_size": 1024, "max_length": 50}
+  assert made.batching == {
+    "batch_size": 1024,
+    "max_length": 50,
+    "static_batch": 0,
+    "batch_divisor": 1,
+  }
   assert resume(directory, data_dirs[0]) == made
 
 
@@ -142,3 +152,34 @@ def test_half_made_checkpoints_do_not_count(tmp_path):
     os.makedirs(directory.join("checkpoints", name))
   assert directory.checkpoint_steps() == [4, 30]
   assert directory.latest_checkpoint().endswith("step-30/model")
+
+
+def test_an_imported_model_takes_the_batches_of_its_first_run(
+  tmp_path, data_dirs
+):
+  directory, made = trained(tmp_path, data_dirs[0])
+  imported = dataclasses.replace(made, batching={})
+  directory.write(imported, directory.vocab_file())
+  first = resume(directory, data_dirs[0], batching={"batch_size": 2048})
+  assert first.batching["batch_size"] == 2048
+  assert directory.read() == first
+  with pytest.raises(InputError, match="1024 given, 2048 stored"):
+    resume(directory, data_dirs[0], batching={"batch_size": 1024})
+
+
+def test_several_devices_take_the_sets_tuned_for_them(tmp_path, data_dirs):
+  directory = ModelDirectory(str(tmp_path))
+  made = prepare_directory(
+    directory, RequestedParams("base", {}), {}, None, data_dirs[0], 4
+  )
+  assert made.params.learning_rate_warmup_steps == 8000
+  assert made.batching["batch_divisor"] == 4
+  os.makedirs(directory.checkpoint_directory(5))
+  # Whoever translates with it on one device names the same set.
+  request = RequestedParams("base", {})
+  assert request.for_existing_model(made.params, "x") == made.params
+  with pytest.raises(InputError, match="no parameter set 'tiny' for several"):
+    prepare_directory(
+      ModelDirectory(str(tmp_path / "new")), TINY_REQUEST, {}, None,
+      data_dirs[0], 2,
+    )  # fmt: skip

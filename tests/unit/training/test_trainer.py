@@ -11,7 +11,8 @@ import tensorflow as tf
 from data_prep.records import write_shards
 from official_transformer.errors import InputError
 from official_transformer.model_directory import ModelDirectory
-from official_transformer.training.trainer import Trainer, TrainingSettings
+from official_transformer.training.settings import Execution, TrainingSettings
+from official_transformer.training.trainer import Trainer
 
 
 @pytest.fixture(scope="module")
@@ -208,6 +209,114 @@ def test_a_full_disk_costs_no_earlier_checkpoint(
     trainer.checkpoints.save(2, 3)
   assert trainer.directory.checkpoint_steps() == [1]
   trainer.checkpoints.restore(trainer.directory.latest_checkpoint())
+
+
+def test_the_loop_trains_as_fit_does(tmp_path, params, data_dir):
+  by_fit = train(tmp_path / "fit", params, settings(data_dir, 6))
+  by_loop = train(
+    tmp_path / "loop",
+    params,
+    settings(data_dir, 6, execution=Execution(custom_loop=True)),
+  )
+  weights = zip(by_fit.model.weights, by_loop.model.weights, strict=True)
+  for a, b in weights:
+    np.testing.assert_allclose(a, b, atol=1e-6, err_msg=a.path)
+  assert by_loop.directory.checkpoint_steps() == [4, 6]
+
+
+@pytest.mark.parametrize(
+  "execution",
+  [
+    Execution(dtype="bf16"),
+    Execution(dtype="fp16"),
+    Execution(dtype="fp16", loss_scale=128.0),
+  ],
+)
+def test_half_precision_learns_as_well(tmp_path, params, data_dir, execution):
+  full = train(tmp_path / "full", params, settings(data_dir, 40))
+  half = train(
+    tmp_path / "half", params, settings(data_dir, 40, execution=execution)
+  )
+  for a, b in zip(full.model.weights, half.model.weights, strict=True):
+    assert a.path == b.path
+    assert b.dtype == "float32"
+  # What it computes is not what float32 computes, and as good.
+  assert any(
+    np.abs(a.numpy() - b.numpy()).max() > 1e-4
+    for a, b in zip(full.model.weights, half.model.weights, strict=True)
+  )
+  loss = full.validate()["loss"]
+  assert half.validate()["loss"] == pytest.approx(loss, rel=0.03)
+  # Decoding in that type, step by step, is what the evaluation does.
+  result = half.transformer.beam_search(np.array([[5, 6, 7, 1]]))
+  assert np.isfinite(result.scores).all()
+
+
+def test_logits_of_half_precision_are_computed_in_it(
+  tmp_path, undropped, data_dir
+):
+  run = settings(data_dir, 1, execution=Execution(dtype="bf16"))
+  half = Trainer(ModelDirectory(str(tmp_path)), undropped, run).transformer
+  x = half.encode(np.array([[5, 6, 7, 1]]))
+  assert x.outputs.dtype == tf.bfloat16
+  assert half([np.array([[5, 1]]), np.array([[6, 1]])]).dtype == tf.bfloat16
+
+
+def test_the_loss_scale_is_resumed(tmp_path, params, data_dir):
+  fp16 = Execution(dtype="fp16")
+  first = train(tmp_path, params, settings(data_dir, 3, execution=fp16))
+  first.loss_scale.scale.assign(64.0)
+  first.checkpoints.save(3, 3)
+  again = Trainer(
+    first.directory, params, settings(data_dir, 5, execution=fp16)
+  )
+  again.train()
+  assert float(again.loss_scale.scale) == 64.0
+  # Another type goes on from the same weights.
+  other = train(tmp_path, params, settings(data_dir, 6))
+  assert int(other.optimizer.iterations) == 6
+
+
+def test_static_batches_compile_whole(tmp_path, undropped, data_dir):
+  # Without dropout: XLA draws other random numbers.
+  plain = settings(data_dir, 5, static_batch=True)
+  compiled = dataclasses.replace(plain, execution=Execution(compile=True))
+  looped = dataclasses.replace(
+    plain, execution=Execution(compile=True, custom_loop=True)
+  )
+  runs = [
+    train(tmp_path / str(n), undropped, run)
+    for n, run in enumerate((plain, compiled, looped))
+  ]
+  reference = runs[0].model.weights
+  for run in runs[1:]:
+    for a, b in zip(reference, run.model.weights, strict=True):
+      np.testing.assert_allclose(a, b, atol=1e-5, err_msg=a.path)
+
+
+def test_synthetic_data_need_no_data(tmp_path, params):
+  run = settings("/nowhere", 3, synthetic=True, batch_size=64)
+  trainer = train(tmp_path, params, run)
+  assert int(trainer.optimizer.iterations) == 3
+
+
+def test_a_score_can_end_the_run(tmp_path, params, data_dir):
+  scores = iter([10.0, 20.0, 30.0])
+  trainer = train(
+    tmp_path,
+    params,
+    settings(data_dir, 40, stop_threshold=20.0),
+    lambda *_: {"bleu_uncased": next(scores)},
+  )
+  assert int(trainer.optimizer.iterations) == 8
+  assert trainer.directory.checkpoint_steps() == [4, 8]
+
+
+def test_nothing_is_saved_where_nothing_is_to_be(tmp_path, params, data_dir):
+  trainer = train(
+    tmp_path, params, settings(data_dir, 4, with_checkpoints=False)
+  )
+  assert trainer.directory.checkpoint_steps() == []
 
 
 def test_a_budget_below_one_sentence_is_refused(data_dir):

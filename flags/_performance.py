@@ -1,0 +1,135 @@
+"""Flags that decide how a model is computed, not what it computes."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from absl import flags
+
+from flags._conventions import help_wrap
+
+DTYPES = ("fp16", "bf16", "fp32")
+DYNAMIC = "dynamic"
+
+
+def define_performance() -> None:
+  """Defines precision, XLA, threads and the input pipeline's flags."""
+  _define_precision()
+  flags.DEFINE_bool(
+    "enable_xla",
+    False,
+    help_wrap(
+      "Compile the training step with XLA: as a whole with --static_batch, "
+      "else by clusters of operations, for each shape that recurs."
+    ),
+  )
+  flags.DEFINE_integer(
+    "num_parallel_calls",
+    os.cpu_count() or 1,
+    help_wrap("Threads that read shards; 0 for one a processor."),
+    lower_bound=0,
+    short_name="npc",
+  )
+  flags.DEFINE_bool(
+    "use_synthetic_data",
+    False,
+    help_wrap(
+      "Train on batches of ones instead of the data, to measure the model "
+      "alone."
+    ),
+    short_name="synth",
+  )
+  flags.DEFINE_string(
+    "tf_gpu_thread_mode",
+    None,
+    help_wrap(
+      "How TensorFlow threads serve GPUs: global, gpu_shared or gpu_private."
+    ),
+    short_name="gt_mode",
+  )
+  flags.DEFINE_integer(
+    "per_gpu_thread_count",
+    0,
+    help_wrap("Threads a GPU, with --tf_gpu_thread_mode; 0 is 2."),
+    lower_bound=0,
+    short_name="pgtc",
+  )
+  flags.DEFINE_integer(
+    "datasets_num_private_threads",
+    None,
+    help_wrap(
+      "Threads of the input pipeline's own pool. Unset: it shares TensorFlow's."
+    ),
+    lower_bound=1,
+  )
+
+
+def _define_precision() -> None:
+  flags.DEFINE_enum(
+    "dtype",
+    "fp32",
+    list(DTYPES),
+    help_wrap(
+      "What training computes in; softmax, layer norms, loss and variables "
+      "are always fp32."
+    ),
+    short_name="dt",
+  )
+  flags.DEFINE_string(
+    "loss_scale",
+    None,
+    help_wrap(
+      "With --dtype=fp16: a number that multiplies the loss while gradients "
+      "are computed, or dynamic, which adapts it. Unset: dynamic."
+    ),
+    short_name="ls",
+  )
+  flags.register_validator(
+    "loss_scale",
+    lambda text: text in (None, DYNAMIC) or _is_positive(text),
+    "--loss_scale is a number above 0, or dynamic",
+  )
+  flags.DEFINE_enum(
+    "fp16_implementation",
+    "keras",
+    ["keras", "graph_rewrite"],
+    help_wrap("Accepted; Keras' way is the only one left."),
+  )
+
+  def rewrite_is_fp16(values: dict[str, Any]) -> bool:
+    rewrites = values["fp16_implementation"] == "graph_rewrite"
+    return not rewrites or values["dtype"] == "fp16"
+
+  flags.register_multi_flags_validator(
+    ["fp16_implementation", "dtype"],
+    rewrite_is_fp16,
+    "--fp16_implementation=graph_rewrite needs --dtype=fp16",
+  )
+
+
+def _is_positive(text: str) -> bool:
+  try:
+    return 0 < float(text) < float("inf")
+  except ValueError:
+    return False
+
+
+def fixed_loss_scale(text: str | None) -> float | None:
+  """Returns the number that `--loss_scale` names, or None for `dynamic`."""
+  return None if text in (None, DYNAMIC) else float(str(text))
+
+
+def thread_environment(
+  mode: str | None, per_gpu_thread_count: int
+) -> dict[str, str]:
+  """Returns the variables that tell TensorFlow of its GPU threads.
+
+  They must be set before TensorFlow is imported.
+  """
+  if mode is None:
+    return {}
+  return {
+    "TF_GPU_THREAD_MODE": mode,
+    "TF_GPU_THREAD_COUNT": str(per_gpu_thread_count or 2),
+  }

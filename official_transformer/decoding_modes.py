@@ -1,0 +1,185 @@
+"""What commands do with a trained model: translate, evaluate, score."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from absl import flags, logging
+
+from official_transformer.data import text_files
+from official_transformer.data.tokenizer import load_tokenizer
+from official_transformer.decoding.scorer import PairScore, Scorer
+from official_transformer.decoding.translator import Translation, Translator
+from official_transformer.errors import InputError
+from official_transformer.evaluation.test_set import TestSet
+from official_transformer.model_directory import (
+  ModelDirectory,
+  check_vocabulary,
+)
+from official_transformer.model_params import (
+  DECODING_FIELDS,
+  TransformerParams,
+)
+from official_transformer.requested_params import requested_params
+from official_transformer.training.distribution import choose_devices
+
+FLAGS = flags.FLAGS
+
+
+def evaluate() -> None:
+  """Translates the test set with the newest checkpoint and prints scores."""
+  if not FLAGS.bleu_source:
+    raise InputError("--mode=eval needs --bleu_source and --bleu_ref")
+  test_set = TestSet.read(FLAGS.bleu_source, FLAGS.bleu_ref)
+  translator = _load_translator()
+  directory = ModelDirectory(FLAGS.model_dir)
+  step = directory.checkpoint_steps()[-1]
+  params = translator.transformer.params
+  scores, path = test_set.evaluate(
+    translator,
+    directory,
+    f"{os.path.basename(FLAGS.bleu_source)}-step-{step}-beam-"
+    f"{params.beam_size}-alpha-{params.alpha:g}-extra-"
+    f"{params.extra_decode_length}",
+  )
+  print(f"Step {step}, beam {params.beam_size}, alpha {params.alpha:g}")
+  print(scores.report())
+  print(f"The translation is in {path}")
+
+
+def predict() -> None:
+  """Translates a sentence or a file, one line out for each line in."""
+  if (FLAGS.text is None) == (FLAGS.file is None):
+    raise InputError("nothing to translate: pass either --text or --file")
+  if FLAGS.text is not None:
+    lines = iter([_one_line(FLAGS.text)])
+    inputs = []
+  else:
+    text_files.check_input(FLAGS.file)
+    lines = text_files.read_lines(FLAGS.file)
+    inputs = [FLAGS.file]
+  _check_output(inputs)
+  translations = _load_translator().translate_stream(lines)
+  _write(_translation_line(t) for t in translations)
+
+
+def score() -> None:
+  """Tells how probable each line is as the translation of its source."""
+  if FLAGS.file is None or FLAGS.reference_file is None:
+    raise InputError(
+      "--mode=score needs --file, the sources, and --reference_file, the "
+      "translations to score"
+    )
+  inputs = [FLAGS.file, FLAGS.reference_file]
+  if inputs == [text_files.STANDARD_STREAM] * 2:
+    raise InputError("only one of --file and --reference_file may be -")
+  for path in inputs:
+    text_files.check_input(path)
+  _check_output(inputs)
+  params = _checked_params()
+  choose_devices(FLAGS.num_gpus)
+  scorer = Scorer.load(
+    FLAGS.model_dir, alpha=params.alpha, batch_size=FLAGS.decode_batch_size
+  )
+  _write(_score_line(s) for s in scorer.score_stream(_pairs(*inputs)))
+
+
+def _one_line(text: str) -> str:
+  """Returns `--text` if it is one line that can be written."""
+  if "\n" in text:
+    raise InputError("--text takes one line; put several into a --file")
+  try:
+    text.encode("utf-8")
+  except UnicodeEncodeError:
+    raise InputError("--text is not UTF-8; check the terminal") from None
+  return text
+
+
+def _check_output(inputs: list[str]) -> None:
+  """Refuses an output that cannot be written, or would overwrite an input."""
+  text_files.check_output(FLAGS.file_out)
+  for path in inputs:
+    if (
+      os.path.isfile(path)
+      and os.path.exists(FLAGS.file_out)
+      and os.path.samefile(path, FLAGS.file_out)
+    ):
+      raise InputError(f"--file_out is {path}: it would be overwritten")
+
+
+def _write(lines: Iterable[str]) -> None:
+  """Writes to `--file_out` as lines come."""
+  count = text_files.write_lines(FLAGS.file_out, lines)
+  if FLAGS.file_out != text_files.STANDARD_STREAM:
+    logging.info("wrote %d lines to %s", count, FLAGS.file_out)
+
+
+def _translation_line(translation: Translation) -> str:
+  """Returns a translation in `--output_format`."""
+  if FLAGS.output_format == "text":
+    return translation.text
+  return _json(
+    translation=translation.text,
+    score=translation.score,
+    finished=translation.finished,
+  )
+
+
+def _score_line(score: PairScore) -> str:
+  """Returns a score in `--output_format`."""
+  if FLAGS.output_format == "text":
+    return (
+      f"{score.log_probability:.6f}\t{score.tokens}\t"
+      f"{score.normalized_score:.6f}"
+    )
+  return _json(
+    log_probability=score.log_probability,
+    tokens=score.tokens,
+    normalized_score=score.normalized_score,
+    token_log_probabilities=score.token_log_probabilities,
+  )
+
+
+def _json(**fields: Any) -> str:
+  return json.dumps(fields, ensure_ascii=False)
+
+
+def _pairs(source: str, target: str) -> Iterator[tuple[str, str]]:
+  """Yields line n of both files; refuses files of different lengths."""
+  lines = itertools.zip_longest(
+    text_files.read_lines(source), text_files.read_lines(target)
+  )
+  for number, (first, second) in enumerate(lines, start=1):
+    if first is None or second is None:
+      shorter, longer = (source, target) if first is None else (target, source)
+      raise InputError(
+        f"{shorter} ends after line {number - 1}, {longer} goes on: line n of "
+        "the one must belong to line n of the other"
+      )
+    yield first, second
+
+
+def _checked_params() -> TransformerParams:
+  """Returns the model's parameters; refuses flags that contradict them."""
+  stored = ModelDirectory(FLAGS.model_dir).read()
+  params = requested_params().for_existing_model(stored.params, FLAGS.model_dir)
+  if FLAGS.vocab_file:
+    size = load_tokenizer(FLAGS.vocab_file).vocab_size
+    check_vocabulary(FLAGS.vocab_file, size, stored, FLAGS.model_dir)
+  return params
+
+
+def _load_translator() -> Translator:
+  """Loads the model directory; refuses flags that contradict it."""
+  params = _checked_params()
+  choose_devices(FLAGS.num_gpus)
+  return Translator.load(
+    FLAGS.model_dir,
+    decode_batch_size=FLAGS.decode_batch_size,
+    padded_length=FLAGS.decode_max_length if FLAGS.padded_decode else 0,
+    **{name: getattr(params, name) for name in DECODING_FIELDS},
+  )

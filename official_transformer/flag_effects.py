@@ -1,0 +1,117 @@
+"""Which of the flags that a user gave have no effect, and why.
+
+All flags of the official model are accepted, so that its scripts run as they
+stand; one that changes nothing says so once, at start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from absl import flags
+
+_NO_SINK = "results go to the log, and to TensorBoard with --enable_tensorboard"
+_TPU_NAME = "the TPU is found by --tpu alone"
+
+INERT = {
+  "benchmark_logger_type": _NO_SINK,
+  "benchmark_log_dir": _NO_SINK,
+  "benchmark_test_id": _NO_SINK,
+  "gcp_project": _NO_SINK,
+  "bigquery_data_set": _NO_SINK,
+  "bigquery_run_table": _NO_SINK,
+  "bigquery_run_status_table": _NO_SINK,
+  "bigquery_metric_table": _NO_SINK,
+  "enable_mlir_bridge": "TensorFlow always compiles through it",
+  "hooks": "they belong to TensorFlow 1; see --log_steps and "
+  "--enable_tensorboard",
+  "num_tpu_shards": "all cores of the TPU are used",
+  "save_weights_only": (
+    "every checkpoint holds the optimizer's state too, so that a run can "
+    "always be resumed"
+  ),
+  "tpu_gcp_project": _TPU_NAME,
+  "tpu_zone": _TPU_NAME,
+}
+
+_TRAINING = ("train",)
+_SEARCHING = ("train", "eval", "predict")
+# The modes that read a flag, where it is not all of them.
+MODES_OF_FLAG = {
+  **dict.fromkeys(
+    (
+      "all_reduce_alg",
+      "batch_size",
+      "clean",
+      "data_dir",
+      "datasets_num_private_threads",
+      "distribution_strategy",
+      "dtype",
+      "enable_checkpointing",
+      "enable_metrics_in_training",
+      "enable_tensorboard",
+      "enable_time_history",
+      "enable_xla",
+      "epochs_between_evals",
+      "fp16_implementation",
+      "keep_checkpoint_max",
+      "log_steps",
+      "loss_scale",
+      "max_length",
+      "num_packs",
+      "num_parallel_calls",
+      "seed",
+      "static_batch",
+      "steps_between_evals",
+      "stop_threshold",
+      "tpu",
+      "train_epochs",
+      "train_steps",
+      "use_ctl",
+      "use_synthetic_data",
+      "validation_steps",
+    ),
+    _TRAINING,
+  ),
+  **dict.fromkeys(("bleu_source", "bleu_ref"), ("train", "eval")),
+  **dict.fromkeys(
+    ("beam_size", "extra_decode_length", "padded_decode", "decode_max_length"),
+    _SEARCHING,
+  ),
+  "text": ("predict",),
+  "file": ("predict", "score"),
+  "file_out": ("predict", "score"),
+  "reference_file": ("score",),
+  "output_format": ("predict", "score"),
+}
+
+
+def without_effect(values: flags.FlagValues) -> Iterator[str]:
+  """Yields one line for each flag that was given and changes nothing."""
+  mode = values.mode
+  for name in sorted(values):
+    if not values[name].present:
+      continue
+    if name in INERT:
+      yield f"--{name} has no effect: {INERT[name]}"
+    elif mode not in MODES_OF_FLAG.get(name, (mode,)):
+      yield f"--{name} has no effect with --mode={mode}"
+    elif reason := _missing_company(values, name):
+      yield f"--{name} has no effect: {reason}"
+
+
+def _missing_company(values: flags.FlagValues, name: str) -> str | None:
+  """Returns why a flag does nothing beside the others' values, if so."""
+  if name == "loss_scale" and values.dtype != "fp16":
+    return "only --dtype=fp16 needs the loss scaled"
+  if name == "fp16_implementation" and values[name].value == "graph_rewrite":
+    return "TensorFlow no longer rewrites graphs; Keras' way is used"
+  if name == "per_gpu_thread_count" and not values.tf_gpu_thread_mode:
+    return "it goes with --tf_gpu_thread_mode"
+  if name == "decode_max_length" and not values.padded_decode:
+    return "lines of any length are decoded whole; see --padded_decode"
+  if name == "epochs_between_evals" and values.train_epochs is None:
+    return "it goes with --train_epochs; see --steps_between_evals"
+  if name == "tpu" and values.tpu and values.distribution_strategy != "tpu":
+    return "it goes with --distribution_strategy=tpu"
+  return None

@@ -1,0 +1,20 @@
+"""The hyper-parameters that a command's flags choose."""
+
+from __future__ import annotations
+
+from absl import flags
+
+from official_transformer.model_directory import RequestedParams
+from official_transformer.model_params import DECODING_FIELDS, parse_override
+
+FLAGS = flags.FLAGS
+
+
+def requested_params() -> RequestedParams:
+  """Reads `--param_set`, `--params_override` and the decoding flags."""
+  overrides = parse_override(FLAGS.params_override)
+  for name in DECODING_FIELDS:
+    if FLAGS[name].value is not None:
+      overrides[name] = FLAGS[name].value
+  param_set = FLAGS.param_set if FLAGS["param_set"].present else None
+  return RequestedParams(param_set, overrides)

@@ -1,0 +1,100 @@
+"""How a run goes, apart from the model's own parameters."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from official_transformer.data.data_pipeline import (
+  bucket_batch_sizes,
+  static_batch_sentences,
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Execution:
+  """How the updates are computed; what they compute does not change.
+
+  Attributes:
+    dtype: `fp32`, or `bf16` or `fp16` for all but softmax, norms and loss.
+    loss_scale: for `fp16`, a constant factor of the loss; None adapts it.
+    compile: whether XLA compiles the whole step; only for static batches.
+    custom_loop: whether a loop over `strategy.run` trains, instead of `fit`.
+  """
+
+  dtype: str = "fp32"
+  loss_scale: float | None = None
+  compile: bool = False
+  custom_loop: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainingSettings:
+  """A run.
+
+  Attributes:
+    data_dir: the prepared data.
+    train_steps: updates in all, counted across resumed runs.
+    steps_between_evals: updates between two milestones, each a validation, an
+      evaluation and a checkpoint.
+    batch_size: tokens in a batch, on the longer side.
+    max_length: longest training example in tokens, EOS included.
+    validation_steps: development batches the validation loss is taken over; 0
+      for no validation.
+    seed: decides initial weights, data order and dropout.
+    keep_checkpoint_max: checkpoints kept, the newest; 0 keeps all.
+    log_steps: updates between two reports.
+    with_metrics: whether accuracies are measured on training batches.
+    with_tensorboard: whether scalars are written for TensorBoard.
+    num_parallel_calls: threads that read shards; 0 for one a processor.
+    milestones: the steps of all milestones, where they are not every
+      `steps_between_evals`.
+    stop_threshold: the score from which on a milestone ends the run.
+    batch_divisor: of the number of sentences in each batch: replicas that
+      divide it get equal shares.
+    static_batch: whether all batches have one shape.
+    synthetic: whether batches of ones take the place of the data.
+    private_threads: threads of the pipeline's own pool; None shares
+      TensorFlow's.
+    with_checkpoints: whether milestones save.
+    with_throughput: whether reports tell tokens a second.
+    execution: how the updates are computed.
+  """
+
+  data_dir: str
+  train_steps: int
+  steps_between_evals: int
+  batch_size: int
+  max_length: int
+  validation_steps: int
+  seed: int
+  keep_checkpoint_max: int
+  log_steps: int
+  with_metrics: bool
+  with_tensorboard: bool
+  num_parallel_calls: int
+  milestones: tuple[int, ...] = ()
+  stop_threshold: float | None = None
+  batch_divisor: int = 1
+  static_batch: bool = False
+  synthetic: bool = False
+  private_threads: int | None = None
+  with_checkpoints: bool = True
+  with_throughput: bool = True
+  execution: Execution = Execution()
+
+  def __post_init__(self) -> None:
+    # Raises where a batch cannot hold one sentence.
+    check = (
+      static_batch_sentences
+      if self.static_batch or self.synthetic
+      else bucket_batch_sizes
+    )
+    check(self.batch_size, self.max_length, self.batch_divisor)
+
+  def is_milestone(self, step: int) -> bool:
+    """Tells whether a milestone follows an update."""
+    if step == self.train_steps:
+      return True
+    if self.milestones:
+      return step in self.milestones
+    return step % self.steps_between_evals == 0

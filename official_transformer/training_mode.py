@@ -1,0 +1,211 @@
+"""What `--mode=train` does: flags in, one run."""
+
+from __future__ import annotations
+
+import random
+
+import tensorflow as tf
+from absl import flags, logging
+
+from flags import core as flags_core
+from official_transformer.data import data_directory
+from official_transformer.data.data_pipeline import (
+  count_batches,
+  length_histogram,
+)
+from official_transformer.data.tokenizer import load_tokenizer
+from official_transformer.decoding.translator import Translator
+from official_transformer.errors import InputError
+from official_transformer.evaluation.test_set import TestSet
+from official_transformer.model.transformer import Transformer
+from official_transformer.model_directory import (
+  ModelDescription,
+  ModelDirectory,
+)
+from official_transformer.requested_params import requested_params
+from official_transformer.training.checkpoints import read_progress
+from official_transformer.training.distribution import (
+  choose_devices,
+  create_strategy,
+)
+from official_transformer.training.model_setup import prepare_directory
+from official_transformer.training.settings import Execution, TrainingSettings
+from official_transformer.training.trainer import Evaluate, Trainer
+
+FLAGS = flags.FLAGS
+
+
+def train() -> None:
+  """Trains a new model, or goes on with the one in the model directory."""
+  _check_flags()
+  directory = ModelDirectory(FLAGS.model_dir)
+  evaluate = _evaluation_in_training(directory)
+  devices = choose_devices(FLAGS.num_gpus)
+  strategy = create_strategy(
+    FLAGS.distribution_strategy,
+    devices,
+    FLAGS.all_reduce_alg,
+    FLAGS.num_packs,
+    FLAGS.tpu,
+  )
+  if FLAGS.clean:
+    directory.remove_model()
+  seed = _choose_seed(directory)
+  description = prepare_directory(
+    directory,
+    requested_params(),
+    batching=_chosen_batching(),
+    vocab_file=FLAGS.vocab_file,
+    data_dir=FLAGS.data_dir,
+    num_replicas=strategy.num_replicas_in_sync,
+  )
+  train_steps, milestones = _schedule(description)
+  if FLAGS.enable_xla and not _is_static(description):
+    tf.config.optimizer.set_jit("autoclustering")
+  settings = TrainingSettings(
+    data_dir=FLAGS.data_dir,
+    train_steps=train_steps,
+    steps_between_evals=FLAGS.steps_between_evals,
+    milestones=milestones,
+    stop_threshold=FLAGS.stop_threshold,
+    batch_size=description.batching["batch_size"],
+    max_length=description.batching["max_length"],
+    batch_divisor=description.batching["batch_divisor"],
+    static_batch=bool(description.batching["static_batch"]),
+    synthetic=FLAGS.use_synthetic_data,
+    validation_steps=FLAGS.validation_steps,
+    seed=seed,
+    keep_checkpoint_max=FLAGS.keep_checkpoint_max,
+    log_steps=FLAGS.log_steps,
+    with_metrics=FLAGS.enable_metrics_in_training,
+    with_tensorboard=FLAGS.enable_tensorboard,
+    with_checkpoints=FLAGS.enable_checkpointing,
+    with_throughput=FLAGS.enable_time_history,
+    num_parallel_calls=FLAGS.num_parallel_calls,
+    private_threads=FLAGS.datasets_num_private_threads,
+    execution=Execution(
+      dtype=FLAGS.dtype,
+      loss_scale=_fixed_loss_scale(),
+      compile=FLAGS.enable_xla and _is_static(description),
+      custom_loop=FLAGS.use_ctl,
+    ),
+  )
+  Trainer(directory, description.params, settings, evaluate, strategy).train()
+
+
+def _check_flags() -> None:
+  """Refuses flags that contradict each other, before anything is built."""
+  if FLAGS.train_epochs is not None and FLAGS["train_steps"].present:
+    raise InputError("pass --train_steps or --train_epochs, not both")
+  if FLAGS.train_epochs is not None and FLAGS.use_synthetic_data:
+    raise InputError("synthetic data have no epochs; pass --train_steps")
+  if FLAGS.stop_threshold is not None and not FLAGS.bleu_source:
+    raise InputError(
+      "--stop_threshold is a BLEU: it needs --bleu_source and --bleu_ref"
+    )
+  if FLAGS.distribution_strategy == "tpu" and not FLAGS.use_ctl:
+    raise InputError(
+      "--distribution_strategy=tpu: Keras' fit does not train on a TPU; add "
+      "--use_ctl=true"
+    )
+
+
+def _chosen_batching() -> dict[str, int]:
+  """Returns what the user chose of what decides the order of the data."""
+  chosen = {
+    name: int(FLAGS[name].value)
+    for name in ("batch_size", "max_length", "static_batch")
+    if FLAGS[name].present
+  }
+  if FLAGS.distribution_strategy == "tpu":
+    chosen["static_batch"] = 1  # It compiles the step for one shape.
+  return chosen
+
+
+def _is_static(description: ModelDescription) -> bool:
+  """Tells whether all batches of the run have one shape."""
+  return FLAGS.use_synthetic_data or bool(description.batching["static_batch"])
+
+
+def _fixed_loss_scale() -> float | None:
+  """Returns the constant loss scale, if it is one and it matters."""
+  if FLAGS.dtype != "fp16":
+    return None
+  return flags_core.fixed_loss_scale(FLAGS.loss_scale)
+
+
+def _schedule(description: ModelDescription) -> tuple[int, tuple[int, ...]]:
+  """Returns the last step, and all milestones where epochs decide them."""
+  if FLAGS.train_epochs is None:
+    return FLAGS.train_steps, ()
+  known = data_directory.read_description(FLAGS.data_dir)
+  lengths = (
+    known[data_directory.TRAIN_TAG]["length_histogram"]
+    if known
+    else length_histogram(
+      data_directory.shard_paths(FLAGS.data_dir, data_directory.TRAIN_TAG)
+    )
+  )
+  batching = description.batching
+  ends = [
+    count_batches(
+      {int(length): n * epoch for length, n in lengths.items()},
+      batching["batch_size"],
+      batching["max_length"],
+      batching["batch_divisor"],
+      bool(batching["static_batch"]),
+    )
+    for epoch in (
+      *range(
+        FLAGS.epochs_between_evals,
+        FLAGS.train_epochs,
+        FLAGS.epochs_between_evals,
+      ),
+      FLAGS.train_epochs,
+    )
+  ]
+  if not ends[-1]:
+    raise InputError(
+      f"--train_epochs={FLAGS.train_epochs} do not fill one batch of "
+      f"{batching['batch_size']} tokens; raise it or lower --batch_size"
+    )
+  logging.info("%d epochs are %d steps", FLAGS.train_epochs, ends[-1])
+  return ends[-1], tuple(ends)
+
+
+def _choose_seed(directory: ModelDirectory) -> int:
+  """Returns the seed of the run: a resumed run keeps its own."""
+  step, seed = 0, None
+  if directory.checkpoint_steps():
+    step, seed = read_progress(directory.latest_checkpoint())
+  if seed is None:
+    return random.randrange(2**31) if FLAGS.seed is None else FLAGS.seed
+  if FLAGS.seed not in (None, seed):
+    raise InputError(
+      f"--seed={FLAGS.seed} contradicts the checkpoint of step {step} in "
+      f"{directory.path}, whose run has seed {seed}; leave the flag out"
+    )
+  return seed
+
+
+def _evaluation_in_training(directory: ModelDirectory) -> Evaluate | None:
+  """Returns what scores the model at milestones, where a test set is given.
+
+  The test set is read now: a missing file stops the run before it starts.
+  """
+  if not FLAGS.bleu_source:
+    return None
+  test_set = TestSet.read(FLAGS.bleu_source, FLAGS.bleu_ref)
+  translators: list[Translator] = []  # Made, and traced, once.
+
+  def evaluate_model(transformer: Transformer, step: int) -> dict[str, float]:
+    if not translators:
+      tokenizer = load_tokenizer(directory.vocab_file())
+      padded = FLAGS.decode_max_length if FLAGS.padded_decode else 0
+      translators.append(
+        Translator(transformer, tokenizer, FLAGS.decode_batch_size, padded)
+      )
+    scores, _ = test_set.evaluate(translators[0], directory, f"step-{step}")
+    return scores.scalars()
+
+  return evaluate_model

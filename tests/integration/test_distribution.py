@@ -1,0 +1,46 @@
+"""Training on two logical devices, in a process of its own."""
+
+import json
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def found():
+  script = pathlib.Path(__file__).with_name("two_devices.py")
+  done = subprocess.run(
+    [sys.executable, script],
+    capture_output=True,
+    text=True,
+    check=False,
+    timeout=400,
+  )
+  assert done.returncode == 0, done.stderr
+  return json.loads(done.stdout)
+
+
+def test_the_weights_have_moved(found):
+  assert found["moved"] > 1e-3
+
+
+@pytest.mark.parametrize(
+  "run", ["fit", "loop", "hierarchical_copy", "one_device_loop"]
+)
+def test_two_devices_train_as_one(found, run):
+  assert found[run] <= 1e-5
+
+
+def test_shares_of_a_batch_may_be_unequal(found):
+  assert found["uneven_shares"] <= 1e-5
+
+
+def test_fp16_trains_on_both(found):
+  # Rounding drifts apart over 20 steps at a high rate, nothing more.
+  assert found["fp16"] < found["moved"] / 2
+
+
+def test_replicas_draw_different_dropout_masks(found):
+  assert found["masks_differ"]

@@ -1,0 +1,134 @@
+"""Trains on one logical CPU device and on two; run by `test_distribution.py`.
+
+A process of its own, because logical devices are chosen before TensorFlow
+starts. Prints one JSON object.
+"""
+
+import dataclasses
+import json
+import sys
+import tempfile
+
+import numpy as np
+import tensorflow as tf
+
+from data_prep.records import write_shards
+from official_transformer.model.dropout import Dropout, dropout_seed
+from official_transformer.model_directory import ModelDirectory
+from official_transformer.model_params import TransformerParams
+from official_transformer.training.distribution import create_strategy
+from official_transformer.training.settings import Execution, TrainingSettings
+from official_transformer.training.trainer import Trainer
+from official_transformer.training.training_step import TrainingStep
+
+STEPS = 20
+PARAMS = TransformerParams(
+  vocab_size=20,
+  hidden_size=16,
+  num_hidden_layers=1,
+  num_heads=2,
+  filter_size=32,
+  learning_rate_warmup_steps=10,
+)
+UNDROPPED = dataclasses.replace(
+  PARAMS, layer_postprocess_dropout=0.0, attention_dropout=0.0, relu_dropout=0.0
+)
+
+
+def train(data_dir, strategy, params, execution, divisor=2):
+  settings = TrainingSettings(
+    data_dir=data_dir,
+    train_steps=STEPS,
+    steps_between_evals=STEPS,
+    batch_size=128,
+    max_length=16,
+    validation_steps=5,
+    seed=3,
+    keep_checkpoint_max=1,
+    log_steps=10,
+    with_metrics=True,
+    with_tensorboard=False,
+    num_parallel_calls=2,
+    batch_divisor=divisor,
+    execution=execution,
+  )
+  with tempfile.TemporaryDirectory() as path:
+    trainer = Trainer(
+      ModelDirectory(path),
+      params,
+      settings,
+      strategy=strategy,
+    )
+    before = [w.numpy() for w in trainer.model.trainable_variables]
+    trainer.train()
+  return before, [w.numpy() for w in trainer.model.trainable_variables]
+
+
+def distance(first, second):
+  return float(
+    max(np.abs(a - b).max() for a, b in zip(first, second, strict=True))
+  )
+
+
+def main():
+  cpu = tf.config.list_physical_devices("CPU")[0]
+  tf.config.set_logical_device_configuration(
+    cpu, [tf.config.LogicalDeviceConfiguration()] * 2
+  )
+  rng = np.random.default_rng(0)
+  pairs = [
+    ([*ids, 1], [*ids[::-1], 1])
+    for ids in (
+      rng.integers(2, 20, size=rng.integers(3, 15)).tolist() for _ in range(200)
+    )
+  ]
+  devices = ["CPU:0", "CPU:1"]
+  one = create_strategy("one_device", devices[:1])
+  # One for all runs: strategies of one process share TensorFlow's numbering of
+  # collective operations, and get into each other's way.
+  two = create_strategy("mirrored", devices)
+  packed = create_strategy("mirrored", devices, "hierarchical_copy", 2)
+  fit, loop = Execution(), Execution(custom_loop=True)
+  with tempfile.TemporaryDirectory() as data_dir:
+    write_shards(pairs[20:], data_dir, "x", "train", 2, seed=1)
+    write_shards(pairs[:20], data_dir, "x", "dev", 1, seed=None)
+    start, single = train(data_dir, one, UNDROPPED, fit)
+    found = {"moved": distance(start, single)}
+    for name, strategy, execution in (
+      ("fit", two, fit),
+      ("loop", two, loop),
+      ("hierarchical_copy", packed, fit),
+    ):
+      _, end = train(data_dir, strategy, UNDROPPED, execution)
+      found[name] = distance(single, end)
+    _, one_loop = train(data_dir, one, UNDROPPED, loop)
+    found["one_device_loop"] = distance(single, one_loop)
+    _, whole = train(data_dir, one, UNDROPPED, fit, divisor=1)
+    _, uneven = train(data_dir, two, UNDROPPED, fit, divisor=1)
+    found["uneven_shares"] = distance(whole, uneven)
+    _, fp16 = train(data_dir, two, UNDROPPED, Execution(dtype="fp16"))
+    found["fp16"] = distance(single, fp16)
+    found["masks_differ"] = masks_differ(two)
+  json.dump(found, sys.stdout)
+
+
+def masks_differ(strategy):
+  """Tells whether two replicas draw different dropout masks."""
+  with strategy.scope():
+    layer = Dropout(0.5, name="dropout")
+    optimizer = tf.keras.optimizers.Adam()
+  step = TrainingStep(None, optimizer, seed=1)
+
+  def draw():
+    seed = step._dropout_seed(tf.distribute.get_replica_context())
+    with dropout_seed(seed):
+      return layer(tf.ones([8, 8]), training=True)
+
+  masks = strategy.experimental_local_results(
+    tf.function(lambda: strategy.run(draw), autograph=False)()
+  )
+  return bool(tf.reduce_any(masks[0] != masks[1]))
+
+
+if __name__ == "__main__":
+  main()

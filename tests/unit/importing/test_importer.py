@@ -1,0 +1,129 @@
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from official_transformer.errors import InputError
+from official_transformer.importing.importer import (
+  ImportRequest,
+  import_checkpoint,
+)
+from official_transformer.model_directory import ModelDirectory
+
+D, N, F, V = 32, 4, 64, 30
+ROOT = "layer_with_weights-0/"
+END = "/.ATTRIBUTES/VARIABLE_VALUE"
+
+
+def variables(heads=True, layers=1):
+  """A model of the official version 2, all ones."""
+  found = {"optimizer/_iterations": (), "save_counter": ()}
+  shapes = {"embedding_softmax_layer/weights": (V, D)}
+  for stack, sublayers in (("encoder", 2), ("decoder", 3)):
+    for norm in ("gamma", "beta"):
+      shapes[f"{stack}_stack/output_normalization/{norm}"] = (D,)
+    for layer in range(layers):
+      for sublayer in range(sublayers):
+        where = f"{stack}_stack/layers/{layer}/{sublayer}"
+        for norm in ("gamma", "beta"):
+          shapes[f"{where}/layer_norm/{norm}"] = (D,)
+        if sublayer == sublayers - 1:
+          shapes[f"{where}/layer/filter_dense_layer/kernel"] = (D, F)
+          shapes[f"{where}/layer/filter_dense_layer/bias"] = (F,)
+          shapes[f"{where}/layer/output_dense_layer/kernel"] = (F, D)
+          shapes[f"{where}/layer/output_dense_layer/bias"] = (D,)
+          continue
+        for kernel in ("query", "key", "value"):
+          shape = (D, N, D // N) if heads else (D, D)
+          shapes[f"{where}/layer/{kernel}_dense_layer/kernel"] = shape
+        shape = (N, D // N, D) if heads else (D, D)
+        shapes[f"{where}/layer/output_dense_layer/kernel"] = shape
+  found |= {ROOT + name: shape for name, shape in shapes.items()}
+  return {
+    name + END: np.ones(shape, np.float32) for name, shape in found.items()
+  }
+
+
+@pytest.fixture
+def vocabulary(tmp_path):
+  path = tmp_path / "vocab"
+  entries = ["<pad>", "<EOS>", "_", "\\", "u", ";", *"0123456789", *"abcdefgh"]
+  path.write_text("".join(f"'{e}'\n" for e in entries))
+  return str(path)
+
+
+@pytest.fixture
+def run(tmp_path, vocabulary):
+  def run(tensors, format_name="v2", checkpoint=None, **changes):
+    prefix = str(tmp_path / "cp.ckpt")
+    tf.raw_ops.SaveV2(
+      prefix=prefix,
+      tensor_names=list(tensors),
+      shape_and_slices=[""] * len(tensors),
+      tensors=[tf.constant(t) for t in tensors.values()],
+    )
+    options = {"param_set": None, "overrides": {}, "target_space_id": None}
+    request = ImportRequest(
+      format_name,
+      checkpoint or prefix,
+      vocabulary,
+      **{**options, **changes},
+    )
+    directory = ModelDirectory(str(tmp_path / "model"))
+    said = import_checkpoint(request, directory.path)
+    return said, directory
+
+  return run
+
+
+def test_sizes_are_read_off_the_variables(run):
+  said, directory = run(variables(layers=2))
+  params = directory.read().params
+  assert (params.hidden_size, params.filter_size) == (D, F)
+  assert (params.num_hidden_layers, params.num_heads) == (2, N)
+  assert (params.vocab_size, params.start_symbol) == (V, "pad_row")
+  assert "6 more rows" in said
+  assert "of step 1," in said
+  assert directory.checkpoint_steps() == [0]
+
+
+def test_first_versions_take_heads_from_their_parameter_set(run):
+  _, directory = run(variables(heads=False))
+  params = directory.read().params
+  assert (params.num_heads, params.start_symbol) == (4, "zero")
+
+
+def test_what_cannot_be_read_off_can_be_said(run):
+  overrides = {"num_heads": 8, "start_symbol": "pad_row", "beam_size": 7}
+  _, directory = run(variables(heads=False), overrides=overrides)
+  params = directory.read().params
+  assert (params.num_heads, params.start_symbol) == (8, "pad_row")
+  assert params.beam_size == 7
+
+
+def test_sizes_that_contradict_are_named(run):
+  with pytest.raises(InputError) as caught:
+    run(variables(), param_set="base", overrides={"num_heads": 2})
+  message = str(caught.value)
+  assert "hidden_size: 512 given, 32 in the checkpoint" in message
+  assert "num_heads: 2 given, 4 in the checkpoint" in message
+
+
+def test_the_right_format_is_suggested(run):
+  with pytest.raises(InputError, match="by its names it is --format=v2"):
+    run(variables(), format_name="v1")
+
+
+def test_a_missing_checkpoint_is_named(run, tmp_path):
+  with pytest.raises(InputError, match="no checkpoint .*nowhere"):
+    run(variables(), checkpoint=str(tmp_path / "nowhere"))
+
+
+def test_an_index_file_names_its_checkpoint(run, tmp_path):
+  _, directory = run(variables(), checkpoint=str(tmp_path / "cp.ckpt.index"))
+  assert directory.exists()
+
+
+def test_a_trained_model_is_not_overwritten(run):
+  run(variables())
+  with pytest.raises(InputError, match="trained model already"):
+    run(variables())

@@ -1,0 +1,58 @@
+import os
+
+import pytest
+
+from official_transformer.errors import InputError
+from official_transformer.model_directory import (
+  ModelDescription,
+  ModelDirectory,
+  RequestedParams,
+  vocabulary_identity,
+)
+from official_transformer.model_params import TINY
+
+
+@pytest.fixture
+def directory(tmp_path):
+  vocabulary = tmp_path / "vocab"
+  vocabulary.write_text("'<pad>'\n'<EOS>'\n")
+  model = ModelDirectory(str(tmp_path / "model"))
+  description = ModelDescription(
+    TINY, vocabulary_identity(str(vocabulary), 2), {}, {}, {"format": "v2"}
+  )
+  model.write(description, str(vocabulary))
+  return model
+
+
+def test_what_is_written_is_read(directory):
+  assert directory.read().origin == {"format": "v2"}
+  assert directory.read().params == TINY
+
+
+def test_cleaning_removes_the_model_and_nothing_else(directory):
+  os.makedirs(directory.checkpoint_directory(5))
+  os.makedirs(directory.join("logs"))
+  mine = directory.join("notes.txt")
+  with open(mine, "w", encoding="utf-8") as stream:
+    stream.write("mine")
+  directory.remove_model()
+  assert os.listdir(directory.path) == ["notes.txt"]
+
+
+def test_a_directory_that_is_no_model_is_not_cleaned(tmp_path):
+  (tmp_path / "thesis.tex").write_text("years of work")
+  with pytest.raises(InputError, match="nothing was deleted"):
+    ModelDirectory(str(tmp_path)).remove_model()
+  assert (tmp_path / "thesis.tex").exists()
+  ModelDirectory(str(tmp_path / "new")).remove_model()
+
+
+def test_a_set_says_nothing_of_the_start_symbol():
+  stored = RequestedParams("tiny", {"start_symbol": "pad_row"})
+  stored = stored.for_new_model("big")
+  request = RequestedParams("tiny", {"beam_size": 7})
+  assert request.for_existing_model(stored, "x").beam_size == 7
+  with pytest.raises(InputError, match="start_symbol: zero given, pad_row"):
+    RequestedParams(None, {"start_symbol": "zero"}).for_existing_model(
+      stored, "x"
+    )

@@ -1,0 +1,85 @@
+import pytest
+import tensorflow as tf
+
+from official_transformer.errors import InputError
+from official_transformer.training import distribution as lib
+
+
+@pytest.fixture
+def gpus(monkeypatch):
+  """Pretends that there are some GPUs; records which stay visible."""
+  visible = []
+
+  def pretend(number):
+    names = [f"gpu {n}" for n in range(number)]
+    monkeypatch.setattr(
+      lib.tf.config, "list_physical_devices", lambda kind: names
+    )
+    monkeypatch.setattr(
+      lib.tf.config,
+      "set_visible_devices",
+      lambda devices, kind: visible.append(devices),
+    )
+    return visible
+
+  return pretend
+
+
+@pytest.mark.parametrize(
+  ("there", "asked", "devices"),
+  [
+    (0, None, ["CPU:0"]),
+    (0, 0, ["CPU:0"]),
+    (0, 1, ["CPU:0"]),
+    (0, -1, ["CPU:0"]),
+    (2, None, ["GPU:0"]),
+    (2, 0, ["CPU:0"]),
+    (2, 2, ["GPU:0", "GPU:1"]),
+    (3, -1, ["GPU:0", "GPU:1", "GPU:2"]),
+  ],
+)
+def test_devices(gpus, there, asked, devices):
+  visible = gpus(there)
+  assert lib.choose_devices(asked) == devices
+  assert len(visible[0]) == sum(d.startswith("GPU") for d in devices)
+
+
+@pytest.mark.parametrize(("there", "asked"), [(0, 2), (1, 2)])
+def test_more_gpus_than_there_are_is_refused(gpus, there, asked):
+  gpus(there)
+  with pytest.raises(InputError, match=f"sees {there}"):
+    lib.choose_devices(asked)
+
+
+@pytest.mark.parametrize(
+  ("arguments", "complaint"),
+  [
+    (("parameter_server", ["CPU:0"]), "Use mirrored"),
+    (("multi_worker_mirrored", ["CPU:0"]), "Use mirrored"),
+    (("off", ["GPU:0", "GPU:1"]), "asks for 2; use mirrored"),
+    (("one_device", ["GPU:0", "GPU:1"]), "asks for 2; use mirrored"),
+    (("mirrored", ["GPU:0", "GPU:1"], "ring"), "nccl, hierarchical_copy"),
+  ],
+)
+def test_what_cannot_run_is_refused(arguments, complaint):
+  with pytest.raises(InputError, match=complaint):
+    lib.create_strategy(*arguments)
+
+
+def test_a_tpu_that_does_not_answer_is_one_clear_error():
+  with pytest.raises(InputError, match="no TPU answers at --tpu=nowhere"):
+    lib.create_strategy("tpu", ["CPU:0"], tpu="nowhere")
+
+
+@pytest.mark.parametrize(
+  ("name", "kind"),
+  [
+    ("off", tf.distribute.get_strategy().__class__),
+    ("one_device", tf.distribute.OneDeviceStrategy),
+    ("mirrored", tf.distribute.OneDeviceStrategy),
+  ],
+)
+def test_one_device(name, kind):
+  strategy = lib.create_strategy(name, ["CPU:0"])
+  assert type(strategy) is kind
+  assert strategy.num_replicas_in_sync == 1
