@@ -47,8 +47,7 @@ class ModelDescription:
     params: the model's hyper-parameters, vocabulary size included.
     vocabulary: `file` (its name in the directory), `size` and `sha256`.
     batching: what decides, with the seed, which examples each step trains on:
-      `batch_size`, `max_length`, `static_batch` (0 or 1) and `batch_divisor`
-      (of the number of sentences in each batch). Empty until a model has been
+      the fields of `data.buckets.Batching`. Empty until a model has been
       trained here.
     versions: of TensorFlow, Keras and this package, for the record.
     origin: where an imported model comes from: `format`, `checkpoint`, `step`.
@@ -56,7 +55,7 @@ class ModelDescription:
 
   params: TransformerParams
   vocabulary: dict[str, Any]
-  batching: dict[str, int]
+  batching: dict[str, Any]
   versions: dict[str, str]
   origin: dict[str, Any] = dataclasses.field(default_factory=dict)
 

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import tensorflow as tf
 from absl import flags, logging
 
 from flags import core as flags_core
 from official_transformer.data import data_directory
-from official_transformer.data.data_pipeline import (
-  count_batches,
-  length_histogram,
-)
+from official_transformer.data.buckets import Batching
+from official_transformer.data.data_pipeline import length_histogram
 from official_transformer.data.tokenizer import load_tokenizer
 from official_transformer.decoding.translator import Translator
 from official_transformer.errors import InputError
 from official_transformer.evaluation.test_set import TestSet
 from official_transformer.model.transformer import Transformer
-from official_transformer.model_directory import (
-  ModelDescription,
-  ModelDirectory,
-)
+from official_transformer.model_directory import ModelDirectory
 from official_transformer.requested_params import requested_params
 from official_transformer.training.checkpoints import read_progress
 from official_transformer.training.distribution import (
@@ -59,8 +55,10 @@ def train() -> None:
     data_dir=FLAGS.data_dir,
     num_replicas=strategy.num_replicas_in_sync,
   )
-  train_steps, milestones = _schedule(description)
-  if FLAGS.enable_xla and not _is_static(description):
+  batching = Batching(**description.batching)
+  train_steps, milestones = _schedule(batching)
+  is_static = batching.static_batch or FLAGS.use_synthetic_data
+  if FLAGS.enable_xla and not is_static:
     tf.config.optimizer.set_jit("autoclustering")
   settings = TrainingSettings(
     data_dir=FLAGS.data_dir,
@@ -68,10 +66,7 @@ def train() -> None:
     steps_between_evals=FLAGS.steps_between_evals,
     milestones=milestones,
     stop_threshold=FLAGS.stop_threshold,
-    batch_size=description.batching["batch_size"],
-    max_length=description.batching["max_length"],
-    batch_divisor=description.batching["batch_divisor"],
-    static_batch=bool(description.batching["static_batch"]),
+    batching=batching,
     synthetic=FLAGS.use_synthetic_data,
     validation_steps=FLAGS.validation_steps,
     seed=seed,
@@ -86,7 +81,7 @@ def train() -> None:
     execution=Execution(
       dtype=FLAGS.dtype,
       loss_scale=_fixed_loss_scale(),
-      compile=FLAGS.enable_xla and _is_static(description),
+      compile=FLAGS.enable_xla and is_static,
       custom_loop=FLAGS.use_ctl,
     ),
   )
@@ -110,21 +105,16 @@ def _check_flags() -> None:
     )
 
 
-def _chosen_batching() -> dict[str, int]:
+def _chosen_batching() -> dict[str, Any]:
   """Returns what the user chose of what decides the order of the data."""
   chosen = {
-    name: int(FLAGS[name].value)
+    name: FLAGS[name].value
     for name in ("batch_size", "max_length", "static_batch")
     if FLAGS[name].present
   }
   if FLAGS.distribution_strategy == "tpu":
-    chosen["static_batch"] = 1  # It compiles the step for one shape.
+    chosen["static_batch"] = True  # It compiles the step for one shape.
   return chosen
-
-
-def _is_static(description: ModelDescription) -> bool:
-  """Tells whether all batches of the run have one shape."""
-  return FLAGS.use_synthetic_data or bool(description.batching["static_batch"])
 
 
 def _fixed_loss_scale() -> float | None:
@@ -134,7 +124,7 @@ def _fixed_loss_scale() -> float | None:
   return flags_core.fixed_loss_scale(FLAGS.loss_scale)
 
 
-def _schedule(description: ModelDescription) -> tuple[int, tuple[int, ...]]:
+def _schedule(batching: Batching) -> tuple[int, tuple[int, ...]]:
   """Returns the last step, and all milestones where epochs decide them."""
   if FLAGS.train_epochs is None:
     return FLAGS.train_steps, ()
@@ -146,15 +136,8 @@ def _schedule(description: ModelDescription) -> tuple[int, tuple[int, ...]]:
       data_directory.shard_paths(FLAGS.data_dir, data_directory.TRAIN_TAG)
     )
   )
-  batching = description.batching
   ends = [
-    count_batches(
-      {int(length): n * epoch for length, n in lengths.items()},
-      batching["batch_size"],
-      batching["max_length"],
-      batching["batch_divisor"],
-      bool(batching["static_batch"]),
-    )
+    batching.count({int(length): n * epoch for length, n in lengths.items()})
     for epoch in (
       *range(
         FLAGS.epochs_between_evals,
@@ -167,7 +150,7 @@ def _schedule(description: ModelDescription) -> tuple[int, tuple[int, ...]]:
   if not ends[-1]:
     raise InputError(
       f"--train_epochs={FLAGS.train_epochs} do not fill one batch of "
-      f"{batching['batch_size']} tokens; raise it or lower --batch_size"
+      f"{batching.batch_size} tokens; raise it or lower --batch_size"
     )
   logging.info("%d epochs are %d steps", FLAGS.train_epochs, ends[-1])
   return ends[-1], tuple(ends)

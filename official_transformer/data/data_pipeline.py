@@ -1,23 +1,16 @@
-"""The pipeline from TFRecord shards to padded batches.
-
-Examples of similar length share a batch, and a batch holds as many as fit
-into a budget of tokens, so that little of it is padding and every batch costs
-about the same.
-"""
+"""The pipeline from TFRecord shards to padded batches."""
 
 from __future__ import annotations
 
-import bisect
 import collections
+import dataclasses
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import tensorflow as tf
 
-from official_transformer.errors import InputError
+from official_transformer.data.buckets import Batching
 
-MIN_BOUNDARY = 8
-BOUNDARY_SCALE = 1.1
 SHUFFLE_BUFFER = 100_000
 # Shards read in turn. A constant: were it the number of processors, the order
 # of the data would differ from machine to machine.
@@ -25,67 +18,6 @@ SHARDS_AT_ONCE = 16
 PREFETCHED_BATCHES = 16
 _READ_BUFFER_BYTES = 8_000_000
 _MAX_SEED = 2**31
-
-
-def bucket_boundaries(
-  max_length: int,
-  min_boundary: int = MIN_BOUNDARY,
-  boundary_scale: float = BOUNDARY_SCALE,
-) -> list[int]:
-  """Returns the exclusive upper bounds of all buckets but the last.
-
-  Each is 1.1 times the one before, rounded down, but at least 1 more; all are
-  below `max_length`. The last bucket ends with `max_length` included.
-  """
-  boundaries = []
-  boundary = min_boundary
-  while boundary < max_length:
-    boundaries.append(boundary)
-    boundary = max(boundary + 1, int(boundary * boundary_scale))
-  return boundaries
-
-
-def bucket_batch_sizes(
-  batch_size: int, max_length: int, divisor: int = 1
-) -> list[int]:
-  """Returns the number of sentences in a batch of each bucket.
-
-  Args:
-    batch_size: tokens a batch may hold, padding included.
-    max_length: longest example, EOS included.
-    divisor: of every number of sentences, so that replicas get equal shares.
-
-  Raises:
-    InputError: where a batch cannot hold one example of the longest bucket.
-  """
-  bounds = [*bucket_boundaries(max_length), max_length + 1]
-  return [_sentences(batch_size, b, max_length, divisor) for b in bounds]
-
-
-def static_batch_sentences(
-  batch_size: int, max_length: int, divisor: int = 1
-) -> int:
-  """Returns the number of sentences in every static batch.
-
-  Raises:
-    InputError: where a batch cannot hold one.
-  """
-  return _sentences(batch_size, max_length, max_length, divisor)
-
-
-def _sentences(
-  batch_size: int, width: int, max_length: int, divisor: int
-) -> int:
-  """Returns how many sentences of `width` tokens a batch holds."""
-  sentences = batch_size // width // divisor * divisor
-  if not sentences:
-    raise InputError(
-      f"--batch_size={batch_size} tokens cannot hold "
-      + ("one sentence" if divisor == 1 else f"{divisor} sentences, one a GPU,")
-      + f" of --max_length={max_length}: raise the one above "
-      f"{width * divisor - 1} or lower the other"
-    )
-  return sentences
 
 
 def _parse_example(serialized: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
@@ -102,35 +34,26 @@ def _length(inputs: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
   return tf.maximum(tf.size(inputs), tf.size(targets))
 
 
-def _batch_by_length(
-  dataset: tf.data.Dataset, batch_size: int, max_length: int, divisor: int = 1
-) -> tf.data.Dataset:
+def _batch(dataset: tf.data.Dataset, batching: Batching) -> tf.data.Dataset:
   """Drops what is too long and groups the rest into padded batches."""
-  dataset = dataset.filter(lambda x, y: _length(x, y) <= max_length)
+  limit = batching.max_length
+  dataset = dataset.filter(lambda x, y: _length(x, y) <= limit)
+  if batching.static_batch:
+    (sentences,) = batching.sizes
+    return dataset.padded_batch(
+      sentences, ([limit], [limit]), drop_remainder=True
+    )
   return dataset.bucket_by_sequence_length(
     _length,
-    bucket_boundaries=bucket_boundaries(max_length),
-    bucket_batch_sizes=bucket_batch_sizes(batch_size, max_length, divisor),
+    bucket_boundaries=batching.bounds[:-1],
+    bucket_batch_sizes=batching.sizes,
   )
 
 
-def _batch_statically(
-  dataset: tf.data.Dataset, batch_size: int, max_length: int, divisor: int
-) -> tf.data.Dataset:
-  """Pads everything to one shape, [batch_size // max_length, max_length]."""
-  return dataset.filter(lambda x, y: _length(x, y) <= max_length).padded_batch(
-    static_batch_sentences(batch_size, max_length, divisor),
-    ([max_length], [max_length]),
-    drop_remainder=True,
-  )
-
-
-def synthetic_dataset(
-  batch_size: int, max_length: int, divisor: int = 1
-) -> tf.data.Dataset:
-  """Returns endless batches of ones, to measure a model without its data."""
-  sentences = static_batch_sentences(batch_size, max_length, divisor)
-  ones = tf.ones([sentences, max_length], tf.int64)
+def synthetic_dataset(batching: Batching) -> tf.data.Dataset:
+  """Returns endless static batches of ones, to measure a model alone."""
+  (sentences,) = dataclasses.replace(batching, static_batch=True).sizes
+  ones = tf.ones([sentences, batching.max_length], tf.int64)
   return tf.data.Dataset.from_tensors((ones, ones)).repeat()
 
 
@@ -163,13 +86,10 @@ def _ahead_of_the_model(
 
 def train_dataset(
   paths: Sequence[str],
-  batch_size: int,
-  max_length: int,
+  batching: Batching,
   seed: int,
   skip_batches: int = 0,
   num_parallel_calls: int = 4,
-  static_batch: bool = False,
-  divisor: int = 1,
   private_threads: int | None = None,
 ) -> tf.data.Dataset:
   """Returns endless training batches, in an order that the seed decides.
@@ -180,15 +100,11 @@ def train_dataset(
 
   Args:
     paths: the training shards.
-    batch_size: tokens in a batch, on the longer of its sides.
-    max_length: longer examples are dropped.
+    batching: how examples are grouped.
     seed: decides the order.
     skip_batches: batches that a resumed run has trained on already.
     num_parallel_calls: threads that read shards; 0 for one a processor. The
       order does not depend on it.
-    static_batch: whether all batches have one shape,
-      [batch_size // max_length, max_length].
-    divisor: of the number of sentences in each batch.
     private_threads: threads of the pipeline's own pool; None shares
       TensorFlow's.
 
@@ -198,6 +114,9 @@ def train_dataset(
   shards = tf.constant(list(paths))
 
   def epoch(number: tf.Tensor) -> tf.data.Dataset:
+    # Of this function's graph alone: else whatever seed the process has would
+    # count too, and TensorFlow cannot combine a 0 with a seed per epoch.
+    tf.random.set_seed(seed or 1)
     epoch_seed = (seed + number * 1_000_003) % _MAX_SEED
     order = tf.data.Dataset.from_tensor_slices(shards).shuffle(
       len(paths), seed=epoch_seed
@@ -207,8 +126,7 @@ def train_dataset(
     )
 
   dataset = tf.data.Dataset.range(2**62).flat_map(epoch)
-  batch = _batch_statically if static_batch else _batch_by_length
-  dataset = batch(dataset, batch_size, max_length, divisor)
+  dataset = _batch(dataset, batching)
   return _ahead_of_the_model(dataset.skip(skip_batches), private_threads)
 
 
@@ -231,35 +149,6 @@ def length_histogram(paths: Sequence[str]) -> dict[int, int]:
   return dict(collections.Counter(map(int, lengths.as_numpy_iterator())))
 
 
-def count_batches(
-  histogram: Mapping[int, int],
-  batch_size: int,
-  max_length: int,
-  divisor: int = 1,
-  static_batch: bool = False,
-) -> int:
-  """Returns how many batches examples of these lengths fill.
-
-  Args:
-    histogram: number of examples by length, that of their longer side.
-    batch_size: tokens in a batch.
-    max_length: longer examples are dropped.
-    divisor: of the number of sentences in each batch.
-    static_batch: whether all batches have one shape.
-  """
-  if static_batch:
-    bounds = [max_length + 1]
-    sizes = [static_batch_sentences(batch_size, max_length, divisor)]
-  else:
-    bounds = [*bucket_boundaries(max_length), max_length + 1]
-    sizes = bucket_batch_sizes(batch_size, max_length, divisor)
-  examples = [0] * len(bounds)
-  for length, number in histogram.items():
-    if length <= max_length:
-      examples[bisect.bisect_right(bounds, length)] += number
-  return sum(n // size for n, size in zip(examples, sizes, strict=True))
-
-
 def damaged_shards(paths: Sequence[str]) -> list[str]:
   """Returns the shards that cannot be read to their ends."""
   damaged = []
@@ -272,11 +161,13 @@ def damaged_shards(paths: Sequence[str]) -> list[str]:
   return damaged
 
 
-def dev_dataset(
-  paths: Sequence[str], batch_size: int, max_length: int
-) -> tf.data.Dataset:
-  """Returns the development batches once, in the order of the files."""
+def dev_dataset(paths: Sequence[str], batching: Batching) -> tf.data.Dataset:
+  """Returns the development batches once, in the order of the files.
+
+  They are grouped by length even where training batches are static: nothing
+  is left out.
+  """
   shards = tf.data.Dataset.from_tensor_slices(list(paths))
   dataset = _read(shards, num_parallel_calls=0)
-  dataset = _batch_by_length(dataset, batch_size, max_length)
-  return _ahead_of_the_model(dataset)
+  by_length = dataclasses.replace(batching, static_batch=False, batch_divisor=1)
+  return _ahead_of_the_model(_batch(dataset, by_length))

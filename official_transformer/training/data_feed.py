@@ -40,11 +40,11 @@ class DataFeed:
       settings.data_dir, data_directory.TRAIN_TAG
     )
     with self.damage_is_the_users():
-      usable = has_examples(self._train_shards, settings.max_length)
+      usable = has_examples(self._train_shards, settings.batching.max_length)
     if not usable:
       raise InputError(
         f"no pair in {settings.data_dir} has both sides within "
-        f"--max_length={settings.max_length} tokens; raise it"
+        f"--max_length={settings.batching.max_length} tokens; raise it"
       )
     self._dev_shards = self._find_dev_shards()
 
@@ -57,27 +57,21 @@ class DataFeed:
     """Returns endless batches, after those that a run has trained on."""
     settings = self.settings
     if settings.synthetic:
-      return synthetic_dataset(
-        settings.batch_size, settings.max_length, settings.batch_divisor
-      )
+      return synthetic_dataset(settings.batching)
     return train_dataset(
       self._train_shards,
-      settings.batch_size,
-      settings.max_length,
+      settings.batching,
       settings.seed,
       skip_batches=skip,
       num_parallel_calls=settings.num_parallel_calls,
-      static_batch=settings.static_batch,
-      divisor=settings.batch_divisor,
       private_threads=settings.private_threads,
     )
 
   def development_batches(self) -> tf.data.Dataset:
     """Returns the batches that a validation loss is taken over."""
     settings = self.settings
-    return dev_dataset(
-      self._dev_shards, settings.batch_size, settings.max_length
-    ).take(settings.validation_steps)
+    dataset = dev_dataset(self._dev_shards, settings.batching)
+    return dataset.take(settings.validation_steps)
 
   def warn_of_omissions(self) -> None:
     """Says how many pairs are too long to be trained on."""
@@ -85,14 +79,15 @@ class DataFeed:
     description = data_directory.read_description(settings.data_dir)
     if settings.synthetic or not description:
       return
-    longer = data_directory.count_longer(description, settings.max_length)
+    max_length = settings.batching.max_length
+    longer = data_directory.count_longer(description, max_length)
     if longer:
       logging.warning(
         "%d of %d training pairs have a side of over --max_length=%d tokens "
         "and are left out",
         longer,
         data_directory.count_longer(description, 0),
-        settings.max_length,
+        max_length,
       )
 
   @contextlib.contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.metadata
+from typing import Any
 
 from absl import logging
 
@@ -28,7 +29,7 @@ from official_transformer.model_params import (
 def prepare_directory(
   directory: ModelDirectory,
   request: RequestedParams,
-  batching: dict[str, int],
+  batching: dict[str, Any],
   vocab_file: str | None,
   data_dir: str,
   num_replicas: int = 1,
@@ -38,7 +39,7 @@ def prepare_directory(
   Args:
     directory: where the model is or will be.
     request: the parameters the user chose.
-    batching: `batch_size`, `max_length` and `static_batch` (0 or 1), those
+    batching: `batch_size`, `max_length` and `static_batch`, those
       the user chose.
     vocab_file: as the user gave it, or None: an existing model's own, else
       the one that the data names.
@@ -93,18 +94,18 @@ def prepare_directory(
 
 def _default_batching(
   params: TransformerParams, num_replicas: int
-) -> dict[str, int]:
+) -> dict[str, Any]:
   """Returns what decides the order of the data, where a user does not."""
   return {
     "batch_size": params.default_batch_size,
     "max_length": DEFAULT_MAX_LENGTH,
-    "static_batch": 0,
+    "static_batch": False,
     "batch_divisor": num_replicas,
   }
 
 
 def _check_batching(
-  given: dict[str, int], stored: dict[str, int], where: str
+  given: dict[str, Any], stored: dict[str, Any], where: str
 ) -> None:
   """Refuses batches that would change which examples a step trains on."""
   differences = [

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from official_transformer.data.data_pipeline import (
-  bucket_batch_sizes,
-  static_batch_sentences,
-)
+from official_transformer.data.buckets import Batching
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,8 +33,7 @@ class TrainingSettings:
     train_steps: updates in all, counted across resumed runs.
     steps_between_evals: updates between two milestones, each a validation, an
       evaluation and a checkpoint.
-    batch_size: tokens in a batch, on the longer side.
-    max_length: longest training example in tokens, EOS included.
+    batching: how examples are grouped.
     validation_steps: development batches the validation loss is taken over; 0
       for no validation.
     seed: decides initial weights, data order and dropout.
@@ -49,9 +45,6 @@ class TrainingSettings:
     milestones: the steps of all milestones, where they are not every
       `steps_between_evals`.
     stop_threshold: the score from which on a milestone ends the run.
-    batch_divisor: of the number of sentences in each batch: replicas that
-      divide it get equal shares.
-    static_batch: whether all batches have one shape.
     synthetic: whether batches of ones take the place of the data.
     private_threads: threads of the pipeline's own pool; None shares
       TensorFlow's.
@@ -63,8 +56,7 @@ class TrainingSettings:
   data_dir: str
   train_steps: int
   steps_between_evals: int
-  batch_size: int
-  max_length: int
+  batching: Batching
   validation_steps: int
   seed: int
   keep_checkpoint_max: int
@@ -74,22 +66,11 @@ class TrainingSettings:
   num_parallel_calls: int
   milestones: tuple[int, ...] = ()
   stop_threshold: float | None = None
-  batch_divisor: int = 1
-  static_batch: bool = False
   synthetic: bool = False
   private_threads: int | None = None
   with_checkpoints: bool = True
   with_throughput: bool = True
   execution: Execution = Execution()
-
-  def __post_init__(self) -> None:
-    # Raises where a batch cannot hold one sentence.
-    check = (
-      static_batch_sentences
-      if self.static_batch or self.synthetic
-      else bucket_batch_sizes
-    )
-    check(self.batch_size, self.max_length, self.batch_divisor)
 
   def is_milestone(self, step: int) -> bool:
     """Tells whether a milestone follows an update."""

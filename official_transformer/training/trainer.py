@@ -144,7 +144,9 @@ class Trainer:
       Milestones(self._milestone, settings.is_milestone, step, progress)
     )
     # Keras' fit takes equal shares of a batch only.
-    uneven = settings.batch_divisor % self.strategy.num_replicas_in_sync
+    uneven = (
+      settings.batching.batch_divisor % self.strategy.num_replicas_in_sync
+    )
     by_loop = settings.execution.custom_loop or uneven
     run = self._loop if by_loop else self._fit
     started = time.monotonic()
@@ -301,7 +303,7 @@ class Trainer:
       f"{sum(int(tf.size(v.value)) for v in self.model.trainable_variables):,}",
       step,
       settings.train_steps,
-      settings.batch_size,
+      settings.batching.batch_size,
     )
     if params.learning_rate_warmup_steps > settings.train_steps / 2:
       logging.warning(

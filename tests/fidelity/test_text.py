@@ -10,12 +10,9 @@ import numpy as np
 import pytest
 
 from data_prep.records import write_shards
+from official_transformer.data.buckets import Batching
 from official_transformer.data.data_directory import shard_paths
-from official_transformer.data.data_pipeline import (
-  bucket_boundaries,
-  dev_dataset,
-  train_dataset,
-)
+from official_transformer.data.data_pipeline import dev_dataset, train_dataset
 from official_transformer.data.subtokenizer import Subtokenizer
 from official_transformer.evaluation.bleu import official_bleu
 
@@ -74,8 +71,7 @@ def batches():
 @pytest.mark.parametrize("max_length", [8, 9, 24, 64, 256])
 def test_bucket_boundaries_are_upstreams(max_length, batches):
   expected = batches[f"boundaries/{max_length}"]
-  ours = [*bucket_boundaries(max_length), max_length + 1]
-  np.testing.assert_array_equal(ours, expected)
+  np.testing.assert_array_equal(Batching(4096, max_length).bounds, expected)
 
 
 @pytest.fixture(scope="module")
@@ -93,14 +89,14 @@ def shapes(dataset):
 
 
 def test_batches_have_the_shapes_of_upstreams(shards, batches):
-  ours = shapes(dev_dataset(shards, 512, 64))
+  ours = shapes(dev_dataset(shards, Batching(512, 64)))
   np.testing.assert_array_equal(ours, batches["shapes/bucketed"])
 
 
 def test_static_batches_have_the_shapes_of_upstreams(shards, batches):
   expected = batches["shapes/static"]
   assert len(expected) > 10
-  endless = train_dataset(shards, 512, 64, seed=1, static_batch=True)
+  endless = train_dataset(shards, Batching(512, 64, True), seed=1)
   ours = shapes(endless.take(len(expected)))
   np.testing.assert_array_equal(ours, expected)
 

@@ -326,7 +326,7 @@ def test_bleu_variants(text):
     (["--mode=train", "--clean", "--model_dir={text}"],
      "nothing was deleted"),
     (["--mode=train", "--data_dir={data}", "--static_batch"],
-     "--static_batch=1 given, 0 stored"),
+     "--static_batch=True given, False stored"),
     (["--mode=eval", "--bleu_source={text}/test.en",
       "--bleu_ref={text}/dev.de"], "has 20 lines and"),
     (["--mode=train", "--data_dir=/nowhere", "--model_dir=/tmp/never_made"],

@@ -79,7 +79,8 @@ def trained(environment):
   """The first README's training, by epochs."""
   done = shell(
     environment,
-    "python transformer_main.py --data_dir=$DATA_DIR --model_dir=$MODEL_DIR \\\n"
+    "python transformer_main.py --data_dir=$DATA_DIR"
+    " --model_dir=$MODEL_DIR \\\n"
     "    --vocab_file=$VOCAB_FILE --param_set=$PARAM_SET \\\n"
     "    --bleu_source=$DATA_DIR/newstest2014.en"
     " --bleu_ref=$DATA_DIR/newstest2014.de"
@@ -164,7 +165,8 @@ def test_training_by_steps_on_one_gpu_or_none(environment):
   """The later README's walkthrough."""
   done = shell(
     {**environment, "MODEL_DIR": environment["OUT_DIR"] + "/later"},
-    "python3 transformer_main.py --data_dir=$DATA_DIR --model_dir=$MODEL_DIR \\\n"
+    "python3 transformer_main.py --data_dir=$DATA_DIR"
+    " --model_dir=$MODEL_DIR \\\n"
     "    --vocab_file=$VOCAB_FILE --param_set=$PARAM_SET \\\n"
     "    --train_steps=4 --steps_between_evals=2 \\\n"
     "    --batch_size=4096 --max_length=64 \\\n"

@@ -13,6 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from data_prep.records import write_shards
+from official_transformer.data.buckets import Batching
 from official_transformer.model.dropout import Dropout, dropout_seed
 from official_transformer.model_directory import ModelDirectory
 from official_transformer.model_params import TransformerParams
@@ -40,8 +41,7 @@ def train(data_dir, strategy, params, execution, divisor=2):
     data_dir=data_dir,
     train_steps=STEPS,
     steps_between_evals=STEPS,
-    batch_size=128,
-    max_length=16,
+    batching=Batching(128, 16, batch_divisor=divisor),
     validation_steps=5,
     seed=3,
     keep_checkpoint_max=1,
@@ -49,7 +49,6 @@ def train(data_dir, strategy, params, execution, divisor=2):
     with_metrics=True,
     with_tensorboard=False,
     num_parallel_calls=2,
-    batch_divisor=divisor,
     execution=execution,
   )
   with tempfile.TemporaryDirectory() as path:

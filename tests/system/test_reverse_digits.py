@@ -5,6 +5,7 @@ import random
 import pytest
 
 from data_prep.prepare_data import Corpus, DataSettings, prepare
+from official_transformer.data.buckets import Batching
 from official_transformer.decoding.translator import Translator
 from official_transformer.model_directory import (
   ModelDirectory,
@@ -66,7 +67,7 @@ def test_reverses_digit_strings_it_has_never_seen(tmp_path):
     data_dir=data_dir,
     train_steps=STEPS,
     steps_between_evals=STEPS,
-    **description.batching,
+    batching=Batching(**description.batching),
     validation_steps=0,
     seed=1,
     keep_checkpoint_max=1,

@@ -6,8 +6,8 @@ import pytest
 
 from data_prep.records import write_shards
 from official_transformer.data import data_pipeline as lib
+from official_transformer.data.buckets import Batching
 from official_transformer.data.data_directory import shard_paths
-from official_transformer.errors import InputError
 
 NUMBER = 300
 
@@ -34,28 +34,8 @@ def numbers(batches):
   return [int(row[0]) - 2 for x, _ in batches for row in x]
 
 
-def test_boundaries_by_hand():
-  # b -> max(b + 1, int(1.1 b)): below 20 it goes by one, then by a tenth.
-  assert lib.bucket_boundaries(24) == [*range(8, 21), 22]
-  expected = [8]
-  while expected[-1] < 256:
-    expected.append(max(expected[-1] + 1, int(expected[-1] * 1.1)))
-  assert lib.bucket_boundaries(256) == expected[:-1]
-
-
-def test_batch_sizes_by_hand():
-  sizes = lib.bucket_batch_sizes(100, 10)
-  # Buckets end below 8 and 9 and with 10 included: 8, 9, 11 tokens at most.
-  assert sizes == [12, 11, 9]
-
-
-def test_a_batch_that_holds_no_sentence_is_refused():
-  with pytest.raises(InputError, match=r"--batch_size=200.*--max_length=256"):
-    lib.bucket_batch_sizes(200, 256)
-
-
 def test_batches_keep_the_budget_and_lose_nothing(paths):
-  dataset = lib.train_dataset(paths, 128, 30, seed=1)
+  dataset = lib.train_dataset(paths, Batching(128, 30), seed=1)
   batches = take(dataset, 200)
   for x, y in batches:
     assert max(x.shape[1], y.shape[1]) * x.shape[0] <= 128
@@ -69,7 +49,7 @@ def test_each_example_comes_once_an_epoch(paths):
   """Counted over many epochs; those not out yet wait in a bucket."""
   epochs = 20
   # Every batch is full, so examples come in multiples of the bucket's size.
-  dataset = lib.train_dataset(paths, 128, 30, seed=1)
+  dataset = lib.train_dataset(paths, Batching(128, 30), seed=1)
   seen = collections.Counter()
   for x, _ in itertools.islice(dataset, 2000):
     seen.update((x.numpy()[:, 0] - 2).tolist())
@@ -80,9 +60,9 @@ def test_each_example_comes_once_an_epoch(paths):
 
 
 def test_the_seed_decides_the_order(paths):
-  first = numbers(take(lib.train_dataset(paths, 128, 30, seed=1), 60))
-  again = numbers(take(lib.train_dataset(paths, 128, 30, seed=1), 60))
-  other = numbers(take(lib.train_dataset(paths, 128, 30, seed=2), 60))
+  first = numbers(take(lib.train_dataset(paths, Batching(128, 30), seed=1), 60))
+  again = numbers(take(lib.train_dataset(paths, Batching(128, 30), seed=1), 60))
+  other = numbers(take(lib.train_dataset(paths, Batching(128, 30), seed=2), 60))
   assert first == again
   assert first != other
 
@@ -91,7 +71,9 @@ def test_the_order_does_not_depend_on_the_machine(paths):
   orders = [
     numbers(
       take(
-        lib.train_dataset(paths, 128, 30, seed=1, num_parallel_calls=threads),
+        lib.train_dataset(
+          paths, Batching(128, 30), seed=1, num_parallel_calls=threads
+        ),
         60,
       )
     )
@@ -111,27 +93,29 @@ def test_epochs_hold_the_same_examples_in_other_orders(tmp_path):
   pairs = [([n + 2, 5, 1], [5, 5, 1]) for n in range(60)]
   write_shards(pairs, str(tmp_path), "x", "train", 3, seed=1)
   shards = shard_paths(str(tmp_path), "train")
-  drawn = numbers(take(lib.train_dataset(shards, 80, 30, seed=1), 18))
+  drawn = numbers(take(lib.train_dataset(shards, Batching(80, 30), seed=1), 18))
   epochs = [drawn[start : start + 60] for start in (0, 60, 120)]
   assert all(sorted(epoch) == list(range(60)) for epoch in epochs)
   assert epochs[0] != epochs[1] != epochs[2] != epochs[0]
 
 
 def test_a_resumed_run_goes_on_where_it_stopped(paths):
-  whole = take(lib.train_dataset(paths, 128, 30, seed=5), 50)
-  rest = take(lib.train_dataset(paths, 128, 30, seed=5, skip_batches=20), 30)
+  whole = take(lib.train_dataset(paths, Batching(128, 30), seed=5), 50)
+  rest = take(
+    lib.train_dataset(paths, Batching(128, 30), seed=5, skip_batches=20), 30
+  )
   for (x, y), (u, v) in zip(whole[20:], rest, strict=True):
     np.testing.assert_array_equal(x, u)
     np.testing.assert_array_equal(y, v)
 
 
 def test_long_examples_are_left_out(paths):
-  drawn = take(lib.train_dataset(paths, 128, 10, seed=1), 50)
+  drawn = take(lib.train_dataset(paths, Batching(128, 10), seed=1), 50)
   assert all(max(x.shape[1], y.shape[1]) <= 10 for x, y in drawn)
 
 
 def test_dev_batches_come_once_with_all_examples(paths):
-  drawn = numbers(take(lib.dev_dataset(paths, 128, 30), -1))
+  drawn = numbers(take(lib.dev_dataset(paths, Batching(128, 30)), -1))
   assert sorted(drawn) == list(range(NUMBER))
 
 
@@ -148,43 +132,28 @@ def test_batches_of_epochs_are_counted_before_they_are_read(
   paths = shard_paths(str(tmp_path), "train")
   histogram = lib.length_histogram(paths)
   assert sum(histogram.values()) == 100
-  count = lib.count_batches(
-    {length: 3 * n for length, n in histogram.items()}, 64, 16, divisor, static
-  )
-  dataset = lib.train_dataset(
-    paths, 64, 16, seed=1, static_batch=static, divisor=divisor
-  )
-  short = 3 * sum(n for length, n in histogram.items() if length <= 16)
+  batching = Batching(64, 16, static, divisor)
+  count = batching.count({length: 3 * n for length, n in histogram.items()})
+  dataset = lib.train_dataset(paths, batching, seed=1)
   sentences = [x.shape[0] for x, _ in dataset.take(count)]
   assert all(n % divisor == 0 for n in sentences)
   # What three epochs leave over fills no batch of any bucket.
-  sizes = (
-    [lib.static_batch_sentences(64, 16, divisor)]
-    if static
-    else lib.bucket_batch_sizes(64, 16, divisor)
-  )
-  assert 0 <= short - sum(sentences) <= sum(size - 1 for size in sizes)
+  short = 3 * sum(n for length, n in histogram.items() if length <= 16)
+  left_over = short - sum(sentences)
+  assert 0 <= left_over <= sum(size - 1 for size in batching.sizes)
 
 
 def test_synthetic_batches_are_ones():
-  (batch,) = lib.synthetic_dataset(64, 16).take(1)
+  (batch,) = lib.synthetic_dataset(Batching(64, 16)).take(1)
   for side in batch:
     np.testing.assert_array_equal(side, np.ones([4, 16]))
 
 
-def test_private_threads_change_no_batch(tmp_path):
-  pairs = [([n, 1], [1]) for n in range(2, 40)]
-  write_shards(pairs, str(tmp_path), "x", "train", 1, seed=1)
-  paths = shard_paths(str(tmp_path), "train")
-  first, second = (
-    [x.numpy() for x, _ in lib.train_dataset(
-      paths, 64, 16, seed=1, private_threads=threads
-    ).take(4)]
-    for threads in (None, 1)
-  )  # fmt: skip
-  for a, b in zip(first, second, strict=True):
-    np.testing.assert_array_equal(a, b)
-  options = lib.train_dataset(
-    paths, 64, 16, seed=1, private_threads=2
-  ).options()
-  assert options.threading.private_threadpool_size == 2
+def test_private_threads_change_no_batch(paths):
+  def draw(threads):
+    return lib.train_dataset(
+      paths, Batching(128, 30), seed=1, private_threads=threads
+    )
+
+  assert numbers(take(draw(None), 20)) == numbers(take(draw(1), 20))
+  assert draw(2).options().threading.private_threadpool_size == 2

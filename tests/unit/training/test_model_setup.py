@@ -62,7 +62,7 @@ def test_the_directory_is_complete_in_itself(tmp_path, data_dirs):
   assert made.batching == {
     "batch_size": 1024,
     "max_length": 256,
-    "static_batch": 0,
+    "static_batch": False,
     "batch_divisor": 1,
   }
   assert os.path.exists(directory.vocab_file())
@@ -74,7 +74,7 @@ def test_resuming_takes_what_is_stored(tmp_path, data_dirs):
   assert made.batching == {
     "batch_size": 1024,
     "max_length": 50,
-    "static_batch": 0,
+    "static_batch": False,
     "batch_divisor": 1,
   }
   assert resume(directory, data_dirs[0]) == made

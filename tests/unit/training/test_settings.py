@@ -1,16 +1,13 @@
 import dataclasses
 
-import pytest
-
-from official_transformer.errors import InputError
+from official_transformer.data.buckets import Batching
 from official_transformer.training.settings import TrainingSettings
 
 SETTINGS = TrainingSettings(
   data_dir="data",
   train_steps=10,
   steps_between_evals=4,
-  batch_size=64,
-  max_length=16,
+  batching=Batching(64, 16),
   validation_steps=1,
   seed=1,
   keep_checkpoint_max=1,
@@ -32,11 +29,3 @@ def test_milestones_are_multiples_and_the_end():
 def test_or_those_that_are_named_and_the_end():
   named = dataclasses.replace(SETTINGS, milestones=(3, 7))
   assert milestones(named) == [3, 7, 10]
-
-
-@pytest.mark.parametrize("static", [False, True])
-def test_replicas_need_a_sentence_each(static):
-  changes = {"static_batch": static, "max_length": 16}
-  dataclasses.replace(SETTINGS, batch_divisor=3, **changes)
-  with pytest.raises(InputError, match="5 sentences, one a GPU"):
-    dataclasses.replace(SETTINGS, batch_divisor=5, **changes)

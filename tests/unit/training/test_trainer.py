@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 
 from data_prep.records import write_shards
+from official_transformer.data.buckets import Batching
 from official_transformer.errors import InputError
 from official_transformer.model_directory import ModelDirectory
 from official_transformer.training.settings import Execution, TrainingSettings
@@ -41,8 +42,7 @@ def settings(data_dir, steps, **changes):
     "data_dir": data_dir,
     "train_steps": steps,
     "steps_between_evals": 4,
-    "batch_size": 128,
-    "max_length": 16,
+    "batching": Batching(128, 16),
     "validation_steps": 10,
     "seed": 3,
     "keep_checkpoint_max": 2,
@@ -173,7 +173,7 @@ def test_no_usable_pair_is_refused_and_no_usable_dev_pair_is_not(
   tmp_path, params, data_dir
 ):
   with pytest.raises(InputError, match="--max_length=2 tokens; raise it"):
-    train(tmp_path, params, settings(data_dir, 1, max_length=2))
+    train(tmp_path, params, settings(data_dir, 1, batching=Batching(128, 2)))
   write_shards([([5] * 20, [5] * 20)], str(tmp_path), "x", "dev", 1, None)
   for n in (1, 2):
     name = f"x-train-{n:05d}-of-00002"
@@ -279,7 +279,7 @@ def test_the_loss_scale_is_resumed(tmp_path, params, data_dir):
 
 def test_static_batches_compile_whole(tmp_path, undropped, data_dir):
   # Without dropout: XLA draws other random numbers.
-  plain = settings(data_dir, 5, static_batch=True)
+  plain = settings(data_dir, 5, batching=Batching(128, 16, True))
   compiled = dataclasses.replace(plain, execution=Execution(compile=True))
   looped = dataclasses.replace(
     plain, execution=Execution(compile=True, custom_loop=True)
@@ -295,7 +295,7 @@ def test_static_batches_compile_whole(tmp_path, undropped, data_dir):
 
 
 def test_synthetic_data_need_no_data(tmp_path, params):
-  run = settings("/nowhere", 3, synthetic=True, batch_size=64)
+  run = settings("/nowhere", 3, synthetic=True, batching=Batching(64, 16))
   trainer = train(tmp_path, params, run)
   assert int(trainer.optimizer.iterations) == 3
 
@@ -317,8 +317,3 @@ def test_nothing_is_saved_where_nothing_is_to_be(tmp_path, params, data_dir):
     tmp_path, params, settings(data_dir, 4, with_checkpoints=False)
   )
   assert trainer.directory.checkpoint_steps() == []
-
-
-def test_a_budget_below_one_sentence_is_refused(data_dir):
-  with pytest.raises(InputError, match="--batch_size=16"):
-    settings(data_dir, 1, batch_size=16)

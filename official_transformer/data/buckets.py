@@ -1,0 +1,102 @@
+"""How examples are grouped into batches: by length, or all to one shape.
+
+Examples of similar length share a batch, and a batch holds as many as fit
+into a budget of tokens, so that little of it is padding and every batch costs
+about the same.
+"""
+
+from __future__ import annotations
+
+import bisect
+import dataclasses
+from collections.abc import Mapping
+
+from official_transformer.errors import InputError
+
+MIN_BOUNDARY = 8
+BOUNDARY_SCALE = 1.1
+
+
+def bucket_boundaries(
+  max_length: int,
+  min_boundary: int = MIN_BOUNDARY,
+  boundary_scale: float = BOUNDARY_SCALE,
+) -> list[int]:
+  """Returns the exclusive upper bounds of all buckets but the last.
+
+  Each is 1.1 times the one before, rounded down, but at least 1 more; all are
+  below `max_length`. The last bucket ends with `max_length` included.
+  """
+  boundaries = []
+  boundary = min_boundary
+  while boundary < max_length:
+    boundaries.append(boundary)
+    boundary = max(boundary + 1, int(boundary * boundary_scale))
+  return boundaries
+
+
+@dataclasses.dataclass(frozen=True)
+class Batching:
+  """What decides, with a seed, which examples each step trains on.
+
+  Attributes:
+    batch_size: tokens a batch may hold, padding included, on its longer side.
+    max_length: longest example, EOS included; longer ones are dropped.
+    static_batch: whether all batches have one shape, [batch_size //
+      max_length, max_length].
+    batch_divisor: of the number of sentences in each batch, so that replicas
+      get equal shares.
+
+  Raises:
+    InputError: where a batch cannot hold one example of the greatest length.
+  """
+
+  batch_size: int
+  max_length: int
+  static_batch: bool = False
+  batch_divisor: int = 1
+
+  def __post_init__(self) -> None:
+    if 0 in self.sizes:
+      each = (
+        "one sentence"
+        if self.batch_divisor == 1
+        else f"{self.batch_divisor} sentences, one a GPU,"
+      )
+      least = self._widths[-1] * self.batch_divisor
+      raise InputError(
+        f"--batch_size={self.batch_size} tokens cannot hold {each} of "
+        f"--max_length={self.max_length}: raise the one to {least} or lower "
+        "the other"
+      )
+
+  @property
+  def bounds(self) -> list[int]:
+    """The exclusive upper bounds of all buckets."""
+    inner = [] if self.static_batch else bucket_boundaries(self.max_length)
+    return [*inner, self.max_length + 1]
+
+  @property
+  def _widths(self) -> list[int]:
+    """How many tokens a sentence counts for, by bucket."""
+    return [self.max_length] if self.static_batch else self.bounds
+
+  @property
+  def sizes(self) -> list[int]:
+    """The number of sentences in a batch of each bucket."""
+    divisor = self.batch_divisor
+    return [
+      self.batch_size // width // divisor * divisor for width in self._widths
+    ]
+
+  def count(self, histogram: Mapping[int, int]) -> int:
+    """Returns how many batches examples fill.
+
+    Args:
+      histogram: number of examples by length, that of their longer side.
+    """
+    examples = [0] * len(self.bounds)
+    for length, number in histogram.items():
+      if length <= self.max_length:
+        examples[bisect.bisect_right(self.bounds, length)] += number
+    return sum(n // size for n, size in zip(examples, self.sizes, strict=True))
