@@ -144,9 +144,8 @@ class Trainer:
       Milestones(self._milestone, settings.is_milestone, step, progress)
     )
     # Keras' fit takes equal shares of a batch only.
-    uneven = (
-      settings.batching.batch_divisor % self.strategy.num_replicas_in_sync
-    )
+    replicas = self.strategy.num_replicas_in_sync
+    uneven = settings.batching.batch_divisor % replicas != 0
     by_loop = settings.execution.custom_loop or uneven
     run = self._loop if by_loop else self._fit
     started = time.monotonic()

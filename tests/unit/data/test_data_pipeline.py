@@ -3,6 +3,7 @@ import itertools
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from data_prep.records import write_shards
 from official_transformer.data import data_pipeline as lib
@@ -65,6 +66,16 @@ def test_the_seed_decides_the_order(paths):
   other = numbers(take(lib.train_dataset(paths, Batching(128, 30), seed=2), 60))
   assert first == again
   assert first != other
+
+
+@pytest.mark.parametrize("seed", [0, 3])
+def test_the_order_does_not_depend_on_the_process(paths, seed):
+  orders = []
+  for global_seed in (0, 7):
+    tf.random.set_seed(global_seed)
+    dataset = lib.train_dataset(paths, Batching(128, 30), seed=seed)
+    orders.append(numbers(take(dataset, 20)))
+  assert orders[0] == orders[1]
 
 
 def test_the_order_does_not_depend_on_the_machine(paths):
