@@ -99,9 +99,11 @@ def create_strategy(
     elif num_packs != 1:
       reduction = tf.distribute.NcclAllReduce(num_packs=num_packs)
     return tf.distribute.MirroredStrategy(devices, reduction)
-  if name == "off":
-    return tf.distribute.get_strategy()
-  return tf.distribute.OneDeviceStrategy(devices[0])
+  if name == "one_device":
+    return tf.distribute.OneDeviceStrategy(devices[0])
+  # One device needs no strategy; with one, Keras' fit reads the first batch
+  # twice, and all that lies before it.
+  return tf.distribute.get_strategy()
 
 
 def _tpu_strategy(address: str | None) -> tf.distribute.Strategy:

@@ -76,7 +76,7 @@ def test_a_tpu_that_does_not_answer_is_one_clear_error():
   [
     ("off", tf.distribute.get_strategy().__class__),
     ("one_device", tf.distribute.OneDeviceStrategy),
-    ("mirrored", tf.distribute.OneDeviceStrategy),
+    ("mirrored", tf.distribute.get_strategy().__class__),
   ],
 )
 def test_one_device(name, kind):
