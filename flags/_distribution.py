@@ -37,14 +37,16 @@ def define_distribution() -> None:
     short_name="ds",
     case_sensitive=False,
   )
-  flags.DEFINE_string(
+  flags.DEFINE_enum(
     "all_reduce_alg",
     None,
+    ["nccl", "hierarchical_copy", "ring"],
     help_wrap(
-      "How several GPUs sum their gradients: nccl or hierarchical_copy. "
+      "How several GPUs sum their gradients; ring is for several machines. "
       "Unset: TensorFlow's choice."
     ),
     short_name="ara",
+    case_sensitive=False,
   )
   flags.DEFINE_integer(
     "num_packs",

@@ -21,7 +21,8 @@ def define_performance() -> None:
     False,
     help_wrap(
       "Compile the training step with XLA: as a whole with --static_batch, "
-      "else by clusters of operations, for each shape that recurs."
+      "else by clusters of operations, for each shape that recurs, in "
+      "evaluations too."
     ),
   )
   flags.DEFINE_integer(
@@ -40,12 +41,11 @@ def define_performance() -> None:
     ),
     short_name="synth",
   )
-  flags.DEFINE_string(
+  flags.DEFINE_enum(
     "tf_gpu_thread_mode",
     None,
-    help_wrap(
-      "How TensorFlow threads serve GPUs: global, gpu_shared or gpu_private."
-    ),
+    ["global", "gpu_shared", "gpu_private"],
+    help_wrap("How TensorFlow's threads serve GPUs."),
     short_name="gt_mode",
   )
   flags.DEFINE_integer(

@@ -6,7 +6,7 @@ stand; one that changes nothing says so once, at start.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from absl import flags
 
@@ -88,7 +88,8 @@ MODES_OF_FLAG = {
 
 def without_effect(values: flags.FlagValues) -> Iterator[str]:
   """Yields one line for each flag that was given and changes nothing."""
-  mode = values.mode
+  # translate.py has no modes: it predicts.
+  mode = values["mode"].value if "mode" in values else "predict"
   for name in sorted(values):
     if not values[name].present:
       continue
@@ -102,16 +103,69 @@ def without_effect(values: flags.FlagValues) -> Iterator[str]:
 
 def _missing_company(values: flags.FlagValues, name: str) -> str | None:
   """Returns why a flag does nothing beside the others' values, if so."""
-  if name == "loss_scale" and values.dtype != "fp16":
-    return "only --dtype=fp16 needs the loss scaled"
-  if name == "fp16_implementation" and values[name].value == "graph_rewrite":
-    return "TensorFlow no longer rewrites graphs; Keras' way is used"
-  if name == "per_gpu_thread_count" and not values.tf_gpu_thread_mode:
-    return "it goes with --tf_gpu_thread_mode"
-  if name == "decode_max_length" and not values.padded_decode:
-    return "lines of any length are decoded whole; see --padded_decode"
-  if name == "epochs_between_evals" and values.train_epochs is None:
-    return "it goes with --train_epochs; see --steps_between_evals"
-  if name == "tpu" and values.tpu and values.distribution_strategy != "tpu":
-    return "it goes with --distribution_strategy=tpu"
+  for names, lacks, reason in _COMPANY:
+    if name in names and lacks(values):
+      return reason
   return None
+
+
+# Flags, when they do nothing, and why.
+_COMPANY: tuple[
+  tuple[tuple[str, ...], Callable[[flags.FlagValues], bool], str], ...
+] = (
+  (
+    ("loss_scale",),
+    lambda v: v.dtype != "fp16",
+    "only --dtype=fp16 needs the loss scaled",
+  ),
+  (
+    ("fp16_implementation",),
+    lambda v: v.fp16_implementation == "graph_rewrite",
+    "TensorFlow no longer rewrites graphs; Keras' way is used",
+  ),
+  (
+    ("per_gpu_thread_count",),
+    lambda v: not v.tf_gpu_thread_mode,
+    "it goes with --tf_gpu_thread_mode",
+  ),
+  (
+    ("decode_max_length",),
+    lambda v: not v.padded_decode,
+    "lines of any length are decoded whole; see --padded_decode",
+  ),
+  (
+    ("decode_max_length", "padded_decode", "decode_batch_size"),
+    lambda v: "mode" in v and v.mode == "train" and not v.bleu_source,
+    "training translates nothing without --bleu_source",
+  ),
+  (
+    ("epochs_between_evals",),
+    lambda v: v.train_epochs is None,
+    "it goes with --train_epochs; see --steps_between_evals",
+  ),
+  (
+    ("steps_between_evals",),
+    lambda v: v.train_epochs is not None,
+    "with --train_epochs, see --epochs_between_evals",
+  ),
+  (
+    ("tpu",),
+    lambda v: bool(v.tpu) and v.distribution_strategy != "tpu",
+    "it goes with --distribution_strategy=tpu",
+  ),
+  (
+    ("all_reduce_alg", "num_packs"),
+    lambda v: v.num_gpus in (None, 0, 1),
+    "one device has nothing to reduce; see --num_gpus",
+  ),
+  (
+    ("keep_checkpoint_max",),
+    lambda v: not v.enable_checkpointing,
+    "nothing is saved",
+  ),
+  (
+    ("validation_steps", "num_parallel_calls", "datasets_num_private_threads"),
+    lambda v: v.use_synthetic_data,
+    "no data are read",
+  ),
+)

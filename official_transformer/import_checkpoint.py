@@ -11,6 +11,7 @@ from absl import flags
 from flags import core as flags_core
 from flags.core import help_wrap
 from official_transformer.errors import describe_failures
+from official_transformer.importing.formats import FORMATS
 from official_transformer.model_params import (
   PARAM_SETS,
   START_SYMBOLS,
@@ -25,10 +26,12 @@ def define_import_flags() -> None:
   flags.DEFINE_enum(
     "format",
     None,
-    ["v2", "v1", "t2t"],
+    list(FORMATS),
     help_wrap(
       "Who wrote the checkpoint. v2: the official model on TensorFlow 2. v1: "
-      "the official model on TensorFlow 1. t2t: Tensor2Tensor."
+      "the official model on TensorFlow 1. t2t: Tensor2Tensor, with the "
+      "settings of transformer_base: no name shows others, such as a proximity "
+      "bias."
     ),
     required=True,
   )
@@ -81,8 +84,9 @@ def define_import_flags() -> None:
     None,
     list(START_SYMBOLS),
     help_wrap(
-      "What the decoder starts from. Unset: pad_row for later v2 models "
-      "(three-dimensional kernels), zero for all others."
+      "What the decoder starts from. Unset: pad_row for v2 models with "
+      "three-dimensional kernels and Keras' layer norms, zero for all others. "
+      "A v2 model whose embedding_layer.py masks padding needs zero."
     ),
   )
   flags.DEFINE_integer(

@@ -10,13 +10,18 @@ DIR/logs/                  TensorBoard
 from __future__ import annotations
 
 import dataclasses
+import filecmp
+import glob
 import hashlib
+import importlib.metadata
 import json
 import os
 import re
 import shutil
+from collections.abc import Sequence
 from typing import Any
 
+import official_transformer
 from official_transformer.errors import InputError
 from official_transformer.model_params import (
   DECODING_FIELDS,
@@ -34,6 +39,12 @@ LOGS = "logs"
 # What no parameter set says of a model: its vocabulary decides, or who
 # trained it.
 UNSAID_FIELDS = ("vocab_size", "start_symbol", "target_space_embedding")
+
+IMPORT_FIRST = (
+  "It holds another Transformer's checkpoints: import one with python -m "
+  "official_transformer.import_checkpoint --format=... --checkpoint=... "
+  "--vocab_file=... --model_dir="
+)
 
 _CHECKPOINT = re.compile(r"step-(\d+)$")
 _BUNDLE = "model"
@@ -88,7 +99,12 @@ class ModelDirectory:
     if not self.exists():
       raise InputError(
         f"{self.path} is no model directory: it has no {DESCRIPTION_FILE}. "
-        "Train a model with --mode=train --model_dir=DIR, or check the path"
+        + (
+          f"{IMPORT_FIRST}DIR, and name DIR"
+          if self.has_foreign_checkpoints()
+          else "Train a model with --mode=train --model_dir=DIR, or check the "
+          "path"
+        )
       )
     try:
       with open(path, encoding="utf-8") as stream:
@@ -103,11 +119,28 @@ class ModelDirectory:
     except (ValueError, KeyError, TypeError) as error:
       raise InputError(f"{path} is damaged: {error!r}") from None
 
+  def has_foreign_checkpoints(self) -> bool:
+    """Tells whether another Transformer's checkpoints lie here, not ours."""
+    return not self.exists() and bool(
+      glob.glob(os.path.join(glob.escape(self.path), "*.index"))
+    )
+
   def write(self, description: ModelDescription, vocab_file: str) -> None:
-    """Makes the directory: copies the vocabulary, writes model.json last."""
+    """Makes the directory: copies the vocabulary, writes model.json last.
+
+    Raises:
+      InputError: where a file that is no model's has the vocabulary's name.
+    """
     os.makedirs(self.path, exist_ok=True)
     copy = self.join(description.vocabulary["file"])
-    if os.path.abspath(copy) != os.path.abspath(vocab_file):
+    if not os.path.exists(copy):
+      shutil.copyfile(vocab_file, copy)
+    elif not filecmp.cmp(copy, vocab_file, shallow=False):
+      if not self.exists():
+        raise InputError(
+          f"{copy} is another file than {vocab_file}, which would be copied "
+          "there; move it away or name another --model_dir"
+        )
       shutil.copyfile(vocab_file, copy)
     path = self.join(DESCRIPTION_FILE)
     with open(path + ".incomplete", "w", encoding="utf-8") as stream:
@@ -115,25 +148,27 @@ class ModelDirectory:
       stream.write("\n")
     os.replace(path + ".incomplete", path)
 
-  def remove_model(self) -> None:
-    """Removes a model, if there is one, and nothing else.
-
-    Raises:
-      InputError: where the directory holds other files and no model.
-    """
-    if not os.path.isdir(self.path) or not os.listdir(self.path):
-      return
-    if not self.exists():
+  def check_removable(self) -> None:
+    """Raises an `InputError` where there are files but no model."""
+    if os.path.isdir(self.path) and os.listdir(self.path) and not self.exists():
       raise InputError(
         f"--clean: {self.path} holds files but no {DESCRIPTION_FILE}, so it is "
         "no model directory; nothing was deleted. Check --model_dir"
       )
-    files = [self.read().vocabulary["file"], DESCRIPTION_FILE]
+
+  def remove_model(self) -> None:
+    """Removes a model, if there is one, and nothing else.
+
+    The vocabulary stays: it may be the one that the next model is to have.
+
+    Raises:
+      InputError: where the directory holds other files and no model.
+    """
+    self.check_removable()
     for name in (CHECKPOINTS, TRANSLATIONS, LOGS):
       shutil.rmtree(self.join(name), ignore_errors=True)
-    for name in files:
-      if os.path.exists(self.join(name)):
-        os.remove(self.join(name))
+    if self.exists():
+      os.remove(self.join(DESCRIPTION_FILE))
 
   def vocab_file(self) -> str:
     """Returns the path of the vocabulary's copy."""
@@ -194,13 +229,17 @@ class RequestedParams:
     return dataclasses.replace(params, **self.overrides)
 
   def for_existing_model(
-    self, stored: TransformerParams, where: str
+    self,
+    stored: TransformerParams,
+    where: str,
+    free_fields: Sequence[str] = DECODING_FIELDS,
   ) -> TransformerParams:
     """Returns a model's own parameters, decoded as the user chose.
 
     Args:
       stored: the model's.
       where: the model directory, for the message.
+      free_fields: what the user may choose anew.
 
     Raises:
       InputError: where the user chose something else than the model has;
@@ -220,7 +259,9 @@ class RequestedParams:
     differences = min(
       (
         _differences(
-          dataclasses.replace(start, **{**unsaid, **self.overrides}), stored
+          dataclasses.replace(start, **{**unsaid, **self.overrides}),
+          stored,
+          free_fields,
         )
         for start in starts
       ),
@@ -233,21 +274,31 @@ class RequestedParams:
         "to go on with this model, or name another --model_dir to train a "
         "new one"
       )
-    decoding = {k: v for k, v in self.overrides.items() if k in DECODING_FIELDS}
-    return dataclasses.replace(stored, **decoding)
+    chosen = {k: v for k, v in self.overrides.items() if k in free_fields}
+    return dataclasses.replace(stored, **chosen)
 
 
 def _differences(
-  given: TransformerParams, stored: TransformerParams
+  given: TransformerParams,
+  stored: TransformerParams,
+  free_fields: Sequence[str],
 ) -> list[str]:
   """Names every field, of those a model fixes, in which two sets differ."""
   return [
     f"{field.name}: {getattr(given, field.name)} given, "
     f"{getattr(stored, field.name)} stored"
     for field in dataclasses.fields(given)
-    if field.name not in DECODING_FIELDS
+    if field.name not in free_fields
     and getattr(given, field.name) != getattr(stored, field.name)
   ]
+
+
+def current_versions() -> dict[str, str]:
+  """Returns the versions of what makes a model here."""
+  versions = {
+    name: importlib.metadata.version(name) for name in ("tensorflow", "keras")
+  }
+  return {**versions, "official_transformer": official_transformer.__version__}
 
 
 def vocabulary_identity(vocab_file: str, size: int) -> dict[str, Any]:

@@ -25,6 +25,21 @@ DEFAULT_MAX_LENGTH = 256
 # How to decode may change from run to run; a model fixes all other fields.
 DECODING_FIELDS = ("beam_size", "alpha", "extra_decode_length")
 
+# How to train may be chosen anew for an imported model.
+TRAINING_FIELDS = (
+  "default_batch_size",
+  "initializer_gain",
+  "layer_postprocess_dropout",
+  "attention_dropout",
+  "relu_dropout",
+  "label_smoothing",
+  "learning_rate",
+  "learning_rate_warmup_steps",
+  "optimizer_adam_beta1",
+  "optimizer_adam_beta2",
+  "optimizer_adam_epsilon",
+)
+
 
 @dataclasses.dataclass(frozen=True)
 class TransformerParams:

@@ -24,7 +24,7 @@ from official_transformer.training.distribution import (
   choose_devices,
   create_strategy,
 )
-from official_transformer.training.model_setup import prepare_directory
+from official_transformer.training.model_setup import plan_directory
 from official_transformer.training.settings import Execution, TrainingSettings
 from official_transformer.training.trainer import Evaluate, Trainer
 
@@ -35,6 +35,8 @@ def train() -> None:
   """Trains a new model, or goes on with the one in the model directory."""
   _check_flags()
   directory = ModelDirectory(FLAGS.model_dir)
+  if FLAGS.clean:
+    directory.check_removable()
   evaluate = _evaluation_in_training(directory)
   devices = choose_devices(FLAGS.num_gpus)
   strategy = create_strategy(
@@ -44,18 +46,18 @@ def train() -> None:
     FLAGS.num_packs,
     FLAGS.tpu,
   )
-  if FLAGS.clean:
-    directory.remove_model()
   seed = _choose_seed(directory)
-  description = prepare_directory(
+  plan = plan_directory(
     directory,
     requested_params(),
     batching=_chosen_batching(),
     vocab_file=FLAGS.vocab_file,
     data_dir=FLAGS.data_dir,
+    num_gpus=len(devices),
     num_replicas=strategy.num_replicas_in_sync,
+    anew=FLAGS.clean,
   )
-  batching = Batching(**description.batching)
+  batching = Batching(**plan.description.batching)
   train_steps, milestones = _schedule(batching)
   is_static = batching.static_batch or FLAGS.use_synthetic_data
   if FLAGS.enable_xla and not is_static:
@@ -74,7 +76,9 @@ def train() -> None:
     log_steps=FLAGS.log_steps,
     with_metrics=FLAGS.enable_metrics_in_training,
     with_tensorboard=FLAGS.enable_tensorboard,
-    with_checkpoints=FLAGS.enable_checkpointing,
+    # What has been trained on ones must not be gone on with.
+    with_checkpoints=FLAGS.enable_checkpointing
+    and not FLAGS.use_synthetic_data,
     with_throughput=FLAGS.enable_time_history,
     num_parallel_calls=FLAGS.num_parallel_calls,
     private_threads=FLAGS.datasets_num_private_threads,
@@ -85,7 +89,14 @@ def train() -> None:
       custom_loop=FLAGS.use_ctl,
     ),
   )
-  Trainer(directory, description.params, settings, evaluate, strategy).train()
+  trainer = Trainer(
+    directory, plan.description.params, settings, evaluate, strategy
+  )
+  # Everything that a user can have got wrong has been checked.
+  if FLAGS.clean:
+    directory.remove_model()
+  plan.carry_out()
+  trainer.train()
 
 
 def _check_flags() -> None:
@@ -129,6 +140,8 @@ def _schedule(batching: Batching) -> tuple[int, tuple[int, ...]]:
   if FLAGS.train_epochs is None:
     return FLAGS.train_steps, ()
   known = data_directory.read_description(FLAGS.data_dir)
+  if not known:
+    logging.info("counting the lengths of all training pairs")
   lengths = (
     known[data_directory.TRAIN_TAG]["length_histogram"]
     if known
@@ -159,7 +172,7 @@ def _schedule(batching: Batching) -> tuple[int, tuple[int, ...]]:
 def _choose_seed(directory: ModelDirectory) -> int:
   """Returns the seed of the run: a resumed run keeps its own."""
   step, seed = 0, None
-  if directory.checkpoint_steps():
+  if directory.checkpoint_steps() and not FLAGS.clean:
     step, seed = read_progress(directory.latest_checkpoint())
   if seed is None:
     return random.randrange(2**31) if FLAGS.seed is None else FLAGS.seed

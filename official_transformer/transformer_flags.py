@@ -262,8 +262,8 @@ def define_decoding_flags() -> None:
     "padded_decode",
     False,
     help_wrap(
-      "Pad every line to --decode_max_length tokens, so that batches have one "
-      "shape."
+      "Pad shorter lines to --decode_max_length tokens, so that batches have "
+      "few shapes; no translation changes."
     ),
   )
   flags.DEFINE_integer(

@@ -15,6 +15,7 @@ from absl import flags, logging
 
 from flags import core as flags_core
 from official_transformer.errors import describe_failures
+from official_transformer.flag_effects import without_effect
 from official_transformer.transformer_flags import (
   define_decoding_flags,
   define_model_flags,
@@ -47,6 +48,8 @@ def main(_: list[str]) -> None:
   """Translates."""
   logging.set_verbosity(logging.INFO)
   os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+  for line in without_effect(flags.FLAGS):
+    logging.warning("%s", line)
 
   from official_transformer.decoding_modes import predict
 

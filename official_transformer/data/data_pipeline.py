@@ -145,8 +145,11 @@ def has_examples(paths: Sequence[str], max_length: int) -> bool:
 def length_histogram(paths: Sequence[str]) -> dict[int, int]:
   """Counts the examples of each length, that of their longer side."""
   shards = tf.data.Dataset.from_tensor_slices(list(paths))
-  lengths = _read(shards, num_parallel_calls=0).map(_length)
-  return dict(collections.Counter(map(int, lengths.as_numpy_iterator())))
+  lengths = _read(shards, num_parallel_calls=0).map(_length).batch(8192)
+  histogram: collections.Counter[int] = collections.Counter()
+  for batch in lengths.as_numpy_iterator():
+    histogram.update(batch.tolist())
+  return dict(histogram)
 
 
 def damaged_shards(paths: Sequence[str]) -> list[str]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 EMBEDDING = "embedding/weights"
@@ -48,18 +48,14 @@ class CheckpointFormat:
     rules: patterns of whole names, each with what a match stands for.
     not_weights: pattern of names that hold no weight: the optimizer's, steps,
       metrics.
-    has_heads: whether attention kernels are three-dimensional, [D, N, H],
-      at least in some versions.
-    start_symbol: what the decoder starts from where heads cannot be inferred
-      (all formats' first versions).
-    start_symbol_with_heads: what it starts from where they can.
+    unmasked: whether later versions no longer mask padding, so that their
+      decoder starts from row 0 of the table.
     step_name: pattern of the variable that counts finished updates.
   """
 
   rules: list[Rule]
   not_weights: str
-  start_symbol: str
-  start_symbol_with_heads: str
+  unmasked: bool
   step_name: str
 
   def place(self, name: str) -> list[Placement] | None:
@@ -72,6 +68,21 @@ class CheckpointFormat:
       if match := re.fullmatch(pattern, name):
         return placements(match)
     return [] if re.search(self.not_weights, name) else None
+
+  def start_symbol(self, shows_heads: bool, names: Iterable[str]) -> str:
+    """Returns what a model's decoder starts from, as far as it shows.
+
+    Official versions of 2019 with three-dimensional kernels still mask; their
+    norms have a `layer_norm_scale`. Later ones have Keras' norms, and most of
+    them do not mask.
+
+    Args:
+      shows_heads: whether attention kernels are three-dimensional.
+      names: of the variables, as stored.
+    """
+    keras_norms = any("layer_norm/gamma" in name for name in names)
+    later = self.unmasked and shows_heads and keras_norms
+    return "pad_row" if later else "zero"
 
   def is_step(self, name: str) -> bool:
     """Tells whether a variable counts finished updates."""
@@ -158,11 +169,10 @@ V2 = CheckpointFormat(
   ],
   not_weights=(
     r"^_CHECKPOINTABLE_OBJECT_GRAPH$|^save_counter/|(^|/)optimizer/"
-    r"|\.OPTIMIZER_SLOT|keras_api/|metric"
+    r"|\.OPTIMIZER_SLOT|(^|/)keras_api/|(^|/)metric_mean_fns/"
   ),
-  start_symbol="zero",
-  start_symbol_with_heads="pad_row",
-  step_name=r"optimizer/_?(?:iterations|iter)" + _V2_END,
+  unmasked=True,
+  step_name=r"optimizer/(?:\w+/)?_?(?:iterations|iter)" + _V2_END,
 )
 
 
@@ -171,9 +181,11 @@ V2 = CheckpointFormat(
 _V1_ROOT = r"(?:model/)?Transformer/"
 _V1_LAYER = _V1_ROOT + r"(encoder|decoder)_stack/layer_(\d+)/"
 _ESTIMATOR_NOT_WEIGHTS = (
-  r"^global_step$|(^|/)(Lazy)?Adam(_\d+)?$|_power$|^(training|train|optimize)/"
-  r"|(^|/)(learning_rate|loss_scale|good_steps)|^losses_avg/|/Momentum$"
-  r"|_slot_v[cr]?$|Adafactor|accumulat"
+  r"^global_step$|(^|/)(beta1|beta2)_power(_\d+)?$"
+  r"|(^|/)((Lazy|Multistep)?Adam|Adafactor|Momentum)(_\d+)?$"
+  r"|/vr?c?_slot$|_slot_v[cr]?$|/(grad|iter)_accum$"
+  r"|^(training|train|optimize)/|(^|/)losses_avg/"
+  r"|(^|/)(learning_rate|loss_scale|good_steps)$"
 )
 _ESTIMATOR_SUBLAYERS = {
   "self_attention": "self_attention",
@@ -214,8 +226,7 @@ V1 = CheckpointFormat(
     ),
   ],
   not_weights=_ESTIMATOR_NOT_WEIGHTS,
-  start_symbol="zero",
-  start_symbol_with_heads="zero",
+  unmasked=False,
   step_name="global_step",
 )
 
@@ -273,8 +284,7 @@ T2T = CheckpointFormat(
     ),
   ],
   not_weights=_ESTIMATOR_NOT_WEIGHTS,
-  start_symbol="zero",
-  start_symbol_with_heads="zero",
+  unmasked=False,
   step_name="global_step",
 )
 

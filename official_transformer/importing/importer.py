@@ -7,7 +7,6 @@ size.
 from __future__ import annotations
 
 import dataclasses
-import importlib.metadata
 import os
 import re
 from collections import defaultdict
@@ -16,7 +15,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-import official_transformer
 from official_transformer.data.tokenizer import load_tokenizer
 from official_transformer.errors import InputError
 from official_transformer.importing.formats import (
@@ -37,6 +35,7 @@ from official_transformer.model.weights import (
 from official_transformer.model_directory import (
   ModelDescription,
   ModelDirectory,
+  current_versions,
   vocabulary_identity,
 )
 from official_transformer.model_params import (
@@ -108,15 +107,17 @@ def import_checkpoint(request: ImportRequest, model_dir: str) -> str:
   shapes = stored_shapes(prefix)
   sources = _place_all(shapes, naming, request.format, prefix)
   params = _infer_params(sources, naming, request)
-  if tokenizer.vocab_size > params.vocab_size:
+  spare = params.vocab_size - tokenizer.vocab_size
+  # Tables were rounded up, or sized by a constant: a few rows, not a tenth.
+  if not 0 <= spare <= max(100, params.vocab_size // 10):
     raise InputError(
       f"{request.vocab_file} has {tokenizer.vocab_size} entries but the "
-      f"checkpoint's table only {params.vocab_size} rows: the model was "
+      f"checkpoint's table has {params.vocab_size} rows: the model was "
       "trained with another vocabulary"
     )
   transformer = build_transformer(params)
   wanted = {v.path: tuple(v.shape) for v in transformer.weights}
-  _check(sources, wanted, prefix)
+  _check(sources, wanted, params.num_heads, prefix)
   values = _assemble(sources, wanted, prefix, request.target_space_id)
   step = _step(prefix, shapes, naming)
   directory.write(
@@ -124,10 +125,7 @@ def import_checkpoint(request: ImportRequest, model_dir: str) -> str:
       params,
       vocabulary_identity(request.vocab_file, tokenizer.vocab_size),
       batching={},
-      versions={
-        **{n: importlib.metadata.version(n) for n in ("tensorflow", "keras")},
-        "official_transformer": official_transformer.__version__,
-      },
+      versions=current_versions(),
       origin={
         "format": request.format,
         "checkpoint": os.path.abspath(prefix),
@@ -142,7 +140,6 @@ def import_checkpoint(request: ImportRequest, model_dir: str) -> str:
   tensors["step"] = tf.constant(0, tf.int64)
   write_bundle(directory.checkpoint_prefix(0), tensors)
   parameters = sum(int(np.prod(shape)) for shape in wanted.values())
-  spare = params.vocab_size - tokenizer.vocab_size
   return (
     f"imported {len(wanted)} variables, {parameters:,} parameters"
     + (f" of step {step}" if step is not None else "")
@@ -215,13 +212,11 @@ def _infer_params(
 ) -> TransformerParams:
   """Reads all sizes off the variables, and fills in what no size shows."""
   inferred = _inferred_sizes(sources)
-  shows_heads = "num_heads" in inferred
+  names = [part.name for parts in sources.values() for part in parts]
   unshown: dict[str, Any] = {
-    "start_symbol": naming.start_symbol_with_heads
-    if shows_heads
-    else naming.start_symbol
+    "start_symbol": naming.start_symbol("num_heads" in inferred, names)
   }
-  if not shows_heads and "num_heads" not in request.overrides:
+  if not {"num_heads"} & (inferred.keys() | request.overrides.keys()):
     unshown["num_heads"] = _usual_heads(inferred["hidden_size"], request)
   params = (
     get_params(request.param_set)
@@ -257,10 +252,10 @@ def _inferred_sizes(sources: dict[str, list[Source]]) -> dict[str, Any]:
     "num_hidden_layers": max(layers, default=0) + 1,
     "target_space_embedding": TARGET_SPACE in sources,
   }
-  for source in sources.get(
-    "encoder_stack/layer_0/ffn/network/filter_bias", []
-  ):
-    inferred["filter_size"] = source.shape[-1]
+  for path, parts in sources.items():
+    if path.endswith(("/filter_bias", "/filter_kernel")):
+      inferred["filter_size"] = parts[0].shape[-1]
+      break
   query = "encoder_stack/layer_0/self_attention/attention/query_kernel"
   for source in sources.get(query, []):
     if len(source.shape) == 3 and source.shape[0] > 1:  # [D, N, H]
@@ -300,6 +295,7 @@ def _set_of_size(hidden_size: int) -> TransformerParams:
 def _check(
   sources: dict[str, list[Source]],
   wanted: dict[str, tuple[int, ...]],
+  num_heads: int,
   prefix: str,
 ) -> None:
   """Lists all variables that are missing, unknown or misshapen."""
@@ -316,7 +312,7 @@ def _check(
     stored = [
       f"{part.name} {part.shape}"
       for part in parts
-      if not _fits(path, part, shape)
+      if not _fits(path, part, shape, num_heads)
     ]
     shards = [part.placement.shard for part in parts]
     if sorted(shards) != list(range(len(parts))):
@@ -330,7 +326,9 @@ def _check(
     )
 
 
-def _fits(path: str, part: Source, shape: tuple[int, ...]) -> bool:
+def _fits(
+  path: str, part: Source, shape: tuple[int, ...], num_heads: int
+) -> bool:
   """Tells whether a stored variable can become (part of) one of ours."""
   if path == EMBEDDING:
     return len(part.shape) == 2 and part.shape[1] == shape[1]
@@ -339,10 +337,15 @@ def _fits(path: str, part: Source, shape: tuple[int, ...]) -> bool:
   stored = part.shape
   while len(stored) > len(shape) and stored[0] == 1:  # A convolution's width.
     stored = stored[1:]
-  if len(stored) == 3 and path.endswith("output_kernel"):  # [N, H, D]
-    stored = (stored[0] * stored[1], stored[2])
-  elif len(stored) == 3:  # [D, N, H]
-    stored = (stored[0], stored[1] * stored[2])
+  if len(stored) == 3:
+    output = path.endswith("output_kernel")  # [N, H, D], others [D, N, H]
+    if stored[0 if output else 1] != num_heads:
+      return False
+    stored = (
+      (stored[0] * stored[1], stored[2])
+      if output
+      else (stored[0], stored[1] * stored[2])
+    )
   return stored == (*shape[:-1], shape[-1] * part.placement.parts)
 
 

@@ -94,8 +94,8 @@ def stored_shapes(prefix: str) -> dict[str, tuple[int, ...]]:
 
 def _damaged(prefix: str, error: Exception) -> str:
   return (
-    f"the checkpoint {prefix} is missing or damaged ({error}); remove its "
-    "directory to go on from the one before it"
+    f"the checkpoint {prefix} is missing or damaged ({error}); copy it again "
+    "if it is a copy, or go on from the one before it by removing its directory"
   )
 
 

@@ -75,6 +75,8 @@ class ProgressReport(keras.callbacks.Callback):
 
   def on_train_end(self, logs: Any = None) -> None:
     """Closes the bar; tells the speed of the whole run."""
+    if self._pending:  # Stopped between two reports.
+      self._report()
     self._bar.close()
     if self.with_throughput:
       seconds = max(time.monotonic() - self._started - self._paused, 1e-9)
@@ -138,6 +140,7 @@ class Milestones(keras.callbacks.Callback):
   Attributes:
     action: takes the number of finished updates.
     is_milestone: tells whether the action follows an update.
+    first_step: updates made before this run.
     progress: is told how long the actions took.
   """
 
@@ -151,6 +154,7 @@ class Milestones(keras.callbacks.Callback):
     super().__init__()
     self.action = action
     self.is_milestone = is_milestone
+    self.first_step = first_step
     self.progress = progress
     self._step = first_step
 

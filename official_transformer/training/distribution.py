@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import socket
 from collections.abc import Sequence
 
 import tensorflow as tf
@@ -14,6 +16,7 @@ ALL_REDUCE = {
   "nccl": tf.distribute.NcclAllReduce,
   "hierarchical_copy": tf.distribute.HierarchicalCopyAllReduce,
 }
+CONNECT_SECONDS = 10.0
 NOT_HERE = {
   "parameter_server": (
     "Keras 3 trains no functional model under it, and asynchronous updates "
@@ -109,6 +112,7 @@ def create_strategy(
 def _tpu_strategy(address: str | None) -> tf.distribute.Strategy:
   """Connects to a TPU."""
   try:
+    _probe(address or "")
     resolver = tf.distribute.cluster_resolver.TPUClusterResolver(
       tpu="" if address is None else address
     )
@@ -126,7 +130,15 @@ def _tpu_strategy(address: str | None) -> tf.distribute.Strategy:
     reason = str(e).strip().split("\n")[0]
     raise InputError(
       f"--distribution_strategy=tpu: no TPU answers at --tpu={address} "
-      f"({reason}). Check its name and zone, or run on the TPU's own machine "
+      f"({reason}). Check its name, or run on the TPU's own machine "
       "with --tpu=local"
     ) from None
   return tf.distribute.TPUStrategy(resolver)
+
+
+def _probe(address: str) -> None:
+  """Raises an `OSError` where nothing listens; TensorFlow would wait on."""
+  match = re.fullmatch(r"grpc://(.+):(\d+)", address)
+  if match:
+    host, port = match.groups()
+    socket.create_connection((host, int(port)), CONNECT_SECONDS).close()

@@ -3,60 +3,94 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib.metadata
 from typing import Any
 
 from absl import logging
 
-import official_transformer
 from official_transformer.data import data_directory
 from official_transformer.data.tokenizer import load_tokenizer
 from official_transformer.errors import InputError
 from official_transformer.model_directory import (
+  IMPORT_FIRST,
   ModelDescription,
   ModelDirectory,
   RequestedParams,
   check_vocabulary,
+  current_versions,
   vocabulary_identity,
 )
 from official_transformer.model_params import (
+  DECODING_FIELDS,
   DEFAULT_MAX_LENGTH,
   DEFAULT_PARAM_SET,
+  TRAINING_FIELDS,
   TransformerParams,
 )
 
 
-def prepare_directory(
+@dataclasses.dataclass(frozen=True)
+class DirectoryPlan:
+  """A model directory as it will be, once everything has been checked.
+
+  Attributes:
+    directory: where the model is or will be.
+    description: what to train with.
+    vocab_file: the vocabulary's path.
+    changes: whether the directory has to be written.
+  """
+
+  directory: ModelDirectory
+  description: ModelDescription
+  vocab_file: str
+  changes: bool
+
+  def carry_out(self) -> None:
+    """Writes the directory, where there is anything to write."""
+    if self.changes:
+      self.directory.write(self.description, self.vocab_file)
+      logging.info("wrote the model directory %s", self.directory.path)
+
+
+def plan_directory(
   directory: ModelDirectory,
   request: RequestedParams,
   batching: dict[str, Any],
   vocab_file: str | None,
   data_dir: str,
+  num_gpus: int = 1,
   num_replicas: int = 1,
-) -> ModelDescription:
-  """Checks a model directory against the flags, or makes a new one.
+  anew: bool = False,
+) -> DirectoryPlan:
+  """Checks a model directory against the flags, or plans a new one.
 
   Args:
     directory: where the model is or will be.
     request: the parameters the user chose.
-    batching: `batch_size`, `max_length` and `static_batch`, those
-      the user chose.
+    batching: `batch_size`, `max_length` and `static_batch`, those the user
+      chose.
     vocab_file: as the user gave it, or None: an existing model's own, else
       the one that the data names.
     data_dir: the prepared data.
-    num_replicas: devices that share a batch; above 1, `base` and `big` are
-      the sets tuned for several.
+    num_gpus: above 1, `base` and `big` are the sets tuned for several.
+    num_replicas: devices that share a batch.
+    anew: whether a model that is there will be removed.
 
   Returns:
     What to train with: the model's own parameters where it exists, decoded as
-    the user chose.
+    the user chose. Nothing has been written.
 
   Raises:
     InputError: where model, flags and data contradict each other.
   """
+  if directory.has_foreign_checkpoints():
+    raise InputError(
+      f"{directory.path}: {IMPORT_FIRST}ANOTHER_DIR, or name another "
+      "--model_dir to train a new model"
+    )
+  steps = [] if anew else directory.checkpoint_steps()
   # A description without a checkpoint is what a run left that never started
   # training: it binds nobody.
-  stored = directory.read() if directory.checkpoint_steps() else None
+  stored = directory.read() if steps else None
   if vocab_file is None:
     vocab_file = (
       directory.vocab_file()
@@ -68,28 +102,44 @@ def prepare_directory(
   if stored:
     check_vocabulary(vocab_file, tokenizer.vocab_size, stored, directory.path)
   _check_data(data_dir, vocab_file, vocabulary["sha256"])
-  if stored:
+  if stored and max(steps) > 0:
     params = request.for_existing_model(stored.params, directory.path)
     _check_batching(batching, stored.batching, directory.path)
-    if not stored.batching:  # Imported: nobody has trained it here yet.
-      chosen = {**_default_batching(params, num_replicas), **batching}
-      stored = dataclasses.replace(stored, batching=chosen)
-      directory.write(stored, vocab_file)
-    return dataclasses.replace(stored, params=params)
-  params = request.for_new_model(DEFAULT_PARAM_SET, num_replicas)
-  params = dataclasses.replace(params, vocab_size=tokenizer.vocab_size)
-  versions = {
-    name: importlib.metadata.version(name) for name in ("tensorflow", "keras")
-  }
+    description = dataclasses.replace(stored, params=params)
+    return DirectoryPlan(directory, description, vocab_file, changes=False)
+  if stored:  # Imported, and not trained here yet.
+    params = request.for_existing_model(
+      stored.params, directory.path, (*DECODING_FIELDS, *TRAINING_FIELDS)
+    )
+    vocabulary, origin = stored.vocabulary, stored.origin
+  else:
+    params = request.for_new_model(DEFAULT_PARAM_SET, num_gpus)
+    params = dataclasses.replace(params, vocab_size=tokenizer.vocab_size)
+    origin = {}
   description = ModelDescription(
     params,
     vocabulary,
     {**_default_batching(params, num_replicas), **batching},
-    {**versions, "official_transformer": official_transformer.__version__},
+    current_versions(),
+    origin,
   )
-  directory.write(description, vocab_file)
-  logging.info("made the model directory %s", directory.path)
-  return description
+  return DirectoryPlan(directory, description, vocab_file, changes=True)
+
+
+def prepare_directory(
+  directory: ModelDirectory,
+  request: RequestedParams,
+  batching: dict[str, Any],
+  vocab_file: str | None,
+  data_dir: str,
+) -> ModelDescription:
+  """Plans a directory for one device and writes it at once.
+
+  The arguments are those of `plan_directory`.
+  """
+  plan = plan_directory(directory, request, batching, vocab_file, data_dir)
+  plan.carry_out()
+  return plan.description
 
 
 def _default_batching(

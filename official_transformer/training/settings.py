@@ -9,7 +9,7 @@ from official_transformer.data.buckets import Batching
 
 @dataclasses.dataclass(frozen=True)
 class Execution:
-  """How the updates are computed; what they compute does not change.
+  """How the updates are computed, in what precision and by whom.
 
   Attributes:
     dtype: `fp32`, or `bf16` or `fp16` for all but softmax, norms and loss.

@@ -121,7 +121,7 @@ class Trainer:
     step = self._resume()
     if step >= settings.train_steps:
       logging.info(
-        "the model has %d steps already, --train_steps=%d asks for no more",
+        "the model has %d steps already, and this run is to end with %d",
         step,
         settings.train_steps,
       )
@@ -307,12 +307,12 @@ class Trainer:
     if params.learning_rate_warmup_steps > settings.train_steps / 2:
       logging.warning(
         "the learning rate warms up for %d steps, over half of "
-        "--train_steps=%d: the run may never leave the ground; pass "
-        "--params_override=learning_rate_warmup_steps=%d",
+        "the %d of this run, which may never leave the ground; a new model "
+        "takes --params_override=learning_rate_warmup_steps=%d",
         params.learning_rate_warmup_steps,
         settings.train_steps,
         max(1, settings.train_steps // 5),
       )
     if not settings.with_checkpoints:
-      logging.warning("--enable_checkpointing=false: the model will be lost")
+      logging.warning("no checkpoints: the model will be lost")
     self.feed.warn_of_omissions()

@@ -290,5 +290,5 @@ def test_a_larger_vocabulary_is_refused(tmp_path, vocabulary):
   with open(vocabulary, "a", encoding="utf-8") as stream:
     stream.writelines(f"'{c}'\n" for c in "ABCDEFGHIJ")
   prefix = save(make_variables(), tmp_path)
-  with pytest.raises(InputError, match="43 entries but .* only 37 rows"):
+  with pytest.raises(InputError, match="43 entries but .* 37 rows"):
     run_import(prefix, vocabulary, tmp_path / "model")

@@ -293,6 +293,7 @@ def compare_search(result, expected):
     strict=True,
   ):
     real = want["scores"] > -1e6
+    assert real.any()
     if finished.any():
       np.testing.assert_array_equal(finished, real)
     # Upstream's rows begin with the start symbol and end with its search.
@@ -390,6 +391,7 @@ def test_first_versions(fixture, format_name, tmp_path):
   assert params.start_symbol == "zero"
   check_logits((params, checkpoint), frozen)
   frozen_searches = under(frozen, "search")
+  assert bool(frozen_searches) == (fixture == "v1_model")
   for beam_size, alpha in SEARCHES if frozen_searches else []:
     transformer = build(
       (

@@ -3,15 +3,22 @@
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
+
+from official_transformer.data.tokenizer import load_tokenizer
+from official_transformer.model.weights import write_bundle
 
 ROOT = pathlib.Path(__file__).parents[2]
 MAIN = str(ROOT / "official_transformer" / "transformer_main.py")
 BLEU = str(ROOT / "official_transformer" / "compute_bleu.py")
+IMPORT = str(ROOT / "official_transformer" / "import_checkpoint.py")
+FIXTURES = ROOT / "tests" / "fidelity" / "fixtures"
 MODEL = (
   "--param_set=tiny",
   "--params_override=num_hidden_layers=1,learning_rate_warmup_steps=10",
@@ -429,3 +436,78 @@ def test_console_scripts_are_installed():
       [scripts / name, "--help"], capture_output=True, text=True, check=False
     )
     assert "--" in done.stdout, name
+
+
+@pytest.fixture
+def copied(model, tmp_path):
+  """A copy of the trained model, to do things to."""
+  return shutil.copytree(model, tmp_path / "copied")
+
+
+@pytest.mark.parametrize(
+  "mistake",
+  ["--params_override=hiden_size=3", "--data_dir=/nowhere", "--batch_size=10"],
+)
+def test_a_mistake_beside_clean_costs_no_model(copied, data, mistake):
+  flags = [f"--data_dir={data}", "--clean", f"--model_dir={copied}", mistake]
+  run(MAIN, "--mode=train", *flags, status=2)
+  assert len(os.listdir(copied / "checkpoints")) == 3
+  assert (copied / "model.json").exists()
+
+
+def test_ones_are_never_gone_on_with(copied, data):
+  command = (MAIN, f"--data_dir={data}", f"--model_dir={copied}")
+  run(*command, "--use_synthetic_data", "--train_steps=33")
+  assert not (copied / "checkpoints" / "step-33").exists()
+
+
+def test_a_checkpoint_of_upstream_is_imported_used_and_trained(
+  text, data, tmp_path
+):
+  """The whole way of an old model; the numbers are `tests/fidelity`'s."""
+  with np.load(FIXTURES / "legacy_model.npz") as arrays:
+    tensors = {
+      name.removeprefix("weights/"): arrays[name]
+      for name in arrays.files
+      if name.startswith("weights/")
+    }
+  (vocabulary,) = data.glob("vocab.*")
+  size = load_tokenizer(str(vocabulary)).vocab_size
+  (table,) = (name for name in tensors if "embedding" in name)
+  tensors[table] = np.resize(tensors[table], [size + 5, 16])
+  prefix = str(tmp_path / "old" / "cp.ckpt")
+  write_bundle(prefix, tensors)
+  imported = f"--model_dir={tmp_path}/imported"
+  said = run(
+    IMPORT,
+    "--format=v2",
+    f"--checkpoint={tmp_path}/old/cp.ckpt",
+    f"--vocab_file={vocabulary}",
+    imported,
+    "--start_symbol=zero",
+  )
+  assert "4 heads, start symbol zero" in said
+  assert "(5 more rows in the table, never shown)" in said
+  assert run(MAIN, "--mode=predict", imported, "--text=A man.").count("\n") == 1
+  command = (
+    MAIN,
+    "--mode=score",
+    imported,
+    f"--file={text}/test.en",
+    f"--reference_file={text}/test.de",
+  )
+  before = run(*command)
+  assert before.count("\n") == 20
+  run(
+    MAIN,
+    "--mode=train",
+    imported,
+    f"--data_dir={data}",
+    "--train_steps=4",
+    "--params_override=learning_rate_warmup_steps=2",
+    "--use_ctl",
+  )
+  assert run(*command) != before
+  run(MAIN, "--mode=train", imported, f"--data_dir={data}", "--train_steps=6")
+  steps = os.listdir(tmp_path / "imported" / "checkpoints")
+  assert sorted(steps) == ["step-0", "step-4", "step-6"]

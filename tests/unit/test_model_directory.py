@@ -36,7 +36,8 @@ def test_cleaning_removes_the_model_and_nothing_else(directory):
   with open(mine, "w", encoding="utf-8") as stream:
     stream.write("mine")
   directory.remove_model()
-  assert os.listdir(directory.path) == ["notes.txt"]
+  # The vocabulary may be the one that the next model is to have.
+  assert sorted(os.listdir(directory.path)) == ["notes.txt", "vocab"]
 
 
 def test_a_directory_that_is_no_model_is_not_cleaned(tmp_path):
@@ -45,6 +46,15 @@ def test_a_directory_that_is_no_model_is_not_cleaned(tmp_path):
     ModelDirectory(str(tmp_path)).remove_model()
   assert (tmp_path / "thesis.tex").exists()
   ModelDirectory(str(tmp_path / "new")).remove_model()
+
+
+def test_a_file_of_the_vocabularys_name_is_not_replaced(directory, tmp_path):
+  (tmp_path / "other").mkdir()
+  (tmp_path / "other" / "vocab").write_text("mine")
+  other = ModelDirectory(str(tmp_path / "other"))
+  with pytest.raises(InputError, match="another file than"):
+    other.write(directory.read(), str(tmp_path / "vocab"))
+  assert (tmp_path / "other" / "vocab").read_text() == "mine"
 
 
 def test_a_set_says_nothing_of_the_start_symbol():

@@ -74,6 +74,7 @@ def test_a_fused_kernel_has_three_places():
     ("v2", "save_counter" + V2_END),
     ("v2", "layer_with_weights-0/embedding_softmax_layer/weights/"
      ".OPTIMIZER_SLOT/optimizer/m" + V2_END),
+    ("t2t", "transformer/body/encoder/layer_0/ffn/conv1/kernel/Adafactor"),
     ("v2", "layer-3/metric_mean_fns/0/0/total" + V2_END),
     ("v1", "global_step"),
     ("v1", "model/get_train_op/beta1_power"),
@@ -85,6 +86,11 @@ def test_a_fused_kernel_has_three_places():
 )  # fmt: skip
 def test_what_is_no_weight_has_no_place(format_name, name):
   assert FORMATS[format_name].place(name) == []
+
+
+def test_steps_are_found_under_an_optimizer_that_scales_the_loss():
+  for name in ("_iterations", "base_optimizer/iter", "iter"):
+    assert FORMATS["v2"].is_step(f"optimizer/{name}{V2_END}")
 
 
 @pytest.mark.parametrize("format_name", FORMATS)

@@ -100,6 +100,46 @@ def test_what_cannot_be_read_off_can_be_said(run):
   assert params.beam_size == 7
 
 
+def test_versions_of_2019_start_from_a_zero_vector(run):
+  """Their kernels have heads, their norms are not yet Keras'."""
+  norms = {"gamma": "layer_norm_scale", "beta": "layer_norm_bias"}
+  renamed = {}
+  for name, value in variables().items():
+    for new, old in norms.items():
+      name = name.replace(f"/{new}/", f"/{old}/")
+    renamed[name] = value
+  _, directory = run(renamed)
+  params = directory.read().params
+  assert (params.num_heads, params.start_symbol) == (N, "zero")
+
+
+def test_kernels_of_other_heads_are_listed(run):
+  tensors = variables()
+  name = ROOT + "encoder_stack/layers/0/0/layer/key_dense_layer/kernel" + END
+  tensors[name] = tensors[name].reshape(D, 2 * N, D // N // 2)
+  with pytest.raises(InputError, match=r"key_dense_layer.*\(32, 8, 4\)"):
+    run(tensors)
+
+
+def test_a_missing_bias_is_all_that_is_listed(run):
+  tensors = variables()
+  name = ROOT + "encoder_stack/layers/0/1/layer/filter_dense_layer/bias" + END
+  del tensors[name]
+  with pytest.raises(InputError) as caught:
+    run(tensors)
+  assert str(caught.value).split("\n")[1:] == [
+    "  missing: encoder_stack/layer_0/ffn/network/filter_bias"
+  ]
+
+
+def test_a_vocabulary_of_another_size_is_refused(run):
+  tensors = variables()
+  name = ROOT + "embedding_softmax_layer/weights" + END
+  tensors[name] = np.ones([2000, D], np.float32)
+  with pytest.raises(InputError, match="24 entries but .* 2000 rows"):
+    run(tensors)
+
+
 def test_sizes_that_contradict_are_named(run):
   with pytest.raises(InputError) as caught:
     run(variables(), param_set="base", overrides={"num_heads": 2})

@@ -86,6 +86,16 @@ def test_the_speed_of_the_whole_run_by_hand(report, clock, caplog):
   ]
 
 
+def test_a_stop_between_two_reports_loses_no_token(report, clock, caplog):
+  report.on_train_begin()
+  for step in range(3):
+    clock.now += 2.0
+    report.on_train_batch_end(step, logs(3.0))
+  with caplog.at_level(logging.INFO, logger="absl"):
+    report.on_train_end()
+  assert caplog.messages[-1].startswith("3 steps, 150 source and target tokens")
+
+
 def test_milestones_come_at_multiples_and_at_the_end(report, clock):
   report.on_train_begin()
   seen = []

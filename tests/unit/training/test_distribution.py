@@ -66,9 +66,10 @@ def test_what_cannot_run_is_refused(arguments, complaint):
     lib.create_strategy(*arguments)
 
 
-def test_a_tpu_that_does_not_answer_is_one_clear_error():
-  with pytest.raises(InputError, match="no TPU answers at --tpu=nowhere"):
-    lib.create_strategy("tpu", ["CPU:0"], tpu="nowhere")
+@pytest.mark.parametrize("address", ["nowhere", "grpc://127.0.0.1:1"])
+def test_a_tpu_that_does_not_answer_is_one_clear_error(address):
+  with pytest.raises(InputError, match=f"no TPU answers at --tpu={address}"):
+    lib.create_strategy("tpu", ["CPU:0"], tpu=address)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,10 @@ from official_transformer.model_directory import (
   RequestedParams,
 )
 from official_transformer.model_params import TINY
-from official_transformer.training.model_setup import prepare_directory
+from official_transformer.training.model_setup import (
+  plan_directory,
+  prepare_directory,
+)
 
 
 @pytest.fixture(scope="module")
@@ -154,32 +157,79 @@ def test_half_made_checkpoints_do_not_count(tmp_path):
   assert directory.latest_checkpoint().endswith("step-30/model")
 
 
-def test_an_imported_model_takes_the_batches_of_its_first_run(
-  tmp_path, data_dirs
-):
-  directory, made = trained(tmp_path, data_dirs[0])
-  imported = dataclasses.replace(made, batching={})
-  directory.write(imported, directory.vocab_file())
-  first = resume(directory, data_dirs[0], batching={"batch_size": 2048})
+@pytest.fixture
+def imported(tmp_path, data_dirs):
+  """A directory that looks imported: a checkpoint of step 0, no batching."""
+  directory = ModelDirectory(str(tmp_path / "imported"))
+  made = prepare_directory(directory, TINY_REQUEST, {}, None, data_dirs[0])
+  directory.write(
+    dataclasses.replace(made, batching={}, origin={"format": "v2"}),
+    directory.vocab_file(),
+  )
+  os.makedirs(directory.checkpoint_directory(0))
+  return directory
+
+
+def test_an_imported_model_is_bound_by_its_first_run(imported, data_dirs):
+  resume(imported, data_dirs[0], batching={"batch_size": 4096})
+  # No step has been made: another run may choose otherwise, and how to train.
+  request = RequestedParams(None, {"learning_rate_warmup_steps": 7})
+  first = resume(imported, data_dirs[0], request, {"batch_size": 2048})
   assert first.batching["batch_size"] == 2048
-  assert directory.read() == first
+  assert first.params.learning_rate_warmup_steps == 7
+  assert first.origin == {"format": "v2"}
+  assert imported.read() == first
+  os.makedirs(imported.checkpoint_directory(10))
   with pytest.raises(InputError, match="1024 given, 2048 stored"):
-    resume(directory, data_dirs[0], batching={"batch_size": 1024})
+    resume(imported, data_dirs[0], batching={"batch_size": 1024})
+  with pytest.raises(InputError, match="warmup_steps: 9 given, 7 stored"):
+    resume(
+      imported,
+      data_dirs[0],
+      RequestedParams(None, {"learning_rate_warmup_steps": 9}),
+    )
+
+
+def test_an_imported_model_keeps_its_sizes(imported, data_dirs):
+  with pytest.raises(InputError, match="num_heads: 2 given, 4 stored"):
+    resume(imported, data_dirs[0], RequestedParams(None, {"num_heads": 2}))
+
+
+def test_a_plan_writes_nothing(tmp_path, data_dirs):
+  directory = ModelDirectory(str(tmp_path / "new"))
+  plan = plan_directory(directory, TINY_REQUEST, {}, None, data_dirs[0])
+  assert not os.path.exists(directory.path)
+  plan.carry_out()
+  assert directory.read() == plan.description
+
+
+def test_what_is_to_be_removed_binds_nobody(imported, data_dirs):
+  os.makedirs(imported.checkpoint_directory(10))
+  request = RequestedParams("small", {})
+  plan = plan_directory(imported, request, {}, None, data_dirs[0], anew=True)
+  assert plan.description.params.hidden_size == 256
+  assert plan.description.origin == {}
+
+
+def test_another_transformers_directory_is_not_trained_in(tmp_path, data_dirs):
+  (tmp_path / "model.ckpt-5000.index").write_text("")
+  directory = ModelDirectory(str(tmp_path))
+  with pytest.raises(InputError, match="import_checkpoint"):
+    prepare_directory(directory, TINY_REQUEST, {}, None, data_dirs[0])
+  with pytest.raises(InputError, match="import_checkpoint"):
+    directory.read()
 
 
 def test_several_devices_take_the_sets_tuned_for_them(tmp_path, data_dirs):
   directory = ModelDirectory(str(tmp_path))
-  made = prepare_directory(
-    directory, RequestedParams("base", {}), {}, None, data_dirs[0], 4
+  request = RequestedParams("base", {})
+  plan = plan_directory(
+    directory, request, {}, None, data_dirs[0], num_gpus=4, num_replicas=4
   )
+  made = plan.description
   assert made.params.learning_rate_warmup_steps == 8000
   assert made.batching["batch_divisor"] == 4
-  os.makedirs(directory.checkpoint_directory(5))
   # Whoever translates with it on one device names the same set.
-  request = RequestedParams("base", {})
   assert request.for_existing_model(made.params, "x") == made.params
   with pytest.raises(InputError, match="no parameter set 'tiny' for several"):
-    prepare_directory(
-      ModelDirectory(str(tmp_path / "new")), TINY_REQUEST, {}, None,
-      data_dirs[0], 2,
-    )  # fmt: skip
+    plan_directory(directory, TINY_REQUEST, {}, None, data_dirs[0], num_gpus=2)

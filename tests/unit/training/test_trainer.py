@@ -312,6 +312,16 @@ def test_a_score_can_end_the_run(tmp_path, params, data_dir):
   assert trainer.directory.checkpoint_steps() == [4, 8]
 
 
+def test_a_score_out_of_reach_ends_no_run(tmp_path, params, data_dir):
+  trainer = train(
+    tmp_path,
+    params,
+    settings(data_dir, 10, stop_threshold=20.0),
+    lambda *_: {"bleu_uncased": 19.9},
+  )
+  assert int(trainer.optimizer.iterations) == 10
+
+
 def test_nothing_is_saved_where_nothing_is_to_be(tmp_path, params, data_dir):
   trainer = train(
     tmp_path, params, settings(data_dir, 4, with_checkpoints=False)
