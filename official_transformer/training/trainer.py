@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import keras
@@ -291,11 +291,11 @@ class Trainer:
     settings, params = self.settings, self.params
     logging.info(
       "parameters: %s",
-      ", ".join(f"{k}={v}" for k, v in dataclasses.asdict(params).items()),
+      ", ".join(_resolved(dataclasses.asdict(params))),
     )
     logging.info(
       "run: %s",
-      ", ".join(f"{k}={v}" for k, v in dataclasses.asdict(settings).items()),
+      ", ".join(_resolved(dataclasses.asdict(settings))),
     )
     logging.info(
       "%s trainable parameters, steps %d to %d, %d tokens a step",
@@ -316,3 +316,12 @@ class Trainer:
     if not settings.with_checkpoints:
       logging.warning("no checkpoints: the model will be lost")
     self.feed.warn_of_omissions()
+
+
+def _resolved(values: Mapping[str, Any]) -> Iterator[str]:
+  """Yields `name=value` for all values, those of inner records too."""
+  for name, value in values.items():
+    if isinstance(value, dict):
+      yield from _resolved(value)
+    else:
+      yield f"{name}={value}"
