@@ -24,7 +24,10 @@ from official_transformer.training.distribution import (
   choose_devices,
   create_strategy,
 )
-from official_transformer.training.model_setup import plan_directory
+from official_transformer.training.model_setup import (
+  DirectoryPlan,
+  plan_directory,
+)
 from official_transformer.training.settings import Execution, TrainingSettings
 from official_transformer.training.trainer import Evaluate, Trainer
 
@@ -57,38 +60,9 @@ def train() -> None:
     num_replicas=strategy.num_replicas_in_sync,
     anew=FLAGS.clean,
   )
-  batching = Batching(**plan.description.batching)
-  train_steps, milestones = _schedule(batching)
-  is_static = batching.static_batch or FLAGS.use_synthetic_data
-  if FLAGS.enable_xla and not is_static:
+  settings = _settings(_batching(plan), seed)
+  if FLAGS.enable_xla and not settings.execution.compile:
     tf.config.optimizer.set_jit("autoclustering")
-  settings = TrainingSettings(
-    data_dir=FLAGS.data_dir,
-    train_steps=train_steps,
-    steps_between_evals=FLAGS.steps_between_evals,
-    milestones=milestones,
-    stop_threshold=FLAGS.stop_threshold,
-    batching=batching,
-    synthetic=FLAGS.use_synthetic_data,
-    validation_steps=FLAGS.validation_steps,
-    seed=seed,
-    keep_checkpoint_max=FLAGS.keep_checkpoint_max,
-    log_steps=FLAGS.log_steps,
-    with_metrics=FLAGS.enable_metrics_in_training,
-    with_tensorboard=FLAGS.enable_tensorboard,
-    # What has been trained on ones must not be gone on with.
-    with_checkpoints=FLAGS.enable_checkpointing
-    and not FLAGS.use_synthetic_data,
-    with_throughput=FLAGS.enable_time_history,
-    num_parallel_calls=FLAGS.num_parallel_calls,
-    private_threads=FLAGS.datasets_num_private_threads,
-    execution=Execution(
-      dtype=FLAGS.dtype,
-      loss_scale=_fixed_loss_scale(),
-      compile=FLAGS.enable_xla and is_static,
-      custom_loop=FLAGS.use_ctl,
-    ),
-  )
   trainer = Trainer(
     directory, plan.description.params, settings, evaluate, strategy
   )
@@ -167,6 +141,49 @@ def _schedule(batching: Batching) -> tuple[int, tuple[int, ...]]:
     )
   logging.info("%d epochs are %d steps", FLAGS.train_epochs, ends[-1])
   return ends[-1], tuple(ends)
+
+
+def _batching(plan: DirectoryPlan) -> Batching:
+  """Returns how examples are grouped."""
+  try:
+    return Batching(**plan.description.batching)
+  except TypeError as error:  # Of a model.json that somebody has edited.
+    raise InputError(
+      f"{plan.directory.path}/model.json is damaged: {error}"
+    ) from None
+
+
+def _settings(batching: Batching, seed: int) -> TrainingSettings:
+  """Returns how the run goes."""
+  train_steps, milestones = _schedule(batching)
+  is_static = batching.static_batch or FLAGS.use_synthetic_data
+  return TrainingSettings(
+    data_dir=FLAGS.data_dir,
+    train_steps=train_steps,
+    steps_between_evals=FLAGS.steps_between_evals,
+    milestones=milestones,
+    stop_threshold=FLAGS.stop_threshold,
+    batching=batching,
+    synthetic=FLAGS.use_synthetic_data,
+    validation_steps=FLAGS.validation_steps,
+    seed=seed,
+    keep_checkpoint_max=FLAGS.keep_checkpoint_max,
+    log_steps=FLAGS.log_steps,
+    with_metrics=FLAGS.enable_metrics_in_training,
+    with_tensorboard=FLAGS.enable_tensorboard,
+    # What has been trained on ones must not be gone on with.
+    with_checkpoints=FLAGS.enable_checkpointing
+    and not FLAGS.use_synthetic_data,
+    with_throughput=FLAGS.enable_time_history,
+    num_parallel_calls=FLAGS.num_parallel_calls,
+    private_threads=FLAGS.datasets_num_private_threads,
+    execution=Execution(
+      dtype=FLAGS.dtype,
+      loss_scale=_fixed_loss_scale(),
+      compile=FLAGS.enable_xla and is_static,
+      custom_loop=FLAGS.use_ctl,
+    ),
+  )
 
 
 def _choose_seed(directory: ModelDirectory) -> int:

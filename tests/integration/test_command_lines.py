@@ -455,6 +455,14 @@ def test_a_mistake_beside_clean_costs_no_model(copied, data, mistake):
   assert (copied / "model.json").exists()
 
 
+def test_an_edited_description_is_one_clear_error(copied, data):
+  description = json.loads((copied / "model.json").read_text("utf-8"))
+  description["batching"]["colour"] = "blue"
+  (copied / "model.json").write_text(json.dumps(description), "utf-8")
+  command = (MAIN, f"--data_dir={data}", f"--model_dir={copied}")
+  assert "is damaged" in run(*command, "--train_steps=40", status=2)
+
+
 def test_ones_are_never_gone_on_with(copied, data):
   command = (MAIN, f"--data_dir={data}", f"--model_dir={copied}")
   run(*command, "--use_synthetic_data", "--train_steps=33")
