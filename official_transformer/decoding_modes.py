@@ -24,7 +24,10 @@ from official_transformer.model_params import (
   DECODING_FIELDS,
   TransformerParams,
 )
-from official_transformer.requested_params import requested_params
+from official_transformer.requested_params import (
+  padded_length,
+  requested_params,
+)
 from official_transformer.training.distribution import choose_devices
 
 FLAGS = flags.FLAGS
@@ -180,6 +183,6 @@ def _load_translator() -> Translator:
   return Translator.load(
     FLAGS.model_dir,
     decode_batch_size=FLAGS.decode_batch_size,
-    padded_length=FLAGS.decode_max_length if FLAGS.padded_decode else 0,
+    padded_length=padded_length(),
     **{name: getattr(params, name) for name in DECODING_FIELDS},
   )

@@ -1,4 +1,4 @@
-"""The hyper-parameters that a command's flags choose."""
+"""What the flags of every command say of the model and its decoding."""
 
 from __future__ import annotations
 
@@ -18,3 +18,8 @@ def requested_params() -> RequestedParams:
       overrides[name] = FLAGS[name].value
   param_set = FLAGS.param_set if FLAGS["param_set"].present else None
   return RequestedParams(param_set, overrides)
+
+
+def padded_length() -> int:
+  """Returns the tokens that lines to decode are padded to; 0 for none."""
+  return FLAGS.decode_max_length if FLAGS.padded_decode else 0

@@ -18,7 +18,10 @@ from official_transformer.errors import InputError
 from official_transformer.evaluation.test_set import TestSet
 from official_transformer.model.transformer import Transformer
 from official_transformer.model_directory import ModelDirectory
-from official_transformer.requested_params import requested_params
+from official_transformer.requested_params import (
+  padded_length,
+  requested_params,
+)
 from official_transformer.training.checkpoints import read_progress
 from official_transformer.training.distribution import (
   choose_devices,
@@ -214,9 +217,10 @@ def _evaluation_in_training(directory: ModelDirectory) -> Evaluate | None:
   def evaluate_model(transformer: Transformer, step: int) -> dict[str, float]:
     if not translators:
       tokenizer = load_tokenizer(directory.vocab_file())
-      padded = FLAGS.decode_max_length if FLAGS.padded_decode else 0
       translators.append(
-        Translator(transformer, tokenizer, FLAGS.decode_batch_size, padded)
+        Translator(
+          transformer, tokenizer, FLAGS.decode_batch_size, padded_length()
+        )
       )
     scores, _ = test_set.evaluate(translators[0], directory, f"step-{step}")
     return scores.scalars()

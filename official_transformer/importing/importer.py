@@ -216,12 +216,21 @@ def _infer_params(
   unshown: dict[str, Any] = {
     "start_symbol": naming.start_symbol("num_heads" in inferred, names)
   }
+  usual = _set_of_size(inferred["hidden_size"])
   if not {"num_heads"} & (inferred.keys() | request.overrides.keys()):
-    unshown["num_heads"] = _usual_heads(inferred["hidden_size"], request)
+    if usual is None:
+      raise InputError(
+        f"the number of heads cannot be read off {request.checkpoint}, and no "
+        f"parameter set has its hidden size {inferred['hidden_size']}: pass "
+        "--num_heads"
+      )
+    unshown["num_heads"] = usual.num_heads
+  # What a set says of sizes is replaced by what was inferred; its dropout,
+  # schedule and batch size matter where training goes on.
   params = (
     get_params(request.param_set)
     if request.param_set
-    else _set_of_size(inferred["hidden_size"])
+    else usual or get_params(DEFAULT_PARAM_SET)
   )
   given = {**(_sizes(params) if request.param_set else {}), **request.overrides}
   differences = [
@@ -263,33 +272,16 @@ def _inferred_sizes(sources: dict[str, list[Source]]) -> dict[str, Any]:
   return inferred
 
 
-def _usual_heads(hidden_size: int, request: ImportRequest) -> int:
-  """Returns the heads of the parameter set of a hidden size."""
-  for params in PARAM_SETS.values():
-    if params.hidden_size == hidden_size:
-      return params.num_heads
-  raise InputError(
-    f"the number of heads cannot be read off {request.checkpoint}, and no "
-    f"parameter set has its hidden size {hidden_size}: pass --num_heads"
-  )
-
-
 def _sizes(params: TransformerParams) -> dict[str, Any]:
   """Returns what a parameter set says of a model's sizes."""
   names = ("hidden_size", "num_hidden_layers", "filter_size", "num_heads")
   return {name: getattr(params, name) for name in names}
 
 
-def _set_of_size(hidden_size: int) -> TransformerParams:
-  """Returns the parameter set of a hidden size, or the default one.
-
-  What it says of sizes is replaced by what was inferred; dropout, schedule
-  and batch size matter where training goes on.
-  """
-  for params in PARAM_SETS.values():
-    if params.hidden_size == hidden_size:
-      return params
-  return get_params(DEFAULT_PARAM_SET)
+def _set_of_size(hidden_size: int) -> TransformerParams | None:
+  """Returns the parameter set of a hidden size, or None."""
+  sets = PARAM_SETS.values()
+  return next((p for p in sets if p.hidden_size == hidden_size), None)
 
 
 def _check(

@@ -81,7 +81,8 @@ class CheckpointManager:
 
 def read_progress(prefix: str) -> tuple[int, int | None]:
   """Returns a checkpoint's step and seed; an imported one has no seed."""
-  names = [name for name in ("step", "seed") if name in stored_shapes(prefix)]
-  progress = read_tensors(prefix, names)
+  progress = read_tensors(
+    prefix, {"step", "seed"} & stored_shapes(prefix).keys()
+  )
   seed = progress.get("seed")
   return int(progress["step"]), None if seed is None else int(seed)

@@ -422,26 +422,23 @@ def swap_sines_and_cosines(monkeypatch):
   monkeypatch.setattr(model_utils, "get_position_encoding", swapped)
 
 
-def larger_epsilon(monkeypatch):
+def change_epsilon(monkeypatch, epsilon):
   original = stacks.layer_norm
 
   def changed(name):
     norm = original(name)
-    norm.epsilon = 1e-3
+    norm.epsilon = epsilon
     return norm
 
   monkeypatch.setattr(stacks, "layer_norm", changed)
+
+
+def larger_epsilon(monkeypatch):
+  change_epsilon(monkeypatch, 1e-3)
 
 
 def twice_the_epsilon(monkeypatch):
-  original = stacks.layer_norm
-
-  def changed(name):
-    norm = original(name)
-    norm.epsilon = 2e-6
-    return norm
-
-  monkeypatch.setattr(stacks, "layer_norm", changed)
+  change_epsilon(monkeypatch, 2e-6)
 
 
 def norm_after_the_sum(monkeypatch):
