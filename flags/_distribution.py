@@ -32,7 +32,8 @@ def define_distribution() -> None:
     list(STRATEGIES),
     help_wrap(
       "How training is spread: off, one_device, mirrored (over all chosen GPUs "
-      "of this machine), tpu."
+      "of this machine), multi_worker_mirrored (over the machines that "
+      "TF_CONFIG names), tpu."
     ),
     short_name="ds",
     case_sensitive=False,
@@ -42,8 +43,8 @@ def define_distribution() -> None:
     None,
     ["nccl", "hierarchical_copy", "ring"],
     help_wrap(
-      "How several GPUs sum their gradients; ring is for several machines. "
-      "Unset: TensorFlow's choice."
+      "How several GPUs sum their gradients: nccl, on one machine also "
+      "hierarchical_copy, on several also ring. Unset: TensorFlow's choice."
     ),
     short_name="ara",
     case_sensitive=False,
@@ -53,4 +54,12 @@ def define_distribution() -> None:
     1,
     help_wrap("Packs that gradients are put into before they are summed."),
     lower_bound=0,
+  )
+  flags.DEFINE_float(
+    "connect_timeout",
+    300.0,
+    help_wrap(
+      "With multi_worker_mirrored: seconds to wait for each other worker."
+    ),
+    lower_bound=1.0,
   )

@@ -40,9 +40,11 @@ _SEARCHING = ("train", "eval", "predict")
 MODES_OF_FLAG = {
   **dict.fromkeys(
     (
+      "accumulate_steps",
       "all_reduce_alg",
       "batch_size",
       "clean",
+      "connect_timeout",
       "data_dir",
       "datasets_num_private_threads",
       "distribution_strategy",
@@ -60,10 +62,13 @@ MODES_OF_FLAG = {
       "max_length",
       "num_packs",
       "num_parallel_calls",
+      "profile_steps",
       "seed",
       "static_batch",
       "steps_between_evals",
+      "steps_per_loop",
       "stop_threshold",
+      "target_batch_tokens",
       "tpu",
       "train_epochs",
       "train_steps",
@@ -155,8 +160,21 @@ _COMPANY: tuple[
   ),
   (
     ("all_reduce_alg", "num_packs"),
-    lambda v: v.num_gpus in (None, 0, 1),
+    lambda v: (
+      v.num_gpus in (None, 0, 1)
+      and v.distribution_strategy != "multi_worker_mirrored"
+    ),
     "one device has nothing to reduce; see --num_gpus",
+  ),
+  (
+    ("num_packs",),
+    lambda v: v.distribution_strategy == "multi_worker_mirrored",
+    "it is for the GPUs of one machine",
+  ),
+  (
+    ("connect_timeout",),
+    lambda v: v.distribution_strategy != "multi_worker_mirrored",
+    "it goes with --distribution_strategy=multi_worker_mirrored",
   ),
   (
     ("keep_checkpoint_max",),

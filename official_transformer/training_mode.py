@@ -24,17 +24,25 @@ from official_transformer.requested_params import (
 )
 from official_transformer.training.checkpoints import read_progress
 from official_transformer.training.distribution import (
+  Distribution,
   choose_devices,
-  create_strategy,
+  create_distribution,
 )
 from official_transformer.training.model_setup import (
   DirectoryPlan,
   plan_directory,
 )
 from official_transformer.training.settings import Execution, TrainingSettings
-from official_transformer.training.trainer import Evaluate, Trainer
+from official_transformer.training.trainer import (
+  Evaluate,
+  Evaluation,
+  Trainer,
+)
 
 FLAGS = flags.FLAGS
+
+# Translations that TensorBoard shows of each milestone.
+SAMPLES = 8
 
 
 def train() -> None:
@@ -45,34 +53,53 @@ def train() -> None:
     directory.check_removable()
   evaluate = _evaluation_in_training(directory)
   devices = choose_devices(FLAGS.num_gpus)
-  strategy = create_strategy(
+  distribution = create_distribution(
     FLAGS.distribution_strategy,
     devices,
     FLAGS.all_reduce_alg,
     FLAGS.num_packs,
     FLAGS.tpu,
+    FLAGS.connect_timeout,
   )
-  seed = _choose_seed(directory)
+  with distribution.loss_of_peers_is_told():
+    _train(directory, evaluate, distribution, len(devices))
+
+
+def _train(
+  directory: ModelDirectory,
+  evaluate: Evaluate | None,
+  distribution: Distribution,
+  num_gpus: int,
+) -> None:
+  """Trains on the devices that have been found."""
+  seed = distribution.value_of_chief(_choose_seed(directory))
   plan = plan_directory(
     directory,
     requested_params(),
     batching=_chosen_batching(),
     vocab_file=FLAGS.vocab_file,
     data_dir=FLAGS.data_dir,
-    num_gpus=len(devices),
-    num_replicas=strategy.num_replicas_in_sync,
+    num_gpus=num_gpus,
+    num_replicas=distribution.replicas,
     anew=FLAGS.clean,
   )
-  settings = _settings(_batching(plan), seed)
+  # All have looked before the chief changes anything.
+  distribution.check_agreement(
+    len(directory.checkpoint_steps()),
+    f"the number of checkpoints in --model_dir={directory.path}",
+  )
+  settings = _settings(_batching(plan), seed, distribution.replicas)
   if FLAGS.enable_xla and not settings.execution.compile:
     tf.config.optimizer.set_jit("autoclustering")
   trainer = Trainer(
-    directory, plan.description.params, settings, evaluate, strategy
+    directory, plan.description.params, settings, evaluate, distribution
   )
   # Everything that a user can have got wrong has been checked.
-  if FLAGS.clean:
-    directory.remove_model()
-  plan.carry_out()
+  if distribution.is_chief:
+    if FLAGS.clean:
+      directory.remove_model()
+    plan.carry_out()
+  distribution.value_of_chief(0)  # The others wait for the directory.
   trainer.train()
 
 
@@ -91,13 +118,38 @@ def _check_flags() -> None:
       "--distribution_strategy=tpu: Keras' fit does not train on a TPU; add "
       "--use_ctl=true"
     )
+  if FLAGS["accumulate_steps"].present and FLAGS.target_batch_tokens:
+    raise InputError("pass --accumulate_steps or --target_batch_tokens")
+  _profile_steps()
+
+
+def _profile_steps() -> tuple[int, int] | None:
+  """Returns the first and the last step to record."""
+  if not FLAGS.profile_steps:
+    return None
+  try:
+    first, last = (int(text) for text in FLAGS.profile_steps)
+  except ValueError:
+    first, last = 0, 0
+  if not 1 <= first <= last:
+    raise InputError(
+      f"--profile_steps={','.join(FLAGS.profile_steps)}: give the first and "
+      "the last step to record, such as 10,12"
+    )
+  return first, last
 
 
 def _chosen_batching() -> dict[str, Any]:
   """Returns what the user chose of what decides the order of the data."""
   chosen = {
     name: FLAGS[name].value
-    for name in ("batch_size", "max_length", "static_batch")
+    for name in (
+      "batch_size",
+      "max_length",
+      "static_batch",
+      "accumulate_steps",
+      "target_batch_tokens",
+    )
     if FLAGS[name].present
   }
   if FLAGS.distribution_strategy == "tpu":
@@ -127,7 +179,9 @@ def _schedule(batching: Batching) -> tuple[int, tuple[int, ...]]:
     )
   )
   ends = [
-    batching.count({int(length): n * epoch for length, n in lengths.items()})
+    batching.count_updates(
+      {int(length): n * epoch for length, n in lengths.items()}
+    )
     for epoch in (
       *range(
         FLAGS.epochs_between_evals,
@@ -139,8 +193,8 @@ def _schedule(batching: Batching) -> tuple[int, tuple[int, ...]]:
   ]
   if not ends[-1]:
     raise InputError(
-      f"--train_epochs={FLAGS.train_epochs} do not fill one batch of "
-      f"{batching.batch_size} tokens; raise it or lower --batch_size"
+      f"--train_epochs={FLAGS.train_epochs} do not fill one update of "
+      f"{batching.tokens_per_update} tokens; raise it or lower --batch_size"
     )
   logging.info("%d epochs are %d steps", FLAGS.train_epochs, ends[-1])
   return ends[-1], tuple(ends)
@@ -156,7 +210,7 @@ def _batching(plan: DirectoryPlan) -> Batching:
     ) from None
 
 
-def _settings(batching: Batching, seed: int) -> TrainingSettings:
+def _settings(batching: Batching, seed: int, replicas: int) -> TrainingSettings:
   """Returns how the run goes."""
   train_steps, milestones = _schedule(batching)
   is_static = batching.static_batch or FLAGS.use_synthetic_data
@@ -183,9 +237,12 @@ def _settings(batching: Batching, seed: int) -> TrainingSettings:
     execution=Execution(
       dtype=FLAGS.dtype,
       loss_scale=_fixed_loss_scale(),
-      compile=FLAGS.enable_xla and is_static,
+      # XLA compiles no exchange between devices, but on TPUs, unasked.
+      compile=FLAGS.enable_xla and is_static and replicas == 1,
       custom_loop=FLAGS.use_ctl,
+      steps_per_loop=FLAGS.steps_per_loop,
     ),
+    profile_steps=_profile_steps(),
   )
 
 
@@ -214,7 +271,7 @@ def _evaluation_in_training(directory: ModelDirectory) -> Evaluate | None:
   test_set = TestSet.read(FLAGS.bleu_source, FLAGS.bleu_ref)
   translators: list[Translator] = []  # Made, and traced, once.
 
-  def evaluate_model(transformer: Transformer, step: int) -> dict[str, float]:
+  def evaluate_model(transformer: Transformer, step: int) -> Evaluation:
     if not translators:
       tokenizer = load_tokenizer(directory.vocab_file())
       translators.append(
@@ -222,7 +279,8 @@ def _evaluation_in_training(directory: ModelDirectory) -> Evaluate | None:
           transformer, tokenizer, FLAGS.decode_batch_size, padded_length()
         )
       )
-    scores, _ = test_set.evaluate(translators[0], directory, f"step-{step}")
-    return scores.scalars()
+    scores, path = test_set.evaluate(translators[0], directory, f"step-{step}")
+    samples = test_set.samples(path, SAMPLES)
+    return Evaluation(scores.scalars(), samples)
 
   return evaluate_model

@@ -108,6 +108,40 @@ def _define_training_flags() -> None:
     ),
     short_name="sb",
   )
+  flags.DEFINE_integer(
+    "accumulate_steps",
+    1,
+    help_wrap(
+      "Batches whose gradients are summed into one update, as if they were one."
+    ),
+    lower_bound=1,
+  )
+  flags.DEFINE_integer(
+    "target_batch_tokens",
+    None,
+    help_wrap(
+      "Tokens an update is to take: sums the gradients of as many batches of "
+      "--batch_size as it takes."
+    ),
+    lower_bound=1,
+  )
+  flags.DEFINE_integer(
+    "steps_per_loop",
+    1,
+    help_wrap(
+      "Updates made in one call into TensorFlow, by the loop of --use_ctl; "
+      "never past a report or a milestone."
+    ),
+    lower_bound=1,
+  )
+  flags.DEFINE_list(
+    "profile_steps",
+    None,
+    help_wrap(
+      "The first and the last step, such as 10,12, that TensorFlow's profiler "
+      "records for TensorBoard."
+    ),
+  )
   flags.DEFINE_bool(
     "use_ctl",
     False,

@@ -46,6 +46,7 @@ class Batching:
       max_length, max_length].
     batch_divisor: of the number of sentences in each batch, so that replicas
       get equal shares.
+    accumulate_steps: batches whose gradients make one update.
 
   Raises:
     InputError: where a batch cannot hold one example of the greatest length.
@@ -55,6 +56,7 @@ class Batching:
   max_length: int
   static_batch: bool = False
   batch_divisor: int = 1
+  accumulate_steps: int = 1
 
   def __post_init__(self) -> None:
     if 0 in self.sizes:
@@ -89,8 +91,17 @@ class Batching:
       self.batch_size // width // divisor * divisor for width in self._widths
     ]
 
-  def count(self, histogram: Mapping[int, int]) -> int:
-    """Returns how many batches examples fill.
+  @property
+  def tokens_per_update(self) -> int:
+    """Tokens that one update's batches may hold."""
+    return self.batch_size * self.accumulate_steps
+
+  def sentences_of(self, length: int) -> int:
+    """Returns the sentences in a batch of examples of one length."""
+    return self.sizes[bisect.bisect_right(self.bounds, length)]
+
+  def count_updates(self, histogram: Mapping[int, int]) -> int:
+    """Returns how many updates' batches examples fill.
 
     Args:
       histogram: number of examples by length, that of their longer side.
@@ -99,4 +110,7 @@ class Batching:
     for length, number in histogram.items():
       if length <= self.max_length:
         examples[bisect.bisect_right(self.bounds, length)] += number
-    return sum(n // size for n, size in zip(examples, self.sizes, strict=True))
+    batches = sum(
+      n // size for n, size in zip(examples, self.sizes, strict=True)
+    )
+    return batches // self.accumulate_steps

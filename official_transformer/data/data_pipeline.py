@@ -57,6 +57,17 @@ def synthetic_dataset(batching: Batching) -> tf.data.Dataset:
   return tf.data.Dataset.from_tensors((ones, ones)).repeat()
 
 
+def uniform_dataset(batching: Batching, length: int) -> tf.data.Dataset:
+  """Returns endless batches of examples that all have one length.
+
+  They go through what the data go through: to TensorFlow, they are of the
+  same type.
+  """
+  ones = tf.ones([length], tf.int64)
+  examples = tf.data.Dataset.from_tensors((ones, ones)).repeat()
+  return _ahead_of_the_model(_batch(examples, batching))
+
+
 def _read(paths: tf.data.Dataset, num_parallel_calls: int) -> tf.data.Dataset:
   """Yields the examples of several shards, interleaved in a fixed order."""
   threads = num_parallel_calls or os.cpu_count() or 1

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import os
 
-from official_transformer.data.text_files import read_parallel, write_lines
+from official_transformer.data.text_files import (
+  read_lines,
+  read_parallel,
+  write_lines,
+)
 from official_transformer.decoding.translator import Translator
 from official_transformer.evaluation.scores import Scores, score
 from official_transformer.model_directory import TRANSLATIONS, ModelDirectory
@@ -56,3 +61,17 @@ class TestSet:
     scores_path = directory.join(TRANSLATIONS, f"{name}.scores.txt")
     write_lines(scores_path, scores.report().split("\n"))
     return scores, path
+
+  def samples(self, path: str, number: int) -> list[tuple[str, str, str]]:
+    """Returns the first sources, references and translations.
+
+    Args:
+      path: a translation that `evaluate` has kept.
+      number: how many, at most.
+    """
+    return list(
+      itertools.islice(
+        zip(self.sources, self.references, read_lines(path), strict=True),
+        number,
+      )
+    )

@@ -10,6 +10,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from official_transformer.model.dense import matmul
 from official_transformer.model_params import PAD_ID
 
 
@@ -73,9 +74,8 @@ class EmbeddingSharedWeights(keras.layers.Layer):
     Returns:
       Logits, [..., V], in the dtype of `x`.
     """
-    table = tf.cast(tf.convert_to_tensor(self.table), x.dtype)
     flat = tf.reshape(x, [-1, self.hidden_size])
-    logits = tf.matmul(flat, table, transpose_b=True)
+    logits = matmul(flat, tf.convert_to_tensor(self.table), transpose_b=True)
     return tf.reshape(
       logits, tf.concat([tf.shape(x)[:-1], [self.vocab_size]], axis=0)
     )

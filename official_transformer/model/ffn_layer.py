@@ -10,8 +10,8 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from official_transformer.model.dense import dense
 from official_transformer.model.dropout import Dropout
-from official_transformer.model.model_utils import dense
 
 
 class FeedForwardNetwork(keras.layers.Layer):
@@ -67,13 +67,13 @@ class FeedForwardNetwork(keras.layers.Layer):
 
   def call(self, x: tf.Tensor, training: bool = False) -> tf.Tensor:
     """Maps [B, L, D] to [B, L, D]."""
-    inner = tf.nn.relu(
-      _add_bias(dense(x, self.filter_kernel), self.filter_bias)
-    )
-    inner = self.dropout(inner, training=training)
-    return _add_bias(dense(inner, self.output_kernel), self.output_bias)
-
-
-def _add_bias(x: tf.Tensor, bias: Any) -> tf.Tensor:
-  """Adds `bias` [I] to `x` [..., I], in the dtype of `x`."""
-  return tf.nn.bias_add(x, tf.cast(tf.convert_to_tensor(bias), x.dtype))
+    # Flat, so that TensorFlow can join product, bias and ReLU.
+    flat = tf.reshape(x, [-1, self.hidden_size])
+    inner = dense(flat, [self.filter_kernel], self.filter_bias)
+    inner = self.dropout.after_relu(inner, training=training)
+    kernel = tf.convert_to_tensor(self.output_kernel)
+    if training:
+      # In place of the inner units, of which there are more.
+      kernel *= self.dropout.scale
+    outputs = dense(inner, [kernel], self.output_bias)
+    return tf.reshape(outputs, tf.shape(x))

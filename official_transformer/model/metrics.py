@@ -5,73 +5,17 @@ Shapes: B batch, T target length, V vocabulary.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import keras
 import tensorflow as tf
 
+from official_transformer.model.cross_entropy import (
+  linear_cross_entropy,
+  smoothed_cross_entropy,
+)
+from official_transformer.model.embedding_layer import EmbeddingSharedWeights
 from official_transformer.model_params import PAD_ID
-
-
-def smoothed_cross_entropy(
-  logits: tf.Tensor, labels: tf.Tensor, smoothing: float
-) -> tf.Tensor:
-  """Returns the divergence of the prediction from the smoothed label.
-
-  The target puts `1 - s` on the label and `s / (V - 1)` on every other token
-  (Szegedy et al. 2015, section 7); its own entropy is subtracted, so that a
-  perfect prediction costs 0. Padding is not treated: the caller weights it.
-
-  The target is never laid out as [..., V]. With z the logits and c, l its two
-  values, `H(target, softmax(z)) = lse(z) - (c - l) z[label] - l sum(z)`, and
-  the gradient is `softmax(z) - l - (c - l) one_hot(label)`.
-
-  Args:
-    logits: [..., V].
-    labels: integers [...], each below V.
-    smoothing: s, in [0, 1).
-
-  Returns:
-    float32 [...], in nats.
-  """
-  vocab_size = logits.shape[-1]
-  shape = tf.shape(labels)
-  confidence = 1.0 - smoothing
-  low = smoothing / (vocab_size - 1)
-  entropy = -(
-    confidence * math.log(confidence)
-    + (vocab_size - 1) * low * math.log(low + 1e-20)
-  )
-
-  @tf.custom_gradient
-  def cross_entropy(z: tf.Tensor) -> Any:
-    z = tf.cast(z, tf.float32)
-    rows = tf.range(tf.shape(z)[0])
-    at_label = tf.stack([rows, flat_labels], axis=1)
-    peak = tf.reduce_max(z, axis=1, keepdims=True)
-    exponentials = tf.exp(z - peak)
-    total = tf.reduce_sum(exponentials, axis=1, keepdims=True)
-    log_sum_exp = (tf.math.log(total) + peak)[:, 0]
-    losses = (
-      log_sum_exp
-      - (confidence - low) * tf.gather_nd(z, at_label)
-      - low * tf.reduce_sum(z, axis=1)
-    )
-
-    def gradient(upstream: tf.Tensor) -> tf.Tensor:
-      scaled = exponentials * (upstream[:, None] / total)
-      scaled -= (low * upstream)[:, None]
-      scaled = tf.tensor_scatter_nd_sub(
-        scaled, at_label, (confidence - low) * upstream
-      )
-      return tf.cast(scaled, logits.dtype)
-
-    return losses, gradient
-
-  flat_labels = tf.cast(tf.reshape(labels, [-1]), tf.int32)
-  losses = cross_entropy(tf.reshape(logits, [-1, vocab_size])) - entropy
-  return tf.reshape(losses, shape)
 
 
 def padded_cross_entropy_loss(
@@ -104,24 +48,52 @@ def transformer_loss(
 
 
 class LossLayer(keras.layers.Layer):
-  """Adds the label-smoothed loss to the model; passes the logits through.
+  """Adds the label-smoothed loss to the model; returns the logits.
+
+  The loss does not need them: where nobody else reads them, a traced model
+  never computes them.
 
   Attributes:
     label_smoothing: probability spread over the wrong tokens.
+    embedding: the table that scores the vocabulary.
   """
 
-  def __init__(self, label_smoothing: float, **kwargs: Any) -> None:
-    super().__init__(dtype="float32", autocast=False, **kwargs)
+  def __init__(
+    self,
+    label_smoothing: float,
+    embedding: EmbeddingSharedWeights,
+    **kwargs: Any,
+  ) -> None:
+    super().__init__(autocast=False, **kwargs)
     self.label_smoothing = label_smoothing
+    self.embedding = embedding
 
   def build(self, input_shape: Any = None) -> None:
-    """Creates nothing: the layer has no variables."""
+    """Creates nothing: the layer has no variables of its own."""
 
   def call(self, inputs: list[tf.Tensor]) -> tf.Tensor:
-    """Takes logits [B, T, V] and labels [B, T]; returns the logits."""
-    logits, labels = inputs
-    self.add_loss(transformer_loss(logits, labels, self.label_smoothing))
-    return logits
+    """Takes states [B, T, D] and labels [B, T]; returns logits [B, T, V]."""
+    given, labels = inputs
+    states = tf.reshape(given, [-1, self.embedding.hidden_size])
+    # The vocabulary is scored where there is something to predict. Static
+    # shapes stay static: there, padding is weighted with 0.
+    if not labels.shape.is_fully_defined():
+      positions = tf.where(tf.not_equal(tf.reshape(labels, [-1]), PAD_ID))[:, 0]
+      states = tf.gather(states, positions)
+      labels = tf.gather(tf.reshape(labels, [-1]), positions)
+    labels = tf.reshape(labels, [-1])
+    weights = tf.cast(tf.not_equal(labels, PAD_ID), tf.float32)
+    weights = tf.math.divide_no_nan(weights, tf.reduce_sum(weights))
+    self.add_loss(
+      linear_cross_entropy(
+        states,
+        tf.convert_to_tensor(self.embedding.table),
+        labels,
+        weights,
+        self.label_smoothing,
+      )
+    )
+    return self.embedding.linear(given)
 
 
 def padded_accuracy(

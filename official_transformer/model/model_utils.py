@@ -1,4 +1,4 @@
-"""Positions, padding, biases, and the product with a kernel.
+"""Positions, padding and biases.
 
 Shapes: B batch, L length, S source length, T target length, D hidden size.
 """
@@ -6,7 +6,6 @@ Shapes: B batch, L length, S source length, T target length, D hidden size.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -78,17 +77,3 @@ def get_padding_bias(ids: tf.Tensor) -> tf.Tensor:
     float32 [B, 1, 1, L]: NEGATIVE_BIAS where `ids` holds PAD, else 0.
   """
   return (get_padding(ids) * NEGATIVE_BIAS)[:, None, None, :]
-
-
-def dense(x: tf.Tensor, kernel: Any) -> tf.Tensor:
-  """Multiplies the last axis of `x` [..., I] by `kernel` [I, O]: [..., O].
-
-  In the dtype of `x`, whatever that of the kernel.
-  """
-  kernel = tf.cast(tf.convert_to_tensor(kernel), x.dtype)
-  # One two-dimensional product: a batched one would treat the kernel as B
-  # kernels, in the gradient too.
-  product = tf.matmul(tf.reshape(x, [-1, kernel.shape[0]]), kernel)
-  return tf.reshape(
-    product, tf.concat([tf.shape(x)[:-1], [kernel.shape[1]]], axis=0)
-  )

@@ -18,6 +18,7 @@ from official_transformer.model.attention_layer import (
 )
 from official_transformer.model.dropout import Dropout
 from official_transformer.model.ffn_layer import FeedForwardNetwork
+from official_transformer.model.layer_norm import LayerNormalization
 from official_transformer.model_params import TransformerParams
 
 
@@ -45,14 +46,9 @@ class CrossAttentionSource(NamedTuple):
   bias: tf.Tensor
 
 
-def layer_norm(name: str) -> keras.layers.LayerNormalization:
-  """Returns the official layer normalisation: epsilon 1e-6.
-
-  It computes, and returns, float32 whatever the dtype of its input.
-  """
-  return keras.layers.LayerNormalization(
-    epsilon=1e-6, dtype="float32", name=name
-  )
+def layer_norm(params: TransformerParams, name: str) -> LayerNormalization:
+  """Returns the official layer normalisation: epsilon 1e-6."""
+  return LayerNormalization(params.hidden_size, epsilon=1e-6, name=name)
 
 
 class LayerNormResidualWrapper(keras.layers.Layer):
@@ -68,12 +64,12 @@ class LayerNormResidualWrapper(keras.layers.Layer):
     super().__init__(autocast=False, **kwargs)
     self.params = params
     self.layer = layer
-    self.layer_norm = layer_norm("layer_norm")
+    self.layer_norm = layer_norm(params, "layer_norm")
     self.dropout = Dropout(params.layer_postprocess_dropout, name="dropout")
 
   def build(self, input_shape: Any = None) -> None:
     """Builds the norm and the sub-layer."""
-    self.layer_norm.build((None, None, self.params.hidden_size))
+    self.layer_norm.build()
     self.layer.build(None)
     self.dropout.build(None)
 
@@ -86,7 +82,7 @@ class LayerNormResidualWrapper(keras.layers.Layer):
 
   def normalize(self, x: tf.Tensor) -> tf.Tensor:
     """Returns `layer_norm(x)` in the dtype of `x`."""
-    return tf.cast(self.layer_norm(x), x.dtype)
+    return self.layer_norm(x)
 
   def add(
     self, x: tf.Tensor, y: tf.Tensor, training: bool = False
@@ -216,17 +212,17 @@ class Stack(keras.layers.Layer):
       layer_class(params, name=f"layer_{i}")
       for i in range(params.num_hidden_layers)
     ]
-    self.output_normalization = layer_norm("output_norm")
+    self.output_normalization = layer_norm(params, "output_norm")
 
   def build(self, input_shape: Any = None) -> None:
     """Builds every layer."""
     for layer in self.layers:
       layer.build(None)
-    self.output_normalization.build((None, None, self.params.hidden_size))
+    self.output_normalization.build()
 
   def normalize(self, x: tf.Tensor) -> tf.Tensor:
     """Applies the norm after the last layer, in the dtype of `x`."""
-    return tf.cast(self.output_normalization(x), x.dtype)
+    return self.output_normalization(x)
 
 
 class EncoderStack(Stack):

@@ -97,6 +97,12 @@ class Transformer(keras.layers.Layer):
     Returns:
       Logits [B, T, V]; position t is predicted from the targets before t.
     """
+    return self.embedding.linear(self.decoder_states(inputs, training))
+
+  def decoder_states(
+    self, inputs: list[tf.Tensor], training: bool = False
+  ) -> tf.Tensor:
+    """Returns what `call` computes its logits from, [B, T, D]."""
     source_ids, target_ids = inputs
     source = self.encode(source_ids, training)
     return self.decode(target_ids, source, training)
@@ -119,7 +125,7 @@ class Transformer(keras.layers.Layer):
     source: EncodedSource,
     training: bool = False,
   ) -> tf.Tensor:
-    """Returns logits [B, T, V] of target ids [B, T]."""
+    """Maps target ids [B, T] to the decoder's states, [B, T, D]."""
     # The decoder reads the start symbol, then all targets but the last. With
     # `zero` the embedding masks PAD, so id 0 is the zero vector.
     shifted = tf.pad(target_ids[:, :-1], [[0, 0], [1, 0]])
@@ -127,14 +133,13 @@ class Transformer(keras.layers.Layer):
     length = tf.shape(x)[1]
     x += self._positions(length)
     x = self.target_dropout(x, training=training)
-    x = self.decoder_stack(
+    return self.decoder_stack(
       x,
       get_decoder_self_attention_bias(length),
       source.outputs,
       source.bias,
       training=training,
     )
-    return self.embedding.linear(x)
 
   def _positions(self, length: tf.Tensor) -> tf.Tensor:
     """Returns the timing signal [length, D] in the compute dtype."""
@@ -178,6 +183,25 @@ class Transformer(keras.layers.Layer):
         per_source=self.decoder_stack.project_source(source),
       ),
     )
+
+
+class TeacherForcing(keras.layers.Layer):
+  """Source and target ids to the decoder's states, as a layer.
+
+  Attributes:
+    transformer: built already.
+  """
+
+  def __init__(self, transformer: Transformer, **kwargs: Any) -> None:
+    super().__init__(autocast=False, **kwargs)
+    self.transformer = transformer
+
+  def build(self, input_shape: Any = None) -> None:
+    """Creates nothing: the transformer has all variables."""
+
+  def call(self, inputs: list[tf.Tensor], training: bool = False) -> tf.Tensor:
+    """Maps ids [B, S] and [B, T] to states [B, T, D]."""
+    return self.transformer.decoder_states(inputs, training)
 
 
 class BeamSearchLayer(keras.layers.Layer):
@@ -264,8 +288,12 @@ def create_model(
     outputs = BeamSearchLayer(transformer, name="beam_search")(inputs)
     return keras.Model(inputs, list(outputs), name="transformer_decoder")
   targets = keras.Input([None], dtype="int64", name="targets")
-  logits = transformer([inputs, targets])
+  states = TeacherForcing(transformer, name="teacher_forcing")(
+    [inputs, targets]
+  )
+  logits = LossLayer(
+    params.label_smoothing, transformer.embedding, name="loss"
+  )([states, targets])
   if with_metrics:
     logits = MetricLayer(name="metrics")([logits, targets])
-  logits = LossLayer(params.label_smoothing, name="loss")([logits, targets])
   return keras.Model([inputs, targets], logits, name="transformer_trainer")

@@ -14,19 +14,16 @@ from absl import logging
 
 from official_transformer.training.training_step import StepResult
 
-Scalars = Mapping[str, float]
-
-SCALAR = tf.compat.v1.SummaryMetadata(
-  plugin_data=tf.compat.v1.SummaryMetadata.PluginData(plugin_name="scalars"),
-  data_class=1,  # DATA_CLASS_SCALAR
-)
+# What a report derives from an update's logs; the rest is metrics.
+_DERIVED = {*StepResult._fields, "input_seconds", "skipped_updates", "steps"}
 
 
 class ProgressReport(keras.callbacks.Callback):
   """A progress bar on a terminal, a log line every so often elsewhere.
 
   Both show the loss, the learning rate, source and target tokens a second
-  (without padding) and the time left.
+  (without padding), the share of the time that was spent waiting for data, and
+  the time left.
 
   Attributes:
     first_step: updates made before this run.
@@ -34,6 +31,8 @@ class ProgressReport(keras.callbacks.Callback):
     log_steps: updates between two reports.
     with_throughput: whether reports tell tokens a second, and how many it was
       on the whole when training ends.
+    replicas: that share the work.
+    on_report: takes the numbers of each report, by name, and the step.
     step: updates made so far.
   """
 
@@ -43,12 +42,16 @@ class ProgressReport(keras.callbacks.Callback):
     last_step: int,
     log_steps: int,
     with_throughput: bool = True,
+    replicas: int = 1,
+    on_report: Callable[[Mapping[str, float], int], None] | None = None,
   ) -> None:
     super().__init__()
     self.first_step = first_step
     self.last_step = last_step
     self.log_steps = log_steps
     self.with_throughput = with_throughput
+    self.replicas = replicas
+    self.on_report = on_report
     self.step = first_step
     self._pending: list[Mapping[str, Any]] = []
 
@@ -57,6 +60,8 @@ class ProgressReport(keras.callbacks.Callback):
     self._started = self._reported = time.monotonic()
     self._paused = 0.0
     self._tokens = 0
+    self._waited = 0.0
+    self._skipped = 0
     self._bar = tqdm.tqdm(
       total=self.last_step,
       initial=self.first_step,
@@ -67,25 +72,31 @@ class ProgressReport(keras.callbacks.Callback):
     )
 
   def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-    """Collects the step's result; reports where it is time to."""
-    self.step += 1
+    """Collects the result of one or several updates; reports at times."""
+    self.step += int(logs.get("steps", 1))
     self._pending.append(logs)
     if self.step % self.log_steps == 0 or self.step == self.last_step:
       self._report()
 
   def on_train_end(self, logs: Any = None) -> None:
-    """Closes the bar; tells the speed of the whole run."""
+    """Closes the bar; sums the run up."""
     if self._pending:  # Stopped between two reports.
       self._report()
     self._bar.close()
-    if self.with_throughput:
-      seconds = max(time.monotonic() - self._started - self._paused, 1e-9)
-      logging.info(
-        "%d steps, %d source and target tokens, %.0f tokens/s",
-        self.step - self.first_step,
-        self._tokens,
-        self._tokens / seconds,
-      )
+    if not self.with_throughput:
+      return
+    seconds = max(time.monotonic() - self._started - self._paused, 1e-9)
+    speed = self._tokens / seconds
+    logging.info(
+      "%d steps, %d source and target tokens, %.0f tokens/s%s, %.1f%% of the "
+      "time waiting for data%s",
+      self.step - self.first_step,
+      self._tokens,
+      speed,
+      f" ({speed / self.replicas:.0f} a replica)" * (self.replicas > 1),
+      100 * self._waited / seconds,
+      f", {self._skipped} updates skipped" * bool(self._skipped),
+    )
 
   def make_room(self) -> None:
     """Takes the bar off the line that a log message is about to use."""
@@ -98,27 +109,12 @@ class ProgressReport(keras.callbacks.Callback):
 
   def _report(self) -> None:
     now = time.monotonic()
-    losses = [float(logs["loss"]) for logs in self._pending]
-    tokens = sum(
-      int(logs["source_tokens"]) + int(logs["target_tokens"])
-      for logs in self._pending
-    )
-    last = self._pending[-1]
-    self._tokens += tokens
-    fields = {
-      "loss": f"{sum(losses) / len(losses):.4f}",
-      "rate": f"{float(last['learning_rate']):.2e}",
-    }
-    if self.with_throughput:
-      speed = tokens / max(now - self._reported, 1e-9)
-      fields["tokens/s"] = f"{speed:.0f}"
-    # What is left are metrics, means since the last report.
-    for name in [name for name in last if name not in StepResult._fields]:
-      fields[name] = f"{float(last[name]):.4f}"
+    numbers = self._numbers(max(now - self._reported, 1e-9))
     self.model.reset_metrics()
     per_step = (now - self._started - self._paused) / (
       self.step - self.first_step
     )
+    fields = self._fields(numbers)
     self._bar.set_postfix(fields, refresh=False)
     self._bar.update(self.step - self._bar.n)
     if self._bar.disable:
@@ -130,8 +126,61 @@ class ProgressReport(keras.callbacks.Callback):
         ", ".join(f"{name} {value}" for name, value in fields.items()),
         left,
       )
+    if self.on_report:
+      self.on_report(numbers, self.step)
     self._pending.clear()
     self._reported = now
+
+  def _numbers(self, seconds: float) -> dict[str, float]:
+    """Returns what there is to report of the updates since the last report."""
+
+    def total(name: str) -> float:
+      return sum(float(logs.get(name, 0.0)) for logs in self._pending)
+
+    steps = [int(logs.get("steps", 1)) for logs in self._pending]
+    losses = [float(logs["loss"]) for logs in self._pending]
+    last = self._pending[-1]
+    tokens = int(total("source_tokens")) + int(total("target_tokens"))
+    waited = total("input_seconds")
+    self._tokens += tokens
+    self._waited += waited
+    numbers = {
+      "loss": sum(n * x for n, x in zip(steps, losses, strict=True))
+      / sum(steps),
+      "learning_rate": float(last["learning_rate"]),
+    }
+    if self.with_throughput:
+      numbers["tokens_per_second"] = tokens / seconds
+      numbers["input_wait"] = waited / seconds
+    if float(last["gradient_norm"]) >= 0:
+      numbers["gradient_norm"] = float(last["gradient_norm"])
+    if "skipped_updates" in last:
+      self._skipped = int(last["skipped_updates"])
+      numbers["skipped_updates"] = self._skipped
+    # What is left are metrics, means since the last report.
+    metrics = [name for name in last if name not in _DERIVED]
+    return numbers | {name: float(last[name]) for name in metrics}
+
+  def _fields(self, numbers: Mapping[str, float]) -> dict[str, str]:
+    """Returns what a line shows, by the name it has there."""
+    fields = {
+      "loss": f"{numbers['loss']:.4f}",
+      "rate": f"{numbers['learning_rate']:.2e}",
+    }
+    shown = {*fields, "learning_rate"}
+    if "tokens_per_second" in numbers:
+      speed = numbers["tokens_per_second"]
+      fields["tokens/s"] = f"{speed:.0f}"
+      if self.replicas > 1:
+        fields["a replica"] = f"{speed / self.replicas:.0f}"
+      fields["input wait"] = f"{100 * numbers['input_wait']:.1f}%"
+      shown |= {"tokens_per_second", "input_wait"}
+    if self._skipped:
+      fields["skipped"] = str(self._skipped)
+    shown |= {"skipped_updates", "gradient_norm"}
+    for name in numbers.keys() - shown:
+      fields[name] = f"{numbers[name]:.4f}"
+    return fields
 
 
 class Milestones(keras.callbacks.Callback):
@@ -160,7 +209,7 @@ class Milestones(keras.callbacks.Callback):
 
   def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
     """Acts where the step is a milestone."""
-    self._step += 1
+    self._step += int(logs.get("steps", 1))
     if self.is_milestone(self._step):
       started = time.monotonic()
       self.progress.make_room()
@@ -168,33 +217,53 @@ class Milestones(keras.callbacks.Callback):
       self.progress.pause(time.monotonic() - started)
 
 
-class ScalarWriter(keras.callbacks.Callback):
-  """Writes TensorBoard scalars.
+class Profiler(keras.callbacks.Callback):
+  """Has TensorFlow's profiler record some updates.
 
   Attributes:
-    writer: TensorFlow's summary writer.
-    every: updates between two points of the training curves.
+    directory: where TensorBoard finds the record.
+    first: the first update recorded, counted from 1.
+    last: the last.
+    step: updates made so far.
   """
 
-  def __init__(self, directory: str, first_step: int, every: int) -> None:
+  def __init__(
+    self, directory: str, first: int, last: int, first_step: int
+  ) -> None:
     super().__init__()
-    self.writer = tf.summary.create_file_writer(directory)
-    self.every = every
-    self._step = first_step
+    self.directory = directory
+    self.first = first
+    self.last = last
+    self.step = first_step
+    self._running = False
+
+  def on_train_begin(self, logs: Any = None) -> None:
+    """Starts where the very next update is to be recorded."""
+    self._start_or_stop()
 
   def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-    """Writes the step's loss and learning rate, and metrics where there are.
+    """Starts before the first update to record, stops after the last."""
+    self.step += int(logs.get("steps", 1))
+    self._start_or_stop()
 
-    Where the step is not one to report, nothing is read back.
-    """
-    self._step += 1
-    if self._step % self.every == 0:
-      self.write({f"train/{k}": float(v) for k, v in logs.items()}, self._step)
+  def on_train_end(self, logs: Any = None) -> None:
+    """Stops, where the run ends first."""
+    self._stop()
 
-  def write(self, scalars: Scalars, step: int) -> None:
-    """Writes any scalars."""
-    with self.writer.as_default(step=step):
-      for name, value in scalars.items():
-        # What tf.summary.scalar does, which needs the tensorboard package.
-        tf.summary.write(name, tf.cast(value, tf.float32), metadata=SCALAR)
-    self.writer.flush()
+  def _start_or_stop(self) -> None:
+    if self.step >= self.last:
+      self._stop()
+    elif self.step + 1 >= self.first and not self._running:
+      tf.profiler.experimental.start(self.directory)
+      self._running = True
+
+  def _stop(self) -> None:
+    if self._running:
+      tf.profiler.experimental.stop()
+      self._running = False
+      logging.info(
+        "the profile of steps %d to %d is in %s",
+        self.first,
+        self.step,
+        self.directory,
+      )

@@ -15,6 +15,7 @@ from official_transformer.data.data_pipeline import (
   has_examples,
   synthetic_dataset,
   train_dataset,
+  uniform_dataset,
 )
 from official_transformer.errors import InputError
 from official_transformer.training.settings import TrainingSettings
@@ -53,9 +54,10 @@ class DataFeed:
     """Whether there is anything to validate on."""
     return bool(self._dev_shards)
 
-  def training_batches(self, skip: int) -> tf.data.Dataset:
-    """Returns endless batches, after those that a run has trained on."""
+  def training_batches(self, updates: int) -> tf.data.Dataset:
+    """Returns endless batches, after those of a run's finished updates."""
     settings = self.settings
+    skip = updates * settings.batching.accumulate_steps
     if settings.synthetic:
       return synthetic_dataset(settings.batching)
     return train_dataset(
@@ -66,6 +68,23 @@ class DataFeed:
       num_parallel_calls=settings.num_parallel_calls,
       private_threads=settings.private_threads,
     )
+
+  @property
+  def longest_example(self) -> int:
+    """The tokens of the longest example that is trained on, at most."""
+    limit = self.settings.batching.max_length
+    description = data_directory.read_description(self.settings.data_dir)
+    if self.settings.synthetic or not description:
+      return limit
+    lengths = description[data_directory.TRAIN_TAG]["length_histogram"]
+    return max(int(n) for n in lengths if int(n) <= limit)
+
+  def longest_batches(self) -> tf.data.Dataset:
+    """Returns endless batches of the bucket that needs most memory."""
+    settings = self.settings
+    if settings.synthetic:
+      return synthetic_dataset(settings.batching)
+    return uniform_dataset(settings.batching, self.longest_example)
 
   def development_batches(self) -> tf.data.Dataset:
     """Returns the batches that a validation loss is taken over."""

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import re
 import socket
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import tensorflow as tf
 from absl import logging
 
 from official_transformer.errors import InputError
+from official_transformer.training.cluster import Cluster
 
 # What reduces gradients over the devices of one machine.
 ALL_REDUCE = {
@@ -17,13 +22,112 @@ ALL_REDUCE = {
   "hierarchical_copy": tf.distribute.HierarchicalCopyAllReduce,
 }
 CONNECT_SECONDS = 10.0
-NOT_HERE = {
-  "parameter_server": (
-    "Keras 3 trains no functional model under it, and asynchronous updates "
-    "have no counterpart of the official numbers"
-  ),
-  "multi_worker_mirrored": "runs over several machines are not supported yet",
+# What does so over several machines.
+COMMUNICATION = {
+  None: tf.distribute.experimental.CommunicationImplementation.AUTO,
+  "nccl": tf.distribute.experimental.CommunicationImplementation.NCCL,
+  "ring": tf.distribute.experimental.CommunicationImplementation.RING,
 }
+
+
+@dataclasses.dataclass(frozen=True)
+class Distribution:
+  """The devices that share a run, and this process's part in it.
+
+  Attributes:
+    strategy: TensorFlow's.
+    cluster: the processes that take part, where there are several.
+  """
+
+  strategy: tf.distribute.Strategy
+  cluster: Cluster | None = None
+
+  @property
+  def replicas(self) -> int:
+    """Among how many replicas each batch is shared."""
+    return self.strategy.num_replicas_in_sync
+
+  @property
+  def is_chief(self) -> bool:
+    """Whether this process writes what the run produces."""
+    return self.cluster is None or self.cluster.is_chief
+
+  @property
+  def needs_loop(self) -> bool:
+    """Whether Keras' `fit` does not train under this strategy."""
+    on_tpu = isinstance(self.strategy, tf.distribute.TPUStrategy)
+    return self.cluster is not None or on_tpu
+
+  @property
+  def on_cpu(self) -> bool:
+    """Whether all replicas here compute on this machine's processor."""
+    kinds = {device.device_type for device in tf.config.list_logical_devices()}
+    return kinds == {"CPU"}
+
+  def distribute(self, dataset: tf.data.Dataset) -> Any:
+    """Gives each replica its share of every batch.
+
+    Every process reads all the data and keeps its share: a batch is the same
+    set of examples, however many share it, and there may be fewer files than
+    processes.
+    """
+    options = tf.data.Options()
+    policy = tf.data.experimental.AutoShardPolicy.DATA
+    options.experimental_distribute.auto_shard_policy = policy
+    return self.strategy.experimental_distribute_dataset(
+      dataset.with_options(options)
+    )
+
+  def value_of_chief(self, value: int) -> int:
+    """Returns the chief's value to all processes; all must call this."""
+    if self.cluster is None:
+      return value
+    mine = value if self.is_chief else 0
+
+    def share() -> tf.Tensor:
+      replica = tf.distribute.get_replica_context()
+      first = tf.equal(replica.replica_id_in_sync_group, 0)
+      return replica.all_reduce(
+        tf.distribute.ReduceOp.SUM, tf.where(first, tf.constant(mine), 0)
+      )
+
+    shared = tf.function(lambda: self.strategy.run(share), autograph=False)()
+    return int(self.strategy.experimental_local_results(shared)[0])
+
+  def check_agreement(self, value: int, what: str) -> None:
+    """Checks that all processes see the same.
+
+    Raises:
+      InputError: in a process that sees something else than the chief.
+    """
+    expected = self.value_of_chief(value)
+    if value != expected:
+      assert self.cluster is not None
+      raise InputError(
+        f"{self.cluster.here} sees {value} where the chief sees {expected}: "
+        f"{what}. All workers need the same flags, and one --model_dir that "
+        "all can read"
+      )
+
+  @contextlib.contextmanager
+  def loss_of_peers_is_told(self) -> Iterator[None]:
+    """Makes one clear error of a worker that has gone."""
+    try:
+      yield
+    except tf.errors.OpError as error:
+      if self.cluster is None:
+        raise
+      # Its port stays open for a moment after a process has been killed.
+      time.sleep(2.0)
+      silent = self.cluster.silent_peers()
+      if not silent and not isinstance(error, tf.errors.UnavailableError):
+        raise
+      names = ", ".join(map(str, silent)) or "another worker"
+      raise InputError(
+        f"{names} does not answer {self.cluster.here} any more, and training "
+        "cannot go on without it. Start all workers again with the same "
+        "commands: they go on from the last checkpoint"
+      ) from None
 
 
 def choose_devices(num_gpus: int | None) -> list[str]:
@@ -58,33 +162,73 @@ def choose_devices(num_gpus: int | None) -> list[str]:
   return [f"GPU:{n}" for n in range(wanted)] or ["CPU:0"]
 
 
-def create_strategy(
+def create_distribution(
   name: str,
   devices: Sequence[str],
   all_reduce_alg: str | None = None,
   num_packs: int = 1,
   tpu: str | None = None,
-) -> tf.distribute.Strategy:
-  """Returns the strategy that a run trains under.
+  connect_timeout: float = 300.0,
+) -> Distribution:
+  """Returns the devices that share a run.
 
   Args:
-    name: `off`, `one_device`, `mirrored`, `tpu`, or one that is refused.
+    name: `off`, `one_device`, `mirrored`, `multi_worker_mirrored`, `tpu`, or
+      `parameter_server`, which is refused.
     devices: as `choose_devices` returns them.
-    all_reduce_alg: for `mirrored`, a key of `ALL_REDUCE`; None leaves the
-      choice to TensorFlow.
+    all_reduce_alg: a key of `ALL_REDUCE` on one machine, of `COMMUNICATION` on
+      several; None leaves the choice to TensorFlow.
     num_packs: for `mirrored`, into how many packs gradients are put.
     tpu: for `tpu`, its name or address; `local` for one in this machine.
+    connect_timeout: for `multi_worker_mirrored`, seconds to wait for a worker.
 
   Raises:
     InputError: where the strategy cannot run on these devices.
   """
-  if name in NOT_HERE:
+  if name == "parameter_server":
     raise InputError(
-      f"--distribution_strategy={name}: {NOT_HERE[name]}. Use mirrored, over "
-      "all GPUs of one machine"
+      "--distribution_strategy=parameter_server: Keras 3 trains no functional "
+      "model under it, and asynchronous updates have no counterpart of the "
+      "official numbers. Use mirrored, over all GPUs of one machine, or "
+      "multi_worker_mirrored, over several machines"
     )
+  if name == "multi_worker_mirrored":
+    return _join_workers(all_reduce_alg, connect_timeout)
   if name == "tpu":
-    return _tpu_strategy(tpu)
+    return Distribution(_tpu_strategy(tpu))
+  return Distribution(_local_strategy(name, devices, all_reduce_alg, num_packs))
+
+
+def _join_workers(
+  all_reduce_alg: str | None, connect_timeout: float
+) -> Distribution:
+  """Waits for the workers that TF_CONFIG names, and joins them."""
+  if all_reduce_alg not in COMMUNICATION:
+    raise InputError(
+      f"--all_reduce_alg={all_reduce_alg} is for one machine; over several "
+      f"there are: {', '.join(filter(None, COMMUNICATION))}"
+    )
+  cluster = Cluster.from_environment()
+  logging.info(
+    "%s of %d: waiting for the others", cluster.here, len(cluster.workers)
+  )
+  options = tf.distribute.experimental.CommunicationOptions(
+    implementation=COMMUNICATION[all_reduce_alg]
+  )
+  with cluster.ends_without_peers(connect_timeout):
+    strategy = tf.distribute.MultiWorkerMirroredStrategy(
+      communication_options=options
+    )
+  return Distribution(strategy, cluster)
+
+
+def _local_strategy(
+  name: str,
+  devices: Sequence[str],
+  all_reduce_alg: str | None,
+  num_packs: int,
+) -> tf.distribute.Strategy:
+  """Returns a strategy over devices of this machine."""
   if name in ("off", "one_device") and len(devices) > 1:
     raise InputError(
       f"--distribution_strategy={name} uses one device, --num_gpus asks for "

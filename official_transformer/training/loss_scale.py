@@ -11,9 +11,7 @@ each replica by itself, and branches around the reduction over replicas.
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import keras
 import tensorflow as tf
@@ -23,66 +21,66 @@ GROWTH_STEPS = 2000
 
 
 class DynamicLossScale:
-  """The scale, and the updates since it last changed.
+  """The scale, and what has become of the updates.
 
   Attributes:
     scale: float32 [].
-    good_steps: int32 [].
+    good_steps: int32 [], updates since the scale last changed.
+    skipped_steps: int32 [], updates that were skipped so far.
   """
 
   def __init__(self) -> None:
-    self.scale = keras.Variable(
-      INITIAL_SCALE, dtype="float32", trainable=False, name="scale"
-    )
-    self.good_steps = keras.Variable(
-      0, dtype="int32", trainable=False, name="good_steps"
-    )
+    def variable(value: float, dtype: str, name: str) -> keras.Variable:
+      return keras.Variable(
+        value,
+        dtype=dtype,
+        trainable=False,
+        aggregation="only_first_replica",
+        name=name,
+      )
+
+    self.scale = variable(INITIAL_SCALE, "float32", "scale")
+    self.good_steps = variable(0, "int32", "good_steps")
+    self.skipped_steps = variable(0, "int32", "skipped_steps")
 
   @property
   def variables(self) -> list[keras.Variable]:
     """What a checkpoint must hold."""
-    return [self.scale, self.good_steps]
+    return [self.scale, self.good_steps, self.skipped_steps]
 
-  def apply_if_finite(
-    self, gradients: list[tf.Tensor], apply: Callable[[list[tf.Tensor]], Any]
-  ) -> None:
+  def reset(self) -> None:
+    """Returns to the beginning."""
+    self.scale.assign(INITIAL_SCALE)
+    self.good_steps.assign(0)
+    self.skipped_steps.assign(0)
+
+  def update_if_finite(
+    self, gradients: Sequence[tf.Tensor], update: Callable[[], None]
+  ) -> tf.Tensor:
     """Updates, or not, on all replicas alike; adapts the scale.
 
     Called in the context of a replica.
 
     Args:
-      gradients: this replica's, not scaled any more.
-      apply: updates the variables with them.
+      gradients: those of all replicas together, not scaled any more.
+      update: updates a replica's own variables with them.
+
+    Returns:
+      bool [], whether it updated.
     """
-    replica = tf.distribute.get_replica_context()
     checks = [tf.reduce_all(tf.math.is_finite(g)) for g in gradients]
-    spoilt = 1.0 - tf.cast(tf.reduce_all(checks), tf.float32)
-    spoilt = replica.all_reduce(tf.distribute.ReduceOp.SUM, spoilt)
-    # What is passed as an argument is gathered over the replicas: `apply`,
-    # the same on all, must not be.
-    decide = functools.partial(self._decide, apply=apply)
-    replica.merge_call(decide, args=(spoilt, gradients))
+    finite = tf.reduce_all(checks)
 
-  def _decide(
-    self,
-    strategy: tf.distribute.Strategy,
-    spoilt: Any,
-    gradients: Any,
-    apply: Callable[[list[tf.Tensor]], Any],
-  ) -> None:
-    """Branches once for all replicas: they must not branch one by one."""
-
-    def update() -> tf.Tensor:
-      strategy.run(apply, args=(gradients,))
-      grown = self.good_steps + 1 >= GROWTH_STEPS
-      self.scale.assign(tf.where(grown, self.scale * 2.0, self.scale * 1.0))
-      self.good_steps.assign(tf.where(grown, 0, self.good_steps + 1))
+    def updated() -> tf.Tensor:
+      update()
       return tf.constant(True)
 
-    def skip() -> tf.Tensor:
-      self.scale.assign(tf.maximum(self.scale / 2.0, 1.0))
-      self.good_steps.assign(0)
-      return tf.constant(False)
-
-    spoilt = strategy.experimental_local_results(spoilt)[0]
-    tf.cond(spoilt > 0.0, skip, update)
+    tf.cond(finite, updated, lambda: tf.constant(False))
+    # Outside the branches, which must not exchange anything among replicas.
+    good_steps = tf.where(finite, self.good_steps.value + 1, 0)
+    grown = good_steps >= GROWTH_STEPS
+    factor = tf.where(finite, tf.where(grown, 2.0, 1.0), 0.5)
+    self.scale.assign(tf.maximum(self.scale.value * factor, 1.0))
+    self.good_steps.assign(tf.where(grown, 0, good_steps))
+    self.skipped_steps.assign(self.skipped_steps.value + tf.where(finite, 0, 1))
+    return finite

@@ -66,8 +66,8 @@ def plan_directory(
   Args:
     directory: where the model is or will be.
     request: the parameters the user chose.
-    batching: `batch_size`, `max_length` and `static_batch`, those the user
-      chose.
+    batching: `batch_size`, `max_length`, `static_batch`, `accumulate_steps`
+      and `target_batch_tokens`, those the user chose.
     vocab_file: as the user gave it, or None: an existing model's own, else
       the one that the data names.
     data_dir: the prepared data.
@@ -104,7 +104,9 @@ def plan_directory(
   _check_data(data_dir, vocab_file, vocabulary["sha256"])
   if stored and max(steps) > 0:
     params = request.for_existing_model(stored.params, directory.path)
-    _check_batching(batching, stored.batching, directory.path)
+    stored_batching = {**_default_batching(params, 1), **stored.batching}
+    batching = _resolve_target(batching, stored_batching)
+    _check_batching(batching, stored_batching, directory.path)
     description = dataclasses.replace(stored, params=params)
     return DirectoryPlan(directory, description, vocab_file, changes=False)
   if stored:  # Imported, and not trained here yet.
@@ -116,10 +118,11 @@ def plan_directory(
     params = request.for_new_model(DEFAULT_PARAM_SET, num_gpus)
     params = dataclasses.replace(params, vocab_size=tokenizer.vocab_size)
     origin = {}
+  default = _default_batching(params, num_replicas)
   description = ModelDescription(
     params,
     vocabulary,
-    {**_default_batching(params, num_replicas), **batching},
+    {**default, **_resolve_target(batching, default)},
     current_versions(),
     origin,
   )
@@ -151,7 +154,20 @@ def _default_batching(
     "max_length": DEFAULT_MAX_LENGTH,
     "static_batch": False,
     "batch_divisor": num_replicas,
+    "accumulate_steps": 1,
   }
+
+
+def _resolve_target(
+  given: dict[str, Any], default: dict[str, Any]
+) -> dict[str, Any]:
+  """Turns `target_batch_tokens` into as many batches an update as it takes."""
+  if "target_batch_tokens" not in given:
+    return given
+  batching = dict(given)
+  target = batching.pop("target_batch_tokens")
+  batch_size = batching.get("batch_size", default["batch_size"])
+  return {**batching, "accumulate_steps": max(1, -(-target // batch_size))}
 
 
 def _check_batching(

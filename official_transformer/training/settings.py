@@ -16,12 +16,14 @@ class Execution:
     loss_scale: for `fp16`, a constant factor of the loss; None adapts it.
     compile: whether XLA compiles the whole step; only for static batches.
     custom_loop: whether a loop over `strategy.run` trains, instead of `fit`.
+    steps_per_loop: updates that may be made in one call into TensorFlow.
   """
 
   dtype: str = "fp32"
   loss_scale: float | None = None
   compile: bool = False
   custom_loop: bool = False
+  steps_per_loop: int = 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,6 +53,8 @@ class TrainingSettings:
     with_checkpoints: whether milestones save.
     with_throughput: whether reports tell tokens a second.
     execution: how the updates are computed.
+    profile_steps: the first and the last update that TensorFlow's profiler
+      records.
   """
 
   data_dir: str
@@ -71,6 +75,7 @@ class TrainingSettings:
   with_checkpoints: bool = True
   with_throughput: bool = True
   execution: Execution = Execution()
+  profile_steps: tuple[int, int] | None = None
 
   def is_milestone(self, step: int) -> bool:
     """Tells whether a milestone follows an update."""
@@ -79,3 +84,18 @@ class TrainingSettings:
     if self.milestones:
       return step in self.milestones
     return step % self.steps_between_evals == 0
+
+  def next_pause(self, step: int) -> int:
+    """Returns after which update something else comes first, but at once.
+
+    Args:
+      step: finished updates.
+    """
+    profiled = self.profile_steps or (0, 0)
+    pauses = {profiled[0] - 1, profiled[1]}
+    for pause in range(step + 1, step + self.execution.steps_per_loop):
+      if pause % self.log_steps == 0 or pause in pauses:
+        return pause
+      if self.is_milestone(pause):
+        return pause
+    return min(step + self.execution.steps_per_loop, self.train_steps)

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-import dataclasses
+import contextlib
 import time
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import keras
 import tensorflow as tf
 from absl import logging
 
+from official_transformer.errors import InputError
 from official_transformer.model.metrics import padded_cross_entropy_loss
 from official_transformer.model.transformer import Transformer, create_model
 from official_transformer.model.weights import OPTIMIZER, WEIGHTS
 from official_transformer.model_directory import LOGS, ModelDirectory
 from official_transformer.model_params import TransformerParams
+from official_transformer.training import run_report
 from official_transformer.training.callbacks import (
   Milestones,
+  Profiler,
   ProgressReport,
-  ScalarWriter,
 )
 from official_transformer.training.checkpoints import (
   LOSS_SCALE,
@@ -27,13 +29,28 @@ from official_transformer.training.checkpoints import (
   read_progress,
 )
 from official_transformer.training.data_feed import DataFeed
+from official_transformer.training.distribution import Distribution
 from official_transformer.training.loss_scale import DynamicLossScale
 from official_transformer.training.optimizer import create_optimizer
 from official_transformer.training.settings import TrainingSettings
-from official_transformer.training.training_step import FitModel, TrainingStep
+from official_transformer.training.step_runner import FitModel, StepRunner
+from official_transformer.training.summaries import SummaryWriter
+from official_transformer.training.training_step import TrainingStep
 
-# Scores the model at a milestone; the numbers are logged under their names.
-Evaluate = Callable[[Transformer, int], Mapping[str, float]]
+
+class Evaluation(NamedTuple):
+  """What a milestone's evaluation found.
+
+  Attributes:
+    scores: logged under their names.
+    samples: rows of source, reference and translation.
+  """
+
+  scores: Mapping[str, float]
+  samples: Sequence[tuple[str, str, str]] = ()
+
+
+Evaluate = Callable[[Transformer, int], Evaluation]
 
 # The official model stops by BLEU without case.
 STOPPING_SCORE = "evaluation/bleu_uncased"
@@ -47,7 +64,7 @@ class Trainer:
     params: the model's hyper-parameters.
     settings: how the run goes.
     evaluate: called at each milestone, where given.
-    strategy: how the run is spread over devices.
+    distribution: the devices, here and elsewhere, that share the run.
   """
 
   def __init__(
@@ -56,18 +73,22 @@ class Trainer:
     params: TransformerParams,
     settings: TrainingSettings,
     evaluate: Evaluate | None = None,
-    strategy: tf.distribute.Strategy | None = None,
+    distribution: Distribution | None = None,
   ) -> None:
     self.directory = directory
     self.params = params
     self.settings = settings
     self.evaluate = evaluate
-    self.strategy = strategy or tf.distribute.get_strategy()
+    self.distribution = distribution or Distribution(
+      tf.distribute.get_strategy()
+    )
     self.feed = DataFeed(settings)
     keras.utils.set_random_seed(settings.seed)
-    with self.strategy.scope():
+    with self.distribution.strategy.scope():
       self._build()
-    self.transformer: Transformer = self.model.get_layer("transformer")
+    self.transformer: Transformer = self.model.get_layer(
+      "teacher_forcing"
+    ).transformer
     self.checkpoints = CheckpointManager(
       directory,
       {
@@ -77,7 +98,7 @@ class Trainer:
       },
       settings.keep_checkpoint_max,
     )
-    self._scalars: ScalarWriter | None = None
+    self._summaries: SummaryWriter | None = None
     self._validation_losses = tf.function(
       self._batch_losses,
       input_signature=[tf.TensorSpec([None, None], tf.int64)] * 2,
@@ -86,71 +107,74 @@ class Trainer:
 
   def _build(self) -> None:
     """Makes the model, the optimizer and the step that joins them."""
-    execution = self.settings.execution
+    settings, execution = self.settings, self.settings.execution
     model = create_model(
       self.params,
       is_train=True,
-      with_metrics=self.settings.with_metrics,
+      with_metrics=settings.with_metrics,
       dtype=execution.dtype,
     )
     self.model = FitModel(inputs=model.inputs, outputs=model.outputs)
     self.optimizer = create_optimizer(self.params)
     self.optimizer.build(self.model.trainable_variables)
-    # With "auto", Keras would compile anew for every shape of batch.
-    self.model.compile(
-      optimizer=self.optimizer,
-      jit_compile=execution.compile,
-    )
+    self.model.compile(optimizer=self.optimizer, jit_compile=False)
     self.loss_scale: float | DynamicLossScale = execution.loss_scale or 1.0
     if execution.dtype == "fp16" and execution.loss_scale is None:
       self.loss_scale = DynamicLossScale()
-    self.model.training_step = TrainingStep(
+    accumulate_steps = settings.batching.accumulate_steps
+    step = TrainingStep(
       self.model,
       self.optimizer,
-      self.settings.seed,
+      settings.seed,
       self.loss_scale,
+      accumulates=accumulate_steps > 1,
+      with_gradient_norm=settings.with_tensorboard,
+    )
+    self.model.step_runner = StepRunner(
+      step, self.distribution.strategy, accumulate_steps, execution.compile
     )
 
   def train(self) -> None:
     """Trains until `train_steps`, from the newest checkpoint if there is one.
 
     Raises:
-      InputError: where data or checkpoint cannot be used.
+      InputError: where data or checkpoint cannot be used, or the memory does
+        not suffice.
     """
     settings = self.settings
-    step = self._resume()
-    if step >= settings.train_steps:
+    steps = self.directory.checkpoint_steps()
+    if steps and steps[-1] >= settings.train_steps:
       logging.info(
         "the model has %d steps already, and this run is to end with %d",
-        step,
+        steps[-1],
         settings.train_steps,
       )
       return
-    self._describe(step)
-    batches = self.feed.training_batches(skip=step)
+    self._describe()
+    self._rehearse()
+    step = self._resume()
     progress = ProgressReport(
       step,
       settings.train_steps,
       settings.log_steps,
       with_throughput=settings.with_throughput,
+      replicas=self.distribution.replicas,
+      on_report=self._write_report,
     )
     callbacks: list[keras.callbacks.Callback] = [progress]
-    if settings.with_tensorboard:
-      self._scalars = ScalarWriter(
-        self.directory.join(LOGS), step, settings.log_steps
+    if settings.with_tensorboard and self.distribution.is_chief:
+      self._summaries = SummaryWriter(self.directory.join(LOGS))
+    if settings.profile_steps and self.distribution.is_chief:
+      callbacks.append(
+        Profiler(self.directory.join(LOGS), *settings.profile_steps, step)
       )
-      callbacks.append(self._scalars)
     callbacks.append(
       Milestones(self._milestone, settings.is_milestone, step, progress)
     )
-    # Keras' fit takes equal shares of a batch only.
-    replicas = self.strategy.num_replicas_in_sync
-    uneven = settings.batching.batch_divisor % replicas != 0
-    by_loop = settings.execution.custom_loop or uneven
-    run = self._loop if by_loop else self._fit
+    run = self._loop if self._needs_loop() else self._fit
     started = time.monotonic()
-    with self.feed.damage_is_the_users():
-      run(batches, settings.train_steps - step, callbacks)
+    with self.feed.damage_is_the_users(), _memory_is_the_users():
+      run(self.feed.training_batches(step), step, callbacks)
     logging.info(
       "trained %d steps in %.0f s; the model is in %s",
       progress.step - step,
@@ -158,10 +182,22 @@ class Trainer:
       self.directory.path,
     )
 
+  def _needs_loop(self) -> bool:
+    """Tells whether Keras' `fit` is not wanted, or cannot do it."""
+    execution = self.settings.execution
+    divisor = self.settings.batching.batch_divisor
+    return (
+      execution.custom_loop
+      or self.distribution.needs_loop
+      # It takes equal shares of a batch only, and counts a step a call.
+      or divisor % self.distribution.replicas != 0
+      or execution.steps_per_loop > 1
+    )
+
   def _fit(
     self,
     batches: tf.data.Dataset,
-    steps: int,
+    step: int,
     callbacks: list[keras.callbacks.Callback],
   ) -> None:
     """Trains by Keras' `fit`."""
@@ -170,7 +206,7 @@ class Trainer:
     self.model.fit(
       batches,
       epochs=1,
-      steps_per_epoch=steps,
+      steps_per_epoch=self.settings.train_steps - step,
       callbacks=callbacks,
       shuffle=False,  # The pipeline has done it.
       verbose=0,
@@ -179,34 +215,40 @@ class Trainer:
   def _loop(
     self,
     batches: tf.data.Dataset,
-    steps: int,
+    step: int,
     callbacks: list[keras.callbacks.Callback],
   ) -> None:
-    """Trains by a loop of our own over `strategy.run`: the same updates."""
-    strategy = self.strategy
-    listeners = keras.callbacks.CallbackList(callbacks, model=self.model)
-
-    def update(batch: tuple[tf.Tensor, tf.Tensor]) -> dict[str, Any]:
-      logs = strategy.run(self.model.training_step.logs, args=batch)
-      # What a step reports is the global batch's, equal on all replicas.
-      return tf.nest.map_structure(
-        lambda value: strategy.experimental_local_results(value)[0], logs
-      )
-
-    update = tf.function(
-      update,
-      autograph=False,
-      reduce_retracing=True,
-      jit_compile=self.settings.execution.compile,
-    )
-    distributed = iter(strategy.experimental_distribute_dataset(batches))
+    """Trains by a loop of our own: the same updates."""
+    # Keras' list of callbacks would read every result back at once.
+    for callback in callbacks:
+      callback.set_model(self.model)
+      callback.on_train_begin()
+    iterator = iter(self.distribution.distribute(batches))
     self.model.stop_training = False
-    listeners.on_train_begin()
-    for number in range(steps):
-      listeners.on_train_batch_end(number, update(next(distributed)))
-      if self.model.stop_training:
-        break
-    listeners.on_train_end()
+    while step < self.settings.train_steps and not self.model.stop_training:
+      steps = self.settings.next_pause(step) - step
+      logs = {**self.model.step_runner(iterator, steps), "steps": steps}
+      step += steps
+      for callback in callbacks:
+        callback.on_train_batch_end(step, logs)
+    for callback in callbacks:
+      callback.on_train_end()
+
+  def _rehearse(self) -> None:
+    """Makes an update from the longest batches, and undoes it.
+
+    A lack of memory shows now, not hours later. The first update's learning
+    rate is 0, so that no weight changes.
+    """
+    batches = self.distribution.distribute(self.feed.longest_batches())
+    with _memory_is_the_users():
+      logs = self.model.step_runner(iter(batches))
+      float(logs["loss"])  # Waits for the devices.
+    self.model.reset_metrics()
+    for variable in self.optimizer.variables:
+      variable.assign(tf.zeros(variable.shape, variable.dtype))
+    if isinstance(self.loss_scale, DynamicLossScale):
+      self.loss_scale.reset()
 
   def validate(self) -> dict[str, float]:
     """Returns the loss on development data, in nats a target token.
@@ -243,85 +285,98 @@ class Trainer:
     )
 
   def _milestone(self, step: int) -> None:
-    """Saves first, so that nothing an evaluation does can cost the steps."""
+    """Saves, measures, and ends the run where it is good enough."""
+    stop = self.distribution.is_chief and self._measure(step)
+    if self.settings.stop_threshold is not None:
+      stop = bool(self.distribution.value_of_chief(int(stop)))
+      self.model.stop_training = stop
+
+  def _measure(self, step: int) -> bool:
+    """Saves first, so that nothing an evaluation does can cost the steps.
+
+    Returns:
+      Whether the score is reached that ends the run.
+    """
     if self.settings.with_checkpoints:
       self.checkpoints.save(step, self.settings.seed)
     scalars: dict[str, float] = {}
+    samples: Sequence[tuple[str, ...]] = ()
     if self.feed.has_development_data:
       scalars |= {f"validation/{k}": v for k, v in self.validate().items()}
     if self.evaluate:
-      scalars |= {
-        f"evaluation/{k}": v
-        for k, v in self.evaluate(self.transformer, step).items()
-      }
+      scores, samples = self.evaluate(self.transformer, step)
+      scalars |= {f"evaluation/{k}": v for k, v in scores.items()}
     if scalars:
       logging.info(
         "step %d: %s",
         step,
         ", ".join(f"{name} {value:.4f}" for name, value in scalars.items()),
       )
-    if self._scalars:
-      self._scalars.write(scalars, step)
+    if self._summaries:
+      self._summaries.write_scalars(scalars, step)
+      if samples:
+        heading = ("source", "reference", "translation")
+        self._summaries.write_table("translations", [heading, *samples], step)
     threshold = self.settings.stop_threshold
-    if threshold is not None and scalars[STOPPING_SCORE] >= threshold:
-      logging.info(
-        "stopping: %s %.4f has reached --stop_threshold=%g",
-        STOPPING_SCORE,
-        scalars[STOPPING_SCORE],
-        threshold,
+    if threshold is None or scalars[STOPPING_SCORE] < threshold:
+      return False
+    logging.info(
+      "stopping: %s %.4f has reached --stop_threshold=%g",
+      STOPPING_SCORE,
+      scalars[STOPPING_SCORE],
+      threshold,
+    )
+    return True
+
+  def _write_report(self, numbers: Mapping[str, float], step: int) -> None:
+    """Writes a progress report's numbers for TensorBoard."""
+    if self._summaries:
+      self._summaries.write_scalars(
+        {f"train/{name}": value for name, value in numbers.items()}, step
       )
-      self.model.stop_training = True
 
   def _resume(self) -> int:
     """Restores the newest checkpoint, if any; returns the finished steps."""
-    if not self.directory.checkpoint_steps():
-      return 0
-    prefix = self.directory.latest_checkpoint()
-    self.checkpoints.restore(prefix)
-    step, _ = read_progress(prefix)
-    logging.info(
-      "resuming after step %d from %s; reading past the batches before it",
-      step,
-      prefix,
+    step = 0
+    if self.directory.checkpoint_steps():
+      prefix = self.directory.latest_checkpoint()
+      self.checkpoints.restore(prefix)
+      step, _ = read_progress(prefix)
+      logging.info(
+        "resuming after step %d from %s; reading past the batches before it",
+        step,
+        prefix,
+      )
+    self.distribution.check_agreement(
+      step, f"the newest checkpoint in --model_dir={self.directory.path}"
     )
     return step
 
-  def _describe(self, step: int) -> None:
+  def _describe(self) -> None:
     """Logs what is about to run, and warns of what will disappoint."""
-    settings, params = self.settings, self.params
-    logging.info(
-      "parameters: %s",
-      ", ".join(_resolved(dataclasses.asdict(params))),
+    run_report.log_configuration(self.params, self.settings)
+    run_report.log_size(
+      self.model.trainable_variables,
+      self.params,
+      self.settings,
+      self.feed.longest_example,
+      self.distribution.replicas,
+      on_cpu=self.distribution.on_cpu,
     )
-    logging.info(
-      "run: %s",
-      ", ".join(_resolved(dataclasses.asdict(settings))),
-    )
-    logging.info(
-      "%s trainable parameters, steps %d to %d, %d tokens a step",
-      f"{sum(int(tf.size(v.value)) for v in self.model.trainable_variables):,}",
-      step,
-      settings.train_steps,
-      settings.batching.batch_size,
-    )
-    if params.learning_rate_warmup_steps > settings.train_steps / 2:
-      logging.warning(
-        "the learning rate warms up for %d steps, over half of "
-        "the %d of this run, which may never leave the ground; a new model "
-        "takes --params_override=learning_rate_warmup_steps=%d",
-        params.learning_rate_warmup_steps,
-        settings.train_steps,
-        max(1, settings.train_steps // 5),
-      )
-    if not settings.with_checkpoints:
+    run_report.warn_of_warmup(self.params, self.settings)
+    if not self.settings.with_checkpoints:
       logging.warning("no checkpoints: the model will be lost")
     self.feed.warn_of_omissions()
 
 
-def _resolved(values: Mapping[str, Any]) -> Iterator[str]:
-  """Yields `name=value` for all values, those of inner records too."""
-  for name, value in values.items():
-    if isinstance(value, dict):
-      yield from _resolved(value)
-    else:
-      yield f"{name}={value}"
+@contextlib.contextmanager
+def _memory_is_the_users() -> Iterator[None]:
+  """Makes one clear error of a lack of memory."""
+  try:
+    yield
+  except tf.errors.ResourceExhaustedError as error:
+    reason = error.message.split("\n")[0]
+    raise InputError(
+      f"a training step needs more memory than there is ({reason}): "
+      f"{run_report.MEMORY_ADVICE}"
+    ) from None

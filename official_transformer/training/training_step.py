@@ -5,6 +5,7 @@ Shapes: B batch, S source length, T target length.
 
 from __future__ import annotations
 
+import functools
 from typing import Any, NamedTuple
 
 import keras
@@ -13,20 +14,38 @@ import tensorflow as tf
 from official_transformer.model.dropout import dropout_seed
 from official_transformer.model_params import PAD_ID
 from official_transformer.training.loss_scale import DynamicLossScale
+from official_transformer.training.optimizer import FusedAdam
 
 
 class StepResult(NamedTuple):
-  """What one update reports.
+  """What one update reports, of the global batch.
 
   Attributes:
-    loss: float32 [], mean over the target tokens of the global batch, in nats.
+    loss: float32 [], mean over the target tokens, in nats.
     learning_rate: float32 [], the rate the update used.
-    source_tokens: float32 [], of the global batch, without padding.
+    source_tokens: float32 [], without padding.
     target_tokens: float32 [], likewise.
+    gradient_norm: float32 [], of all gradients as one vector; -1 where it is
+      not measured.
   """
 
   loss: tf.Tensor
   learning_rate: tf.Tensor
+  source_tokens: tf.Tensor
+  target_tokens: tf.Tensor
+  gradient_norm: tf.Tensor
+
+
+class Totals(NamedTuple):
+  """Sums over a batch, or several; float32 [] each.
+
+  Attributes:
+    loss: in nats, summed over the target tokens.
+    source_tokens: without padding.
+    target_tokens: likewise.
+  """
+
+  loss: tf.Tensor
   source_tokens: tf.Tensor
   target_tokens: tf.Tensor
 
@@ -40,98 +59,179 @@ class TrainingStep:
   """Forward, backward, update: of one replica's share of a global batch.
 
   The loss is the mean over the tokens of the global batch, however they are
-  spread: each replica weights its gradients by its own share, and the
-  optimizer sums them over the replicas.
+  spread over replicas and micro-batches: local gradients are weighted by local
+  tokens, summed over the micro-batches, summed once over the replicas, and
+  divided by the tokens of all.
 
-  Dropout masks are a function of the seed, the number of finished updates and
-  the replica, so that a resumed run draws the masks an uninterrupted one would
-  have drawn.
+  Dropout masks are a function of the seed, the number of finished updates, the
+  micro-batch and the replica, so that a resumed run draws the masks an
+  uninterrupted one would have drawn.
 
   Attributes:
     model: takes `[inputs, targets]` and adds its loss.
-    optimizer: applied to the model's trainable variables.
+    optimizer: updates the model's trainable variables.
     seed: of the run.
     loss_scale: multiplies the loss while gradients are computed: a constant,
       or one that adapts and skips updates that are not finite.
+    accumulates: whether an update takes several micro-batches.
+    with_gradient_norm: whether the norm of the gradients is measured.
   """
 
   def __init__(
     self,
     model: keras.Model,
-    optimizer: keras.optimizers.Optimizer,
+    optimizer: FusedAdam,
     seed: int,
     loss_scale: float | DynamicLossScale = 1.0,
+    accumulates: bool = False,
+    with_gradient_norm: bool = False,
   ) -> None:
     self.model = model
     self.optimizer = optimizer
     self.seed = seed
     self.loss_scale = loss_scale
+    self.accumulates = accumulates
+    self.with_gradient_norm = with_gradient_norm
+    if accumulates:
+      # A replica's own: they are summed over the replicas once an update.
+      local = functools.partial(
+        tf.Variable,
+        trainable=False,
+        synchronization=tf.VariableSynchronization.ON_READ,
+        aggregation=tf.VariableAggregation.SUM,
+      )
+      self._gradient_sums = [
+        local(tf.zeros(v.shape)) for v in model.trainable_variables
+      ]
+      self._totals = local(tf.zeros([len(Totals._fields)]))
 
   def __call__(self, inputs: tf.Tensor, targets: tf.Tensor) -> StepResult:
-    """Makes one update.
+    """Makes one update from one batch.
 
     Args:
       inputs: int64 [B, S].
       targets: int64 [B, T].
     """
-    replica = tf.distribute.get_replica_context()
-    learning_rate = tf.cast(self.optimizer.learning_rate, tf.float32)
+    gradients, local = self._gradients(inputs, targets)
+    totals = Totals(*tf.unstack(_sum_over_replicas(tf.stack(local))))
+    if _replicas() > 1:
+      share = tf.math.divide_no_nan(local.target_tokens, totals.target_tokens)
+      gradients = [g * share for g in gradients]
+    return self._update(gradients, totals)
+
+  def accumulate(
+    self, inputs: tf.Tensor, targets: tf.Tensor, micro_batch: tf.Tensor
+  ) -> None:
+    """Adds a micro-batch to the next update.
+
+    Args:
+      inputs: int64 [B, S].
+      targets: int64 [B, T].
+      micro_batch: int32 [], its number within the update.
+    """
+    gradients, local = self._gradients(inputs, targets, micro_batch)
+    for total, gradient in zip(self._gradient_sums, gradients, strict=True):
+      total.assign_add(gradient * local.target_tokens)
+    self._totals.assign_add(tf.stack(local))
+
+  def update_accumulated(self) -> StepResult:
+    """Makes one update from all micro-batches since the last."""
+    totals = Totals(*tf.unstack(_sum_over_replicas(self._totals.read_value())))
+    factor = tf.math.divide_no_nan(1.0, totals.target_tokens)
+    result = self._update(
+      [total.read_value() * factor for total in self._gradient_sums], totals
+    )
+    for variable in (*self._gradient_sums, self._totals):
+      variable.assign(tf.zeros(variable.shape))
+    return result
+
+  def logs(self, result: StepResult) -> dict[str, tf.Tensor]:
+    """Returns an update's result and the model's metrics by name."""
+    logs = result._asdict()
+    for metric in self.model.metrics:
+      if metric.name != "loss":
+        logs[metric.name] = metric.result()
+    if isinstance(self.loss_scale, DynamicLossScale):
+      skipped = self.loss_scale.skipped_steps.value
+      logs["skipped_updates"] = tf.cast(skipped, tf.float32)
+    return logs
+
+  def _gradients(
+    self,
+    inputs: tf.Tensor,
+    targets: tf.Tensor,
+    micro_batch: tf.Tensor | None = None,
+  ) -> tuple[list[tf.Tensor], Totals]:
+    """Returns the gradients of the mean loss of a replica's batch, and sums."""
     scale = self.loss_scale
     if isinstance(scale, DynamicLossScale):
       scale = scale.scale.value
-    local_tokens = count_tokens(targets)
-    source_tokens, tokens = replica.all_reduce(
-      tf.distribute.ReduceOp.SUM, [count_tokens(inputs), local_tokens]
-    )
-    share = tf.math.divide_no_nan(local_tokens, tokens)
-    with tf.GradientTape() as tape, dropout_seed(self._dropout_seed(replica)):
+    with tf.GradientTape() as tape, dropout_seed(self._seed(micro_batch)):
       self.model([inputs, targets], training=True)
-      loss = tf.add_n(self.model.losses) * share
+      loss = tf.add_n(self.model.losses)
       scaled = loss * scale
     variables = self.model.trainable_variables
-    gradients = tape.gradient(scaled, [v.value for v in variables])
     # The table's gradient comes from look-ups and products together. Dense,
     # it is updated as the official model's is: Adam moves every row.
-    gradients = [tf.convert_to_tensor(g) / scale for g in gradients]
+    gradients = [
+      tf.convert_to_tensor(g) / scale
+      for g in tape.gradient(scaled, [v.value for v in variables])
+    ]
+    tokens = count_tokens(targets)
+    return gradients, Totals(loss * tokens, count_tokens(inputs), tokens)
+
+  def _update(self, gradients: list[tf.Tensor], totals: Totals) -> StepResult:
+    """Sums gradients over the replicas and updates the variables.
+
+    Args:
+      gradients: this replica's part of the gradient of the mean loss.
+      totals: of all replicas.
+    """
+    gradients = _sum_over_replicas(gradients)
+    learning_rate = tf.cast(self.optimizer.learning_rate, tf.float32)
+    norm = tf.constant(-1.0)
+    if self.with_gradient_norm:
+      norm = tf.linalg.global_norm(gradients)
+
+    def update() -> None:
+      self.optimizer.update_variables(gradients, self.model.trainable_variables)
+
     if isinstance(self.loss_scale, DynamicLossScale):
-      self.loss_scale.apply_if_finite(gradients, self._apply)
+      updated = self.loss_scale.update_if_finite(gradients, update)
     else:
-      self._apply(gradients)
-    loss = replica.all_reduce(tf.distribute.ReduceOp.SUM, loss)
-    return StepResult(loss, learning_rate, source_tokens, tokens)
+      update()
+      updated = tf.constant(True)
+    iterations = self.optimizer.iterations
+    iterations.assign_add(tf.cast(updated, iterations.dtype))
+    return StepResult(
+      tf.math.divide_no_nan(totals.loss, totals.target_tokens),
+      learning_rate,
+      totals.source_tokens,
+      totals.target_tokens,
+      norm,
+    )
 
-  def _apply(self, gradients: list[tf.Tensor]) -> None:
-    """Updates the variables; the optimizer sums over the replicas."""
-    self.optimizer.apply(gradients, self.model.trainable_variables)
-
-  def logs(self, inputs: tf.Tensor, targets: tf.Tensor) -> dict[str, Any]:
-    """Makes one update; returns its result and the model's metrics by name."""
-    result = self(inputs, targets)
-    metrics = {
-      m.name: m.result() for m in self.model.metrics if m.name != "loss"
-    }
-    return {**result._asdict(), **metrics}
-
-  def _dropout_seed(self, replica: Any) -> tf.Tensor:
-    """Returns int32 [2], of this update on this replica."""
+  def _seed(self, micro_batch: tf.Tensor | None) -> tf.Tensor:
+    """Returns int32 [2], of this update's micro-batch on this replica."""
     seed = tf.constant([self.seed, 0], tf.int32)
     step = tf.cast(self.optimizer.iterations.value, tf.int32)
-    seed = tf.random.fold_in(seed, step)
-    if replica.num_replicas_in_sync > 1:
-      seed = tf.random.fold_in(seed, replica.replica_id_in_sync_group)
+    seed = tf.random.fold_in(seed, step, alg="philox")
+    if micro_batch is not None:
+      seed = tf.random.fold_in(seed, micro_batch, alg="philox")
+    if _replicas() > 1:
+      replica = tf.distribute.get_replica_context()
+      number = replica.replica_id_in_sync_group
+      seed = tf.random.fold_in(seed, number, alg="philox")
     return seed
 
 
-class FitModel(keras.Model):
-  """A training model whose `fit` runs a `TrainingStep`.
+def _replicas() -> int:
+  return tf.distribute.get_replica_context().num_replicas_in_sync
 
-  Built as `FitModel(inputs=model.inputs, outputs=model.outputs)`, compiled
-  with the optimizer; then `training_step` is set.
-  """
 
-  training_step: TrainingStep
-
-  @tf.autograph.experimental.do_not_convert
-  def train_step(self, data: tuple[tf.Tensor, tf.Tensor]) -> dict:
-    """Makes one update from a batch of the pipeline."""
-    return self.training_step.logs(*data)
+def _sum_over_replicas(value: Any) -> Any:
+  """Sums tensors, or a list of them, over all replicas."""
+  if _replicas() == 1:
+    return value
+  replica = tf.distribute.get_replica_context()
+  return replica.all_reduce(tf.distribute.ReduceOp.SUM, value)

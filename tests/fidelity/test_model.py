@@ -20,6 +20,7 @@ from official_transformer.importing.importer import (
 from official_transformer.model import (
   attention_layer,
   beam_search,
+  cross_entropy,
   metrics,
   model_utils,
   stacks,
@@ -425,8 +426,8 @@ def swap_sines_and_cosines(monkeypatch):
 def change_epsilon(monkeypatch, epsilon):
   original = stacks.layer_norm
 
-  def changed(name):
-    norm = original(name)
+  def changed(params, name):
+    norm = original(params, name)
     norm.epsilon = epsilon
     return norm
 
@@ -460,13 +461,12 @@ def unscaled_queries(monkeypatch):
 
 
 def smoothing_over_all_tokens(monkeypatch):
-  original = metrics.smoothed_cross_entropy
+  original = cross_entropy.SmoothedTarget.of
 
-  def changed(logits, labels, smoothing):
-    v = logits.shape[-1]
-    return original(logits, labels, smoothing * (v - 1) / v)
+  def changed(smoothing, vocab_size):
+    return original(smoothing * (vocab_size - 1) / vocab_size, vocab_size)
 
-  monkeypatch.setattr(metrics, "smoothed_cross_entropy", changed)
+  monkeypatch.setattr(cross_entropy.SmoothedTarget, "of", changed)
 
 
 def other_length_constant(monkeypatch):

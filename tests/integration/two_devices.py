@@ -17,7 +17,8 @@ from official_transformer.data.buckets import Batching
 from official_transformer.model.dropout import Dropout, dropout_seed
 from official_transformer.model_directory import ModelDirectory
 from official_transformer.model_params import TransformerParams
-from official_transformer.training.distribution import create_strategy
+from official_transformer.training.distribution import create_distribution
+from official_transformer.training.optimizer import create_optimizer
 from official_transformer.training.settings import Execution, TrainingSettings
 from official_transformer.training.trainer import Trainer
 from official_transformer.training.training_step import TrainingStep
@@ -36,7 +37,7 @@ UNDROPPED = dataclasses.replace(
 )
 
 
-def train(data_dir, strategy, params, execution, divisor=2):
+def train(data_dir, distribution, params, execution, divisor=2):
   settings = TrainingSettings(
     data_dir=data_dir,
     train_steps=STEPS,
@@ -56,7 +57,7 @@ def train(data_dir, strategy, params, execution, divisor=2):
       ModelDirectory(path),
       params,
       settings,
-      strategy=strategy,
+      distribution=distribution,
     )
     before = [w.numpy() for w in trainer.model.trainable_variables]
     trainer.train()
@@ -82,23 +83,23 @@ def main():
     )
   ]
   devices = ["CPU:0", "CPU:1"]
-  one = create_strategy("one_device", devices[:1])
+  one = create_distribution("one_device", devices[:1])
   # One for all runs: strategies of one process share TensorFlow's numbering of
   # collective operations, and get into each other's way.
-  two = create_strategy("mirrored", devices)
-  packed = create_strategy("mirrored", devices, "hierarchical_copy", 2)
+  two = create_distribution("mirrored", devices)
+  packed = create_distribution("mirrored", devices, "hierarchical_copy", 2)
   fit, loop = Execution(), Execution(custom_loop=True)
   with tempfile.TemporaryDirectory() as data_dir:
     write_shards(pairs[20:], data_dir, "x", "train", 2, seed=1)
     write_shards(pairs[:20], data_dir, "x", "dev", 1, seed=None)
     start, single = train(data_dir, one, UNDROPPED, fit)
     found = {"moved": distance(start, single)}
-    for name, strategy, execution in (
+    for name, distribution, execution in (
       ("fit", two, fit),
       ("loop", two, loop),
       ("hierarchical_copy", packed, fit),
     ):
-      _, end = train(data_dir, strategy, UNDROPPED, execution)
+      _, end = train(data_dir, distribution, UNDROPPED, execution)
       found[name] = distance(single, end)
     _, one_loop = train(data_dir, one, UNDROPPED, loop)
     found["one_device_loop"] = distance(single, one_loop)
@@ -107,7 +108,7 @@ def main():
     found["uneven_shares"] = distance(whole, uneven)
     _, fp16 = train(data_dir, two, UNDROPPED, Execution(dtype="fp16"))
     found["fp16"] = distance(single, fp16)
-    found["masks_differ"] = masks_differ(two)
+    found["masks_differ"] = masks_differ(two.strategy)
   json.dump(found, sys.stdout)
 
 
@@ -115,11 +116,11 @@ def masks_differ(strategy):
   """Tells whether two replicas draw different dropout masks."""
   with strategy.scope():
     layer = Dropout(0.5, name="dropout")
-    optimizer = tf.keras.optimizers.Adam()
+    optimizer = create_optimizer(PARAMS)
   step = TrainingStep(None, optimizer, seed=1)
 
   def draw():
-    seed = step._dropout_seed(tf.distribute.get_replica_context())
+    seed = step._seed(None)
     with dropout_seed(seed):
       return layer(tf.ones([8, 8]), training=True)
 

@@ -43,4 +43,4 @@ def test_replicas_need_a_sentence_each(static):
 def test_batches_counted_by_hand():
   # Buckets of lengths below 8, of 8, and of 9 and 10: 12, 11 and 9 sentences.
   histogram = {1: 20, 7: 5, 8: 11, 9: 8, 10: 10, 11: 99}
-  assert Batching(100, 10).count(histogram) == 2 + 1 + 2
+  assert Batching(100, 10).count_updates(histogram) == 2 + 1 + 2

@@ -144,7 +144,9 @@ def test_batches_of_epochs_are_counted_before_they_are_read(
   histogram = lib.length_histogram(paths)
   assert sum(histogram.values()) == 100
   batching = Batching(64, 16, static, divisor)
-  count = batching.count({length: 3 * n for length, n in histogram.items()})
+  count = batching.count_updates(
+    {length: 3 * n for length, n in histogram.items()}
+  )
   dataset = lib.train_dataset(paths, batching, seed=1)
   sentences = [x.shape[0] for x, _ in dataset.take(count)]
   assert all(n % divisor == 0 for n in sentences)

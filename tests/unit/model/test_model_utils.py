@@ -39,12 +39,3 @@ def test_padding_bias():
   bias = model_utils.get_padding_bias(tf.constant([[5, 0], [1, 3]]))
   n = np.float32(model_utils.NEGATIVE_BIAS)
   np.testing.assert_array_equal(bias, [[[[0, n]]], [[[0, 0]]]])
-
-
-def test_dense_is_a_product_over_the_last_axis():
-  rng = np.random.default_rng(0)
-  x = rng.normal(size=(2, 3, 4)).astype("float32")
-  kernel = rng.normal(size=(4, 5)).astype("float32")
-  np.testing.assert_allclose(
-    model_utils.dense(tf.constant(x), kernel), x @ kernel, rtol=1e-5
-  )

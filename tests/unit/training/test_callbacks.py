@@ -24,7 +24,8 @@ def clock(monkeypatch):
 
 
 def logs(loss, **metrics):
-  return {**StepResult(loss, 0.25, 30, 20)._asdict(), **metrics}
+  result = StepResult(loss, 0.25, 30, 20, -1.0)
+  return {**result._asdict(), "input_seconds": 0.1, **metrics}
 
 
 @pytest.fixture
@@ -52,7 +53,7 @@ def test_speed_and_time_left_by_hand(report, clock, caplog):
   # Two steps of 50 tokens in 4 seconds; 8 steps of 2 seconds are left.
   assert first == (
     "step 12 of 20: loss 2.0000, rate 2.50e-01, tokens/s 25, "
-    "accuracy 0.5000, 00:16 left"
+    "input wait 5.0%, accuracy 0.5000, 00:16 left"
   )
   assert second.startswith("step 14 of 20: loss 5.0000")
   assert "tokens/s 25" in second
@@ -82,7 +83,8 @@ def test_the_speed_of_the_whole_run_by_hand(report, clock, caplog):
   with caplog.at_level(logging.INFO, logger="absl"):
     report.on_train_end()
   assert caplog.messages == [
-    "10 steps, 500 source and target tokens, 25 tokens/s"
+    "10 steps, 500 source and target tokens, 25 tokens/s, 5.0% of the time "
+    "waiting for data"
   ]
 
 
@@ -105,3 +107,57 @@ def test_milestones_come_at_multiples_and_at_the_end(report, clock):
   for step in range(9):
     milestones.on_train_batch_end(step, {})
   assert seen == [12, 16, 19]
+
+
+def test_several_updates_a_call_and_several_replicas(clock, caplog):
+  seen = []
+  report = lib.ProgressReport(
+    0, 8, 4, replicas=2, on_report=lambda *a: seen.append(a)
+  )
+  report.set_model(types.SimpleNamespace(reset_metrics=lambda: None))
+  report.on_train_begin()
+  with caplog.at_level(logging.INFO, logger="absl"):
+    for steps, loss in ((1, 5.0), (3, 1.0)):
+      clock.now += 2.0
+      report.on_train_batch_end(
+        0,
+        logs(loss, steps=steps, skipped_updates=3.0) | {"gradient_norm": 0.5},
+      )
+  (message,) = caplog.messages
+  assert "loss 2.0000" in message  # One step of 5, three of 1.
+  assert "tokens/s 25, a replica 12, input wait 5.0%, skipped 3" in message
+  ((numbers, step),) = seen
+  assert step == 4
+  assert numbers == {
+    "loss": 2.0,
+    "learning_rate": 0.25,
+    "tokens_per_second": 25.0,
+    "input_wait": 0.05,
+    "gradient_norm": 0.5,
+    "skipped_updates": 3,
+  }
+
+
+@pytest.mark.parametrize(
+  ("first", "last", "end", "started", "stopped"),
+  [(1, 2, 5, 0, 2), (3, 4, 5, 2, 4), (4, 9, 5, 3, 5), (7, 9, 5, None, None)],
+)
+def test_the_profiler_records_the_steps_asked_for(
+  first, last, end, started, stopped, monkeypatch
+):
+  events = {}
+  profiler = lib.Profiler("logs", first, last, 0)
+  experimental = lib.tf.profiler.experimental
+  monkeypatch.setattr(
+    experimental,
+    "start",
+    lambda directory: events.update(start=profiler.step),
+  )
+  monkeypatch.setattr(
+    experimental, "stop", lambda: events.update(stop=profiler.step)
+  )
+  profiler.on_train_begin()
+  for _ in range(end):
+    profiler.on_train_batch_end(0, {})
+  profiler.on_train_end()
+  assert (events.get("start"), events.get("stop")) == (started, stopped)

@@ -55,7 +55,11 @@ def test_more_gpus_than_there_are_is_refused(gpus, there, asked):
   ("arguments", "complaint"),
   [
     (("parameter_server", ["CPU:0"]), "Use mirrored"),
-    (("multi_worker_mirrored", ["CPU:0"]), "Use mirrored"),
+    (("multi_worker_mirrored", ["CPU:0"]), "TF_CONFIG is not set"),
+    (
+      ("multi_worker_mirrored", ["CPU:0"], "hierarchical_copy"),
+      "over several there are: nccl, ring",
+    ),
     (("off", ["GPU:0", "GPU:1"]), "asks for 2; use mirrored"),
     (("one_device", ["GPU:0", "GPU:1"]), "asks for 2; use mirrored"),
     (("mirrored", ["GPU:0", "GPU:1"], "ring"), "nccl, hierarchical_copy"),
@@ -63,13 +67,13 @@ def test_more_gpus_than_there_are_is_refused(gpus, there, asked):
 )
 def test_what_cannot_run_is_refused(arguments, complaint):
   with pytest.raises(InputError, match=complaint):
-    lib.create_strategy(*arguments)
+    lib.create_distribution(*arguments)
 
 
 @pytest.mark.parametrize("address", ["nowhere", "grpc://127.0.0.1:1"])
 def test_a_tpu_that_does_not_answer_is_one_clear_error(address):
   with pytest.raises(InputError, match=f"no TPU answers at --tpu={address}"):
-    lib.create_strategy("tpu", ["CPU:0"], tpu=address)
+    lib.create_distribution("tpu", ["CPU:0"], tpu=address)
 
 
 @pytest.mark.parametrize(
@@ -81,6 +85,10 @@ def test_a_tpu_that_does_not_answer_is_one_clear_error(address):
   ],
 )
 def test_one_device(name, kind):
-  strategy = lib.create_strategy(name, ["CPU:0"])
-  assert type(strategy) is kind
-  assert strategy.num_replicas_in_sync == 1
+  distribution = lib.create_distribution(name, ["CPU:0"])
+  assert type(distribution.strategy) is kind
+  assert distribution.replicas == 1
+  assert distribution.is_chief
+  assert not distribution.needs_loop
+  assert distribution.on_cpu
+  assert distribution.value_of_chief(7) == 7

@@ -15,31 +15,32 @@ def test_an_update_that_is_not_finite_is_skipped(scale, traced):
   applied = tf.Variable(0)
 
   def step(gradient):
-    scale.apply_if_finite(
-      [tf.ones([2]), gradient], lambda gradients: applied.assign_add(1)
+    return scale.update_if_finite(
+      [tf.ones([2]), gradient], lambda: applied.assign_add(1)
     )
 
   if traced:
     step = tf.function(step, autograph=False)
-  step(tf.constant([1.0, np.inf]))
-  step(tf.constant([np.nan, 1.0]))
+  assert not step(tf.constant([1.0, np.inf]))
+  assert not step(tf.constant([np.nan, 1.0]))
   assert int(applied) == 0
   assert float(scale.scale) == lib.INITIAL_SCALE / 4
-  step(tf.constant([1.0, 2.0]))
+  assert step(tf.constant([1.0, 2.0]))
   assert int(applied) == 1
   assert float(scale.scale) == lib.INITIAL_SCALE / 4
   assert int(scale.good_steps) == 1
+  assert int(scale.skipped_steps) == 2
 
 
 def test_the_scale_grows_after_many_good_steps(scale, monkeypatch):
   monkeypatch.setattr(lib, "GROWTH_STEPS", 3)
   for _ in range(3):
-    scale.apply_if_finite([tf.ones([2])], lambda gradients: None)
+    scale.update_if_finite([tf.ones([2])], lambda: None)
   assert float(scale.scale) == 2 * lib.INITIAL_SCALE
   assert int(scale.good_steps) == 0
 
 
 def test_the_scale_never_falls_below_one(scale):
   scale.scale.assign(1.0)
-  scale.apply_if_finite([tf.constant(np.nan)], lambda gradients: None)
+  scale.update_if_finite([tf.constant(np.nan)], lambda: None)
   assert float(scale.scale) == 1.0

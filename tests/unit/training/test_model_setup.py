@@ -67,6 +67,7 @@ def test_the_directory_is_complete_in_itself(tmp_path, data_dirs):
     "max_length": 256,
     "static_batch": False,
     "batch_divisor": 1,
+    "accumulate_steps": 1,
   }
   assert os.path.exists(directory.vocab_file())
   assert {"tensorflow", "keras"} <= set(made.versions)
@@ -79,6 +80,7 @@ def test_resuming_takes_what_is_stored(tmp_path, data_dirs):
     "max_length": 50,
     "static_batch": False,
     "batch_divisor": 1,
+    "accumulate_steps": 1,
   }
   assert resume(directory, data_dirs[0]) == made
 

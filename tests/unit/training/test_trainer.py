@@ -13,7 +13,7 @@ from official_transformer.data.buckets import Batching
 from official_transformer.errors import InputError
 from official_transformer.model_directory import ModelDirectory
 from official_transformer.training.settings import Execution, TrainingSettings
-from official_transformer.training.trainer import Trainer
+from official_transformer.training.trainer import Evaluation, Trainer
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +110,7 @@ def test_milestones_evaluate_save_and_keep_the_newest(
 
   def evaluate(transformer, step):
     seen.append((step, transformer.params.vocab_size))
-    return {"score": 1.5}
+    return Evaluation({"score": 1.5})
 
   trainer = train(tmp_path, params, settings(data_dir, 10), evaluate)
   assert seen == [(4, 20), (8, 20), (10, 20)]
@@ -121,7 +121,10 @@ def test_nothing_is_left_to_do_for_a_finished_run(tmp_path, params, data_dir):
   train(tmp_path, params, settings(data_dir, 4))
   seen = []
   train(
-    tmp_path, params, settings(data_dir, 4), lambda *a: seen.append(a) or {}
+    tmp_path,
+    params,
+    settings(data_dir, 4),
+    lambda *a: seen.append(a) or Evaluation({}),
   )
   assert seen == []
 
@@ -277,15 +280,14 @@ def test_the_loss_scale_is_resumed(tmp_path, params, data_dir):
   assert int(other.optimizer.iterations) == 6
 
 
-def test_static_batches_compile_whole(tmp_path, undropped, data_dir):
-  # Without dropout: XLA draws other random numbers.
+def test_static_batches_compile_whole(tmp_path, params, data_dir):
   plain = settings(data_dir, 5, batching=Batching(128, 16, True))
   compiled = dataclasses.replace(plain, execution=Execution(compile=True))
   looped = dataclasses.replace(
     plain, execution=Execution(compile=True, custom_loop=True)
   )
   runs = [
-    train(tmp_path / str(n), undropped, run)
+    train(tmp_path / str(n), params, run)
     for n, run in enumerate((plain, compiled, looped))
   ]
   reference = runs[0].model.weights
@@ -306,7 +308,7 @@ def test_a_score_can_end_the_run(tmp_path, params, data_dir):
     tmp_path,
     params,
     settings(data_dir, 40, stop_threshold=20.0),
-    lambda *_: {"bleu_uncased": next(scores)},
+    lambda *_: Evaluation({"bleu_uncased": next(scores)}),
   )
   assert int(trainer.optimizer.iterations) == 8
   assert trainer.directory.checkpoint_steps() == [4, 8]
@@ -317,7 +319,7 @@ def test_a_score_out_of_reach_ends_no_run(tmp_path, params, data_dir):
     tmp_path,
     params,
     settings(data_dir, 10, stop_threshold=20.0),
-    lambda *_: {"bleu_uncased": 19.9},
+    lambda *_: Evaluation({"bleu_uncased": 19.9}),
   )
   assert int(trainer.optimizer.iterations) == 10
 

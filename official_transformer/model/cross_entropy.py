@@ -1,0 +1,227 @@
+"""Softmax cross-entropy against smoothed labels, of logits or before them.
+
+Shapes: N positions, C positions of a chunk, D hidden size, V vocabulary.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import tensorflow as tf
+
+from official_transformer.model.dense import product_dtype
+
+# Logits that exist at a time while training: 64 MiB of float32.
+CHUNK_ELEMENTS = 2**23
+# Weights are about 1 / tokens: this times that is well inside float16.
+_FLOAT16_SCALE = 2.0**12
+
+
+@dataclasses.dataclass(frozen=True)
+class SmoothedTarget:
+  """What a prediction is compared with (Szegedy et al. 2015, section 7).
+
+  Attributes:
+    confidence: probability of the label, `1 - s`.
+    low: probability of every other token, `s / (V - 1)`.
+    entropy: the target's own, in nats. It is subtracted from the loss, so that
+      a perfect prediction costs 0.
+  """
+
+  confidence: float
+  low: float
+  entropy: float
+
+  @classmethod
+  def of(cls, smoothing: float, vocab_size: int) -> SmoothedTarget:
+    """Returns the target of a smoothing s in [0, 1)."""
+    confidence = 1.0 - smoothing
+    low = smoothing / (vocab_size - 1)
+    entropy = -(
+      confidence * math.log(confidence)
+      + (vocab_size - 1) * low * math.log(low + 1e-20)
+    )
+    return cls(confidence, low, entropy)
+
+
+def smoothed_cross_entropy(
+  logits: tf.Tensor, labels: tf.Tensor, smoothing: float
+) -> tf.Tensor:
+  """Returns the divergence of the prediction from the smoothed label.
+
+  The target is never laid out as [..., V]. With z the logits and c, l its two
+  values, `H(target, softmax(z)) = lse(z) - (c - l) z[label] - l sum(z)`.
+  Padding is not treated: the caller weights it.
+
+  Args:
+    logits: [..., V].
+    labels: integers [...], each below V.
+    smoothing: s, in [0, 1).
+
+  Returns:
+    float32 [...], in nats.
+  """
+  target = SmoothedTarget.of(smoothing, logits.shape[-1])
+  logits = tf.cast(logits, tf.float32)
+  at_label = tf.gather(logits, labels, axis=-1, batch_dims=len(labels.shape))
+  return (
+    tf.reduce_logsumexp(logits, axis=-1)
+    - (target.confidence - target.low) * at_label
+    - target.low * tf.reduce_sum(logits, axis=-1)
+    - target.entropy
+  )
+
+
+def linear_cross_entropy(
+  states: tf.Tensor,
+  table: tf.Tensor,
+  labels: tf.Tensor,
+  weights: tf.Tensor,
+  smoothing: float,
+) -> tf.Tensor:
+  """Returns `sum(weights * smoothed_cross_entropy(states @ table^T, labels))`.
+
+  The logits of a whole batch, their probabilities and their gradient would be
+  by far the largest tensors of a training step. Here they exist for one chunk
+  of positions at a time, and the gradient is computed beside the loss.
+
+  With p the softmax of the logits z, and c and l the two values of the smoothed
+  target, a position's loss is `lse(z) - (c - l) z[label] - l sum(z)`, less the
+  target's entropy, and the gradient of its logits `p - (c - l) one_hot(label) -
+  l`. The last two terms and `sum(z)` need no pass over [C, V]: they are a
+  row of the table and the sum of all its rows.
+
+  Args:
+    states: [N, D], what the logits are computed from.
+    table: float32 [V, D].
+    labels: integers [N], each below V.
+    weights: float32 [N], constants to the gradient.
+    smoothing: s, in [0, 1).
+
+  Returns:
+    float32 [], in nats.
+  """
+
+  @tf.custom_gradient
+  def total(states: tf.Tensor, table: tf.Tensor) -> Any:
+    loss, dstates, dtable = _loss_and_gradients(
+      states, table, tf.cast(labels, tf.int32), weights, smoothing
+    )
+
+    def gradient(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+      return tf.cast(dstates * upstream, states.dtype), dtable * upstream
+
+    return loss, gradient
+
+  return total(states, table)
+
+
+def _loss_and_gradients(
+  states: tf.Tensor,
+  table: tf.Tensor,
+  labels: tf.Tensor,
+  weights: tf.Tensor,
+  smoothing: float,
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+  """Returns the loss [], and float32 gradients [N, D] and [V, D]."""
+  vocab_size, hidden_size = table.shape
+  target = SmoothedTarget.of(smoothing, vocab_size)
+  peak = target.confidence - target.low
+  dtype = product_dtype(states.dtype)
+  scale = _FLOAT16_SCALE if dtype == tf.float16 else 1.0
+  # A number, where it is known, keeps all shapes static.
+  count, at_least = states.shape[0], max
+  if count is None:
+    count, at_least = tf.shape(states)[0], tf.maximum
+  # As many chunks as it takes, all of one size: at most a few rows are added.
+  rows = max(CHUNK_ELEMENTS // vocab_size, 1)
+  chunks = at_least((count + rows - 1) // rows, 1)
+  added = -count % chunks
+
+  def chunked(x: tf.Tensor) -> tf.Tensor:
+    x = tf.pad(x, [[0, added]] + [[0, 0]] * (len(x.shape) - 1))
+    shape = tf.concat([[chunks, -1], tf.shape(x)[1:]], axis=0)
+    return tf.reshape(x, shape)
+
+  narrow_table = tf.cast(table, dtype)
+  wide = tf.cast(states, tf.float32)
+  weighted = wide * weights[:, None]
+  row_sum = tf.reduce_sum(table, axis=0)  # [D]
+  label_rows = tf.gather(table, labels)  # [N, D]
+  x_chunks = chunked(tf.cast(states, dtype))
+  weighted_chunks = chunked(tf.cast(weighted * scale, dtype))
+  label_chunks, weight_chunks = chunked(labels), chunked(weights)
+
+  def body(
+    i: tf.Tensor, loss: tf.Tensor, dx: tf.TensorArray, dtable: tf.Tensor
+  ) -> tuple[tf.Tensor, tf.Tensor, tf.TensorArray, tf.Tensor]:
+    x, label = x_chunks[i], label_chunks[i]
+    logits = tf.matmul(x, narrow_table, transpose_b=True)  # [C, V]
+    logits = tf.cast(logits, tf.float32)
+    probabilities = tf.nn.softmax(logits)
+    at_label = tf.gather(logits, label, axis=1, batch_dims=1)
+    losses = (1.0 - peak) * at_label - _log_probabilities(
+      logits, probabilities, at_label, label
+    )
+    probabilities = tf.cast(probabilities, dtype)
+    step = tf.matmul(probabilities, narrow_table)  # [C, D]
+    with tf.control_dependencies([step]):  # One product at a time.
+      update = tf.matmul(probabilities, weighted_chunks[i], transpose_a=True)
+    return (
+      i + 1,
+      loss + tf.reduce_sum(losses * weight_chunks[i]),
+      dx.write(i, step),
+      dtable + tf.cast(update, tf.float32) * (1.0 / scale),
+    )
+
+  _, loss, dx, dtable = tf.while_loop(
+    cond=lambda i, *_: i < chunks,
+    body=body,
+    loop_vars=(
+      0,
+      0.0,
+      tf.TensorArray(dtype, chunks, element_shape=[None, hidden_size]),
+      tf.zeros([vocab_size, hidden_size]),
+    ),
+    parallel_iterations=1,
+  )
+  constant = target.low * tf.reduce_sum(wide * row_sum, axis=1) + target.entropy
+  loss -= tf.reduce_sum(constant * weights)
+  dx = tf.reshape(dx.stack(), [-1, hidden_size])[:count]
+  dx = tf.cast(dx, tf.float32) - peak * label_rows - target.low * row_sum
+  dtable = tf.tensor_scatter_nd_sub(dtable, labels[:, None], peak * weighted)
+  dtable -= target.low * tf.reduce_sum(weighted, axis=0)
+  return loss, dx * weights[:, None], dtable
+
+
+def _log_probabilities(
+  logits: tf.Tensor,
+  probabilities: tf.Tensor,
+  at_label: tf.Tensor,
+  labels: tf.Tensor,
+) -> tf.Tensor:
+  """Returns the logarithm of each label's probability, float32 [C].
+
+  Args:
+    logits: float32 [C, V].
+    probabilities: their softmax.
+    at_label: [C], the logits of the labels.
+    labels: int32 [C].
+  """
+  of_labels = tf.gather(probabilities, labels, axis=1, batch_dims=1)
+
+  def of_likeliest() -> tf.Tensor:
+    # A probability may vanish in float32, but never that of the likeliest
+    # token, from which the others follow.
+    likeliest = tf.reduce_max(probabilities, axis=1)
+    gap = at_label - tf.reduce_max(logits, axis=1)
+    return gap + tf.math.log(likeliest)
+
+  # Two more passes over [C, V], where training has diverged.
+  return tf.cond(
+    tf.reduce_min(of_labels) > 1e-30,
+    lambda: tf.math.log(of_labels),
+    of_likeliest,
+  )

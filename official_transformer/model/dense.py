@@ -1,0 +1,111 @@
+"""Products with kernels, in the dtype of what is multiplied.
+
+Shapes: I and O a kernel's input and output size; leading dimensions any.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+
+
+def matmul(
+  a: tf.Tensor,
+  b: tf.Tensor,
+  transpose_a: bool = False,
+  transpose_b: bool = False,
+) -> tf.Tensor:
+  """Returns `a @ b` in the dtype of `a`."""
+  dtype = product_dtype(a.dtype)
+  product = tf.matmul(
+    tf.cast(a, dtype),
+    tf.cast(b, dtype),
+    transpose_a=transpose_a,
+    transpose_b=transpose_b,
+  )
+  return tf.cast(product, a.dtype)
+
+
+def product_dtype(dtype: tf.DType) -> tf.DType:
+  """Returns what products of two tensors of `dtype` are computed in.
+
+  It is `dtype`, but float32 for bfloat16 where no GPU is used and the
+  processor has no bfloat16 units: TensorFlow would emulate them, at a fifth of
+  the speed. bfloat16 products are summed in float32 anyway.
+  """
+  if dtype == tf.bfloat16 and not _has_bfloat16_units():
+    return tf.float32
+  return dtype
+
+
+@functools.cache
+def _has_bfloat16_units() -> bool:
+  """Tells whether bfloat16 products are fast where the model will run."""
+  if tf.config.list_logical_devices("GPU"):
+    return True
+  if tf.config.list_logical_devices("TPU"):
+    return True
+  try:
+    with open("/proc/cpuinfo", encoding="utf-8") as cpus:
+      flags = next(line for line in cpus if line.startswith("flags")).split()
+  except (OSError, StopIteration):  # Not Linux, not Intel or AMD.
+    return True
+  return bool({"amx_bf16", "avx512_bf16"} & set(flags))
+
+
+def dense(x: tf.Tensor, kernels: Sequence[Any], bias: Any = None) -> tf.Tensor:
+  """Returns `x @ concat(kernels) + bias` in the dtype of `x`.
+
+  Several kernels make one product: a wide one is faster, in the gradient too.
+
+  Args:
+    x: [..., I].
+    kernels: float32 [I, O_1], [I, O_2], ...
+    bias: float32 [O], or None.
+
+  Returns:
+    [..., O], with O the sum of all O_i.
+  """
+  kernels = [tf.convert_to_tensor(k) for k in kernels]
+  # One two-dimensional product: a batched one would treat the kernel as B
+  # kernels, in the gradient too.
+  product = _product(tf.reshape(x, [-1, kernels[0].shape[0]]), kernels)
+  if bias is not None:
+    bias = tf.cast(tf.convert_to_tensor(bias), x.dtype)
+    product = tf.nn.bias_add(product, bias)
+  shape = tf.concat([tf.shape(x)[:-1], [product.shape[1]]], axis=0)
+  return tf.reshape(product, shape)
+
+
+def _product(x: tf.Tensor, kernels: list[tf.Tensor]) -> tf.Tensor:
+  """Multiplies [L, I] by float32 kernels [I, O_i] side by side."""
+  if x.dtype == tf.float32 and len(kernels) == 1:
+    return tf.matmul(x, kernels[0])
+  dtype = product_dtype(x.dtype)
+
+  def joined(kernels: Sequence[tf.Tensor]) -> tf.Tensor:
+    return tf.cast(tf.concat(kernels, axis=1), dtype)
+
+  @tf.custom_gradient
+  def product(x: tf.Tensor, *kernels: tf.Tensor) -> Any:
+    # Nothing but the operands, as they are, is kept for the gradient; and the
+    # kernels' gradients are not rounded.
+    def gradient(upstream: tf.Tensor) -> tuple[tf.Tensor, ...]:
+      upstream = tf.cast(upstream, dtype)
+      with tf.control_dependencies([upstream]):  # Not before it is needed.
+        kernel = joined(kernels)
+        wide_x = tf.cast(x, dtype)
+      dx = tf.matmul(upstream, kernel, transpose_b=True)
+      dkernel = tf.matmul(wide_x, upstream, transpose_a=True)
+      parts = tf.split(
+        tf.cast(dkernel, tf.float32), [k.shape[1] for k in kernels], axis=1
+      )
+      return (tf.cast(dx, x.dtype), *parts)
+
+    y = tf.matmul(tf.cast(x, dtype), joined(kernels))
+    return tf.cast(y, x.dtype), gradient
+
+  return product(x, *kernels)

@@ -1,0 +1,153 @@
+"""The machines that share a run, as TF_CONFIG names them."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import socket
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping
+
+from official_transformer.errors import InputError
+
+_HELP = (
+  'TF_CONFIG is JSON such as {"cluster": {"worker": ["host1:2222", '
+  '"host2:2222"]}, "task": {"type": "worker", "index": 0}}, the same on all '
+  "workers but for the index"
+)
+_KINDS = ("chief", "worker")  # In the order of TensorFlow's numbering.
+_PROBE_SECONDS = 1.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Worker:
+  """One process of a run.
+
+  Attributes:
+    kind: `chief` or `worker`.
+    index: among its kind.
+    address: host:port.
+  """
+
+  kind: str
+  index: int
+  address: str
+
+  def __str__(self) -> str:
+    return f"{self.kind} {self.index} ({self.address})"
+
+  def answers(self) -> bool:
+    """Tells whether it listens at its address."""
+    host, port = self.address.rsplit(":", 1)
+    try:
+      socket.create_connection((host, int(port)), _PROBE_SECONDS).close()
+    except OSError:
+      return False
+    return True
+
+
+@dataclasses.dataclass(frozen=True)
+class Cluster:
+  """All processes of a run, and which of them this is.
+
+  Attributes:
+    workers: the chief, if there is one, then the workers.
+    here: this process.
+  """
+
+  workers: tuple[Worker, ...]
+  here: Worker
+
+  @classmethod
+  def from_environment(
+    cls, environment: Mapping[str, str] = os.environ
+  ) -> Cluster:
+    """Reads TF_CONFIG.
+
+    Raises:
+      InputError: where it is missing or cannot be understood.
+    """
+    text = environment.get("TF_CONFIG", "")
+    if not text:
+      raise InputError(
+        "--distribution_strategy=multi_worker_mirrored: TF_CONFIG is not set; "
+        + _HELP
+      )
+    try:
+      config = json.loads(text)
+      groups, task = config["cluster"], config["task"]
+      workers = tuple(
+        Worker(kind, index, address)
+        for kind in _KINDS
+        for index, address in enumerate(groups.get(kind, []))
+      )
+      others = set(groups) - set(_KINDS)
+      kind, index = str(task["type"]), int(task["index"])
+      ports = [int(worker.address.rsplit(":", 1)[1]) for worker in workers]
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError) as e:
+      raise InputError(f"TF_CONFIG={text}: {e!r}; {_HELP}") from None
+    if others:
+      raise InputError(
+        f"TF_CONFIG has {', '.join(sorted(others))}; only chief and worker "
+        f"take part. {_HELP}"
+      )
+    here = [w for w in workers if (w.kind, w.index) == (kind, index)]
+    if not here or not all(0 < port < 2**16 for port in ports):
+      raise InputError(
+        f"TF_CONFIG={text}: its task is not in its cluster, or a port is out "
+        f"of range; {_HELP}"
+      )
+    return cls(workers, here[0])
+
+  @property
+  def is_chief(self) -> bool:
+    """Whether this process writes what the run produces."""
+    return self.here == self.workers[0]
+
+  def silent_peers(self) -> list[Worker]:
+    """Returns the other processes that do not listen."""
+    return [w for w in self.workers if w != self.here and not w.answers()]
+
+  @contextlib.contextmanager
+  def ends_without_peers(self, seconds: float) -> Iterator[None]:
+    """Ends this process where a peer stays silent too long.
+
+    TensorFlow connects to its peers in one call that waits for hours; nothing
+    but the end of the process interrupts it.
+
+    Args:
+      seconds: that each peer has to start listening.
+    """
+    connected = threading.Event()
+    watch = threading.Thread(
+      target=self._watch, args=(connected, seconds), daemon=True
+    )
+    watch.start()
+    try:
+      yield
+    finally:
+      connected.set()
+
+  def _watch(self, connected: threading.Event, seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while not connected.is_set():
+      silent = self.silent_peers()
+      if not silent:
+        return
+      if time.monotonic() > deadline:
+        names = ", ".join(map(str, silent))
+        command = os.path.basename(sys.argv[0])
+        print(
+          f"{command}: error: {self.here} has waited {seconds:g} s for {names}."
+          " Start it, with the same TF_CONFIG but for the task's index, check "
+          "that its address can be reached from here, or wait longer with "
+          "--connect_timeout",
+          file=sys.stderr,
+          flush=True,
+        )
+        os._exit(1)
+      connected.wait(0.2)

@@ -1,0 +1,130 @@
+"""What a run says of itself before it starts."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import keras
+from absl import logging
+
+from official_transformer.model_params import TransformerParams
+from official_transformer.training.memory import estimate_step_bytes
+from official_transformer.training.settings import TrainingSettings
+
+MEMORY_ADVICE = (
+  "lower --batch_size, and pass what it was as --target_batch_tokens: "
+  "gradients are then summed over several smaller batches; or train with "
+  "--dtype=bf16, or on shorter sentences with --max_length"
+)
+
+
+def log_configuration(
+  params: TransformerParams, settings: TrainingSettings
+) -> None:
+  """Logs every parameter and every setting, as resolved."""
+  for title, record in (("parameters", params), ("run", settings)):
+    fields = ", ".join(_resolved(dataclasses.asdict(record)))
+    logging.info("%s: %s", title, fields)
+
+
+def log_size(
+  variables: Iterable[keras.Variable],
+  params: TransformerParams,
+  settings: TrainingSettings,
+  longest: int,
+  replicas: int,
+  on_cpu: bool,
+) -> None:
+  """Logs how large the model, an update and its memory are.
+
+  Args:
+    variables: the model's, that are trained.
+    params: the model's.
+    settings: the run's.
+    longest: tokens of the longest example.
+    replicas: among which a batch is shared.
+    on_cpu: whether the memory is this machine's.
+  """
+  parts: dict[str, int] = {}
+  for variable in variables:
+    name = variable.path.split("/")[1].removesuffix("_stack")
+    size = 1
+    for dimension in variable.shape:
+      size *= dimension
+    parts[name] = parts.get(name, 0) + size
+  total = sum(parts.values())
+  logging.info(
+    "%s trainable parameters: %s",
+    f"{total:,}",
+    ", ".join(f"{name} {size:,}" for name, size in parts.items()),
+  )
+  batching = settings.batching
+  logging.info(
+    "an update takes up to %d tokens a side: %d batches of %d, over %d "
+    "replicas",
+    batching.tokens_per_update,
+    batching.accumulate_steps,
+    batching.batch_size,
+    replicas,
+  )
+  sentences = -(-batching.sentences_of(longest) // replicas)
+  needed = estimate_step_bytes(
+    params,
+    total,
+    sentences,
+    longest,
+    settings.execution.dtype,
+    batching.accumulate_steps > 1,
+  )
+  logging.info(
+    "about %.1f GB of memory a replica, TensorFlow itself not counted: the "
+    "longest batch holds %d sentences of %d tokens",
+    needed / 1e9,
+    sentences,
+    longest,
+  )
+  available = _available_bytes() if on_cpu else None
+  if available is not None and needed * replicas > available:
+    logging.warning(
+      "that is more than the %.1f GB that are free here; %s",
+      available / 1e9,
+      MEMORY_ADVICE,
+    )
+
+
+def warn_of_warmup(
+  params: TransformerParams, settings: TrainingSettings
+) -> None:
+  """Warns where the learning rate would still rise when the run ends."""
+  if params.learning_rate_warmup_steps > settings.train_steps / 2:
+    logging.warning(
+      "the learning rate warms up for %d steps, over half of the %d of this "
+      "run, which may never leave the ground; a new model takes "
+      "--params_override=learning_rate_warmup_steps=%d",
+      params.learning_rate_warmup_steps,
+      settings.train_steps,
+      max(1, settings.train_steps // 5),
+    )
+
+
+def _resolved(values: Mapping[str, Any]) -> Iterator[str]:
+  """Yields `name=value` for all values, those of inner records too."""
+  for name, value in values.items():
+    if isinstance(value, dict):
+      yield from _resolved(value)
+    else:
+      yield f"{name}={value}"
+
+
+def _available_bytes() -> int | None:
+  """Returns the memory that is free, where the system tells."""
+  try:
+    with open("/proc/meminfo", encoding="utf-8") as lines:
+      for line in lines:
+        if line.startswith("MemAvailable:"):
+          return int(line.split()[1]) * 1024
+  except OSError:
+    pass
+  return None

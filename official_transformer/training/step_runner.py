@@ -1,0 +1,152 @@
+"""Running training steps under a strategy, as Keras' `fit` or a loop asks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from official_transformer.training.training_step import TrainingStep
+
+Logs = dict[str, tf.Tensor]
+
+# What is summed over the steps of one call; of the rest, the last step counts.
+_SUMMED = ("loss", "source_tokens", "target_tokens", "input_seconds")
+
+
+class StepRunner:
+  """Takes batches from an iterator and makes updates of them.
+
+  All is traced once: the iterator's batches, all replicas, all micro-batches
+  and, where asked for, several updates are one call into TensorFlow.
+
+  Attributes:
+    step: what each replica does.
+    strategy: how replicas are spread over devices.
+    accumulate_steps: micro-batches an update takes.
+    compile: whether XLA compiles what a replica does, as a whole; batches must
+      have one static shape.
+  """
+
+  def __init__(
+    self,
+    step: TrainingStep,
+    strategy: tf.distribute.Strategy,
+    accumulate_steps: int = 1,
+    compile: bool = False,
+  ) -> None:
+    self.step = step
+    self.strategy = strategy
+    self.accumulate_steps = accumulate_steps
+    self.compile = compile
+    self._update_once = tf.function(self._one_update, autograph=False)
+    self._update_often = tf.function(self._several_updates, autograph=False)
+
+  def __call__(self, iterator: Iterator, steps: int = 1) -> Logs:
+    """Makes some updates.
+
+    Args:
+      iterator: of pairs of inputs and targets, as the strategy distributes
+        them.
+      steps: how many updates.
+
+    Returns:
+      What `TrainingStep.logs` does, the loss as a mean and tokens as sums over
+      the steps, and `input_seconds`, for which the updates waited for data.
+    """
+    if steps == 1:
+      return self._update_once(iterator)
+    return self._update_often(iterator, tf.constant(steps))
+
+  def _several_updates(self, iterator: Iterator, steps: tf.Tensor) -> Logs:
+    """Makes `steps` updates, at least one, without leaving TensorFlow."""
+
+    def body(done: tf.Tensor, before: Logs) -> tuple[tf.Tensor, Logs]:
+      logs = self._one_update(iterator)
+      sums = {name: before[name] + logs[name] for name in _SUMMED}
+      return done + 1, {**logs, **sums}
+
+    _, logs = tf.while_loop(
+      cond=lambda done, _: done < steps,
+      body=body,
+      loop_vars=(tf.constant(1), self._one_update(iterator)),
+      parallel_iterations=1,
+    )
+    return {**logs, "loss": logs["loss"] / tf.cast(steps, tf.float32)}
+
+  def _one_update(self, iterator: Iterator) -> Logs:
+    """Makes one update."""
+    if self.accumulate_steps == 1:
+      batch, waited = self._next_batch(iterator)
+      logs = self._on_replicas(self._replica_update, *batch)
+      return {**logs, "input_seconds": waited}
+
+    def accumulate(
+      number: tf.Tensor, waited: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+      batch, seconds = self._next_batch(iterator)
+      self._on_replicas(self._replica_accumulation, *batch, number)
+      return number + 1, waited + seconds
+
+    _, waited = tf.while_loop(
+      cond=lambda number, _: number < self.accumulate_steps,
+      body=accumulate,
+      loop_vars=(tf.constant(0), tf.constant(0.0)),
+      parallel_iterations=1,
+    )
+    logs = self._on_replicas(self._replica_accumulated_update)
+    return {**logs, "input_seconds": waited}
+
+  def _next_batch(self, iterator: Iterator) -> tuple[Any, tf.Tensor]:
+    """Returns the next batch, and the seconds it took to come."""
+    before = tf.timestamp()
+    with tf.control_dependencies([before]):
+      batch = next(iterator)
+    arrived = [
+      tensor
+      for side in batch
+      for tensor in self.strategy.experimental_local_results(side)
+    ]
+    with tf.control_dependencies(arrived):
+      after = tf.timestamp()
+    return batch, tf.cast(after - before, tf.float32)
+
+  def _on_replicas(self, function: Callable, *arguments: Any) -> Logs:
+    """Runs a function on all replicas; returns what the first here returns.
+
+    All that an update reports is the global batch's, equal on all replicas.
+    """
+    if self.compile:
+      function = tf.function(function, jit_compile=True, autograph=False)
+    values = self.strategy.run(function, args=arguments)
+    return tf.nest.map_structure(
+      lambda value: self.strategy.experimental_local_results(value)[0], values
+    )
+
+  def _replica_update(self, inputs: tf.Tensor, targets: tf.Tensor) -> Logs:
+    return self.step.logs(self.step(inputs, targets))
+
+  def _replica_accumulation(
+    self, inputs: tf.Tensor, targets: tf.Tensor, number: tf.Tensor
+  ) -> tf.Tensor:
+    self.step.accumulate(inputs, targets, number)
+    return number  # A strategy wants something returned.
+
+  def _replica_accumulated_update(self) -> Logs:
+    return self.step.logs(self.step.update_accumulated())
+
+
+class FitModel(keras.Model):
+  """A training model whose `fit` makes its updates by a `StepRunner`.
+
+  Built as `FitModel(inputs=model.inputs, outputs=model.outputs)`; then
+  `step_runner` is set.
+  """
+
+  step_runner: StepRunner
+
+  def make_train_function(self, force: bool = False) -> None:
+    """Makes `fit` call the runner with its iterator."""
+    self.train_function = self.step_runner
