@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import json
 import os
 import socket
-import sys
-import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from official_transformer.errors import InputError
 
@@ -112,42 +109,35 @@ class Cluster:
     """Returns the other processes that do not listen."""
     return [w for w in self.workers if w != self.here and not w.answers()]
 
-  @contextlib.contextmanager
-  def ends_without_peers(self, seconds: float) -> Iterator[None]:
-    """Ends this process where a peer stays silent too long.
+  def wait_for_peers(self, seconds: float) -> None:
+    """Returns once all other processes listen, as this one does meanwhile.
 
-    TensorFlow connects to its peers in one call that waits for hours; nothing
-    but the end of the process interrupts it.
+    TensorFlow itself would wait for them for hours, without a word, in a call
+    that nothing interrupts.
 
     Args:
-      seconds: that each peer has to start listening.
-    """
-    connected = threading.Event()
-    watch = threading.Thread(
-      target=self._watch, args=(connected, seconds), daemon=True
-    )
-    watch.start()
-    try:
-      yield
-    finally:
-      connected.set()
+      seconds: to wait, in all.
 
-  def _watch(self, connected: threading.Event, seconds: float) -> None:
+    Raises:
+      InputError: where one stays silent, or this address is taken.
+    """
+    port = int(self.here.address.rsplit(":", 1)[1])
+    try:
+      listener = socket.create_server(("", port))
+    except OSError as error:
+      raise InputError(
+        f"{self.here} cannot listen at port {port} ({error}); does an earlier "
+        "run still go on, or is TF_CONFIG's task index that of another worker?"
+      ) from None
     deadline = time.monotonic() + seconds
-    while not connected.is_set():
-      silent = self.silent_peers()
-      if not silent:
-        return
-      if time.monotonic() > deadline:
-        names = ", ".join(map(str, silent))
-        command = os.path.basename(sys.argv[0])
-        print(
-          f"{command}: error: {self.here} has waited {seconds:g} s for {names}."
-          " Start it, with the same TF_CONFIG but for the task's index, check "
-          "that its address can be reached from here, or wait longer with "
-          "--connect_timeout",
-          file=sys.stderr,
-          flush=True,
-        )
-        os._exit(1)
-      connected.wait(0.2)
+    with listener:
+      while silent := self.silent_peers():
+        if time.monotonic() > deadline:
+          names = ", ".join(map(str, silent))
+          raise InputError(
+            f"{self.here} has waited {seconds:g} s for {names}. Start it, with "
+            "the same TF_CONFIG but for the task's index, check that its "
+            "address can be reached from here, or wait longer with "
+            "--connect_timeout"
+          )
+        time.sleep(0.2)

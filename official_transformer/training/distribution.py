@@ -215,10 +215,10 @@ def _join_workers(
   options = tf.distribute.experimental.CommunicationOptions(
     implementation=COMMUNICATION[all_reduce_alg]
   )
-  with cluster.ends_without_peers(connect_timeout):
-    strategy = tf.distribute.MultiWorkerMirroredStrategy(
-      communication_options=options
-    )
+  cluster.wait_for_peers(connect_timeout)
+  strategy = tf.distribute.MultiWorkerMirroredStrategy(
+    communication_options=options
+  )
   return Distribution(strategy, cluster)
 
 

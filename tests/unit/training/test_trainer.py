@@ -329,3 +329,135 @@ def test_nothing_is_saved_where_nothing_is_to_be(tmp_path, params, data_dir):
     tmp_path, params, settings(data_dir, 4, with_checkpoints=False)
   )
   assert trainer.directory.checkpoint_steps() == []
+
+
+def test_the_compiled_step_has_no_dynamic_shape(tmp_path, params, data_dir):
+  run = settings(data_dir, 1, batching=Batching(128, 16, True))
+  step = Trainer(
+    ModelDirectory(str(tmp_path)), params, run
+  ).model.step_runner.step
+  compiled = tf.function(
+    lambda x, y: step.logs(step(x, y)), jit_compile=True, autograph=False
+  )
+  batch = tf.ones([8, 16], tf.int64)
+  for stage in ("hlo", "optimized_hlo"):
+    text = compiled.experimental_get_compiler_ir(batch, batch)(stage=stage)
+    assert "ENTRY" in text
+    # How XLA writes a dimension that is only bounded, and what makes one.
+    assert "<=" not in text
+    assert "dynamic-dimension" not in text and "dynamic-reshape" not in text
+
+
+def test_several_updates_a_call_change_nothing(tmp_path, params, data_dir):
+  one = train(tmp_path / "one", params, settings(data_dir, 11))
+  several = train(
+    tmp_path / "several",
+    params,
+    settings(data_dir, 11, execution=Execution(steps_per_loop=3)),
+  )
+  for a, b in zip(one.model.weights, several.model.weights, strict=True):
+    np.testing.assert_allclose(a, b, atol=1e-6, err_msg=a.path)
+  assert several.directory.checkpoint_steps() == [8, 11]
+
+
+@pytest.mark.parametrize("steps_per_loop", [1, 2])
+def test_accumulated_batches_are_one_large_batch(
+  tmp_path, undropped, data_dir, steps_per_loop
+):
+  """The same examples, in batches of 8, and of 4 twice."""
+  whole = settings(data_dir, 20, batching=Batching(128, 16, True))
+  halves = dataclasses.replace(
+    whole,
+    batching=Batching(64, 16, True, accumulate_steps=2),
+    execution=Execution(steps_per_loop=steps_per_loop),
+  )
+  runs = [
+    train(tmp_path / name, undropped, run)
+    for name, run in (("whole", whole), ("halves", halves))
+  ]
+  assert all(int(run.optimizer.iterations) == 20 for run in runs)
+  for a, b in zip(*(run.model.weights for run in runs), strict=True):
+    np.testing.assert_allclose(a, b, atol=1e-5, err_msg=a.path)
+
+
+def test_an_accumulating_run_is_resumed_exactly(tmp_path, params, data_dir):
+  batching = Batching(64, 16, accumulate_steps=3)
+  whole, first = (
+    settings(data_dir, steps, batching=batching) for steps in (9, 5)
+  )
+  uninterrupted = train(tmp_path / "whole", params, whole)
+  train(tmp_path / "parts", params, first)
+  resumed = train(tmp_path / "parts", params, whole)
+  pairs = zip(uninterrupted.model.weights, resumed.model.weights, strict=True)
+  for a, b in pairs:
+    np.testing.assert_allclose(a, b, atol=1e-6, err_msg=a.path)
+
+
+def test_a_lack_of_memory_shows_before_the_first_update(
+  tmp_path, params, data_dir, monkeypatch
+):
+  trainer = Trainer(
+    ModelDirectory(str(tmp_path)), params, settings(data_dir, 4)
+  )
+  shapes = []
+
+  def full(iterator):
+    shapes.append(tuple(next(iterator)[0].shape))
+    raise tf.errors.ResourceExhaustedError(None, None, "OOM when allocating")
+
+  monkeypatch.setattr(trainer.model, "step_runner", full)
+  with pytest.raises(InputError, match="OOM when allocating.*--batch_size"):
+    trainer.train()
+  # Of the bucket of the longest examples: 128 tokens, up to 17 excluded.
+  assert shapes == [(7, 16)]
+
+
+def test_the_rehearsal_leaves_no_trace(tmp_path, params, data_dir):
+  fp16 = settings(data_dir, 4, execution=Execution(dtype="fp16"))
+  trainer = Trainer(ModelDirectory(str(tmp_path)), params, fp16)
+  state = [
+    *trainer.model.weights,
+    *trainer.optimizer.variables,
+    *trainer.loss_scale.variables,
+  ]
+  before = [v.numpy() for v in state]
+  trainer._rehearse()
+  for old, variable in zip(before, state, strict=True):
+    np.testing.assert_array_equal(old, variable.numpy(), variable.path)
+
+
+def test_a_run_says_what_it_is(tmp_path, params, data_dir, caplog):
+  run = settings(data_dir, 2, batching=Batching(64, 16, accumulate_steps=2))
+  with caplog.at_level("INFO", logger="absl"):
+    trainer = train(tmp_path, params, run)
+  text = "\n".join(caplog.messages)
+  weights = trainer.model.trainable_variables
+  total = sum(int(tf.size(v.value)) for v in weights)
+  assert f"{total:,} trainable parameters: embedding 320, encoder" in text
+  assert "up to 128 tokens a side: 2 batches of 64, over 1 replicas" in text
+  assert "holds 3 sentences of 16 tokens" in text
+  assert "of the time waiting for data" in text
+
+
+def test_a_profile_is_recorded(tmp_path, params, data_dir):
+  train(tmp_path, params, settings(data_dir, 4, profile_steps=(2, 3)))
+  assert list(tmp_path.glob("logs/plugins/profile/*/*.xplane.pb"))
+
+
+def test_tensorboard_shows_samples_norms_and_speed(tmp_path, params, data_dir):
+  samples = [("a b", "c d", "e")]
+  train(
+    tmp_path,
+    params,
+    settings(data_dir, 4, with_tensorboard=True),
+    lambda *_: Evaluation({"bleu_uncased": 1.0}, samples),
+  )
+  (log,) = (tmp_path / "logs").iterdir()
+  values = {}
+  for raw in tf.data.TFRecordDataset(str(log)).as_numpy_iterator():
+    for value in tf.compat.v1.Event.FromString(raw).summary.value:
+      values[value.tag] = tf.make_ndarray(value.tensor)
+  assert values["train/gradient_norm"] > 0
+  assert values["train/tokens_per_second"] > 0
+  assert values["evaluation/bleu_uncased"] == 1.0
+  assert values["translations"].tolist()[1] == [b"a b", b"c d", b"e"]
