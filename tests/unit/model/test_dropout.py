@@ -45,3 +45,41 @@ def test_nothing_happens_when_not_training():
   x = tf.ones([10])
   np.testing.assert_array_equal(named("a")(x), x)
   np.testing.assert_array_equal(Dropout(0.0)(x, training=True), x)
+
+
+def test_relu_and_dropout_at_once():
+  layer = named("a")
+  x = tf.constant(np.random.default_rng(0).normal(size=[40, 50]), tf.float32)
+  with dropout_seed(tf.constant([1, 2])), tf.GradientTape() as tape:
+    tape.watch(x)
+    y = layer.after_relu(x, training=True)
+    loss = tf.reduce_sum(y * 3.0)
+  gradient = tape.gradient(loss, x).numpy()
+  with dropout_seed(tf.constant([1, 2])):
+    kept = layer(tf.ones([40, 50]), training=True).numpy() > 0
+  expected = np.where(kept & (x.numpy() > 0), 1.0, 0.0)
+  np.testing.assert_array_equal(y, expected * x)
+  np.testing.assert_array_equal(gradient, expected * 3.0)
+  assert layer.scale == 4 / 3
+  np.testing.assert_array_equal(layer.after_relu(x), tf.nn.relu(x))
+
+
+def test_compiled_masks_are_the_same():
+  layer = named("a")
+
+  def draw():
+    with dropout_seed(tf.constant([5, 6])):
+      return layer(tf.ones([7, 9]), training=True)
+
+  compiled = tf.function(draw, jit_compile=True, autograph=False)
+  np.testing.assert_array_equal(compiled(), draw())
+
+
+def test_a_rate_is_met_to_the_nearest_level():
+  layer = Dropout(0.1, name="a")
+  layer.build(None)
+  x = tf.ones([1_000_001])  # An odd number: two elements share a word.
+  with dropout_seed(tf.constant([1, 2])):
+    y = layer(x, training=True).numpy()
+  assert abs((y == 0).mean() - 6554 / 65536) < 0.001
+  assert abs(y.mean() - 1) < 0.001
