@@ -58,7 +58,7 @@ def training_model(
   optimizer = create_optimizer(params)
   optimizer.build(model.trainable_variables)
   model.compile(optimizer=optimizer, jit_compile=False)
-  scale = DynamicLossScale() if dtype == "fp16" else 1.0
+  scale = DynamicLossScale() if dtype == "fp16" else None
   step = TrainingStep(model, optimizer, 1, scale)
   model.step_runner = StepRunner(
     step, tf.distribute.get_strategy(), compile=compile

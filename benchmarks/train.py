@@ -28,7 +28,13 @@ HUGGING_FACE = str(HERE / "peers" / "hf_train.py")
 
 # Flags of each row, and source and target tokens of its step.
 ROWS = {
-  "base": (["--vocab_size=32768", "--sentences=64", "--length=32"], 4096),
+  "base": (
+    [
+      *("--vocab_size=32768", "--sentences=64", "--length=32"),
+      *("--steps=6", "--warmup=2"),
+    ],
+    4096,
+  ),
   "big": (
     [
       *("--hidden_size=1024", "--filter_size=4096", "--num_heads=16"),
@@ -112,14 +118,10 @@ def table(row: str, rounds: dict[str, list[dict]]) -> Iterator[str]:
   for name, seconds in medians.items():
     speed = f"{tokens / seconds:8.0f}" if tokens else " " * 8
     ratio = f"{base / seconds:10.2f}" if base else " " * 10
-    founds = rounds[name]
-    peak = statistics.median(found["peak_kib"] for found in founds) / 1024
-    on_gpu = [
-      found["gpu_peak_kib"] / 1024
-      for found in founds
-      if "gpu_peak_kib" in found
-    ]
-    device = f" ({statistics.median(on_gpu):.0f})" if on_gpu else ""
+    peak = peak_megabytes(rounds[name], "peak_kib")
+    device = ""
+    if "gpu_peak_kib" in rounds[name][0]:
+      device = f" ({peak_megabytes(rounds[name], 'gpu_peak_kib'):.0f})"
     yield f"{name:20} {seconds:6.3f}   {speed}  {ratio}  {peak:8.0f}{device}"
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
+import zlib
 from typing import Any
 
 import tensorflow as tf
@@ -83,24 +85,40 @@ def _train(
     num_replicas=distribution.replicas,
     anew=FLAGS.clean,
   )
-  # All have looked before the chief changes anything.
-  distribution.check_agreement(
-    len(directory.checkpoint_steps()),
-    f"the number of checkpoints in --model_dir={directory.path}",
-  )
   settings = _settings(_batching(plan), seed, distribution.replicas)
+  _check_agreement(distribution, plan, settings)
   if FLAGS.enable_xla and not settings.execution.compile:
     tf.config.optimizer.set_jit("autoclustering")
   trainer = Trainer(
     directory, plan.description.params, settings, evaluate, distribution
   )
-  # Everything that a user can have got wrong has been checked.
+  # Everything that a user can have got wrong has been checked, everywhere.
+  distribution.meet()
   if distribution.is_chief:
     if FLAGS.clean:
       directory.remove_model()
     plan.carry_out()
-  distribution.value_of_chief(0)  # The others wait for the directory.
+  distribution.meet()
+  distribution.check_agreement(
+    int(directory.exists()), f"whether there is a model in {directory.path}"
+  )
   trainer.train()
+
+
+def _check_agreement(
+  distribution: Distribution, plan: DirectoryPlan, settings: TrainingSettings
+) -> None:
+  """Checks that all workers are about to do the same."""
+  distribution.check_agreement(
+    len(plan.directory.checkpoint_steps()),
+    f"the number of checkpoints in {plan.directory.path}",
+  )
+  # Where a worker keeps its data is its own affair.
+  run = dataclasses.replace(settings, data_dir="", num_parallel_calls=0)
+  text = repr((plan.description.params, run))
+  distribution.check_agreement(
+    zlib.crc32(text.encode()) & 0x7FFFFFFF, "their flags or model.json"
+  )
 
 
 def _check_flags() -> None:
@@ -112,11 +130,6 @@ def _check_flags() -> None:
   if FLAGS.stop_threshold is not None and not FLAGS.bleu_source:
     raise InputError(
       "--stop_threshold is a BLEU: it needs --bleu_source and --bleu_ref"
-    )
-  if FLAGS.distribution_strategy == "tpu" and not FLAGS.use_ctl:
-    raise InputError(
-      "--distribution_strategy=tpu: Keras' fit does not train on a TPU; add "
-      "--use_ctl=true"
     )
   if FLAGS["accumulate_steps"].present and FLAGS.target_batch_tokens:
     raise InputError("pass --accumulate_steps or --target_batch_tokens")

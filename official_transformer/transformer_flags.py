@@ -129,8 +129,8 @@ def _define_training_flags() -> None:
     "steps_per_loop",
     1,
     help_wrap(
-      "Updates made in one call into TensorFlow, by the loop of --use_ctl; "
-      "never past a report or a milestone."
+      "Updates made in one call into TensorFlow, never past a report or a "
+      "milestone; above 1, by the loop of --use_ctl."
     ),
     lower_bound=1,
   )

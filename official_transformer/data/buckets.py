@@ -63,7 +63,7 @@ class Batching:
       each = (
         "one sentence"
         if self.batch_divisor == 1
-        else f"{self.batch_divisor} sentences, one a GPU,"
+        else f"{self.batch_divisor} sentences, one a replica,"
       )
       least = self._widths[-1] * self.batch_divisor
       raise InputError(

@@ -65,7 +65,17 @@ def uniform_dataset(batching: Batching, length: int) -> tf.data.Dataset:
   """
   ones = tf.ones([length], tf.int64)
   examples = tf.data.Dataset.from_tensors((ones, ones)).repeat()
-  return _ahead_of_the_model(_batch(examples, batching))
+  return _ahead_of_the_model(_endless(_batch(examples, batching)))
+
+
+def _endless(dataset: tf.data.Dataset) -> tf.data.Dataset:
+  """Tells strategies that no replica ever runs out of data.
+
+  They would have all replicas agree on it before every batch.
+  """
+  return dataset.apply(
+    tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY)
+  )
 
 
 def _read(paths: tf.data.Dataset, num_parallel_calls: int) -> tf.data.Dataset:
@@ -138,7 +148,9 @@ def train_dataset(
 
   dataset = tf.data.Dataset.range(2**62).flat_map(epoch)
   dataset = _batch(dataset, batching)
-  return _ahead_of_the_model(dataset.skip(skip_batches), private_threads)
+  return _ahead_of_the_model(
+    _endless(dataset.skip(skip_batches)), private_threads
+  )
 
 
 def has_examples(paths: Sequence[str], max_length: int) -> bool:
@@ -178,10 +190,16 @@ def damaged_shards(paths: Sequence[str]) -> list[str]:
 def dev_dataset(paths: Sequence[str], batching: Batching) -> tf.data.Dataset:
   """Returns the development batches once, in the order of the files.
 
-  They are grouped by length even where training batches are static: nothing
-  is left out.
+  They are as large as one replica's share of a training batch, and grouped by
+  length even where those are static: nothing is left out.
   """
   shards = tf.data.Dataset.from_tensor_slices(list(paths))
   dataset = _read(shards, num_parallel_calls=0)
-  by_length = dataclasses.replace(batching, static_batch=False, batch_divisor=1)
+  share = batching.batch_size // batching.batch_divisor
+  by_length = dataclasses.replace(
+    batching,
+    batch_size=max(share, batching.max_length + 1),
+    static_batch=False,
+    batch_divisor=1,
+  )
   return _ahead_of_the_model(_batch(dataset, by_length))

@@ -140,9 +140,11 @@ class Attention(keras.layers.Layer):
     """Attends with projected queries [B, N, F, H]; returns [B, F, D]."""
     logits = matmul(query, source.keys, transpose_b=True)  # [B, N, F, T]
     # In float32 whatever the dtype of the rest: sums of many small terms. The
-    # logits are scaled, not the queries, which the gradient would keep twice.
-    logits = tf.cast(logits, tf.float32) * self.query_scale
-    weights = tf.nn.softmax(logits + bias)
+    # logits are scaled, not the queries, which the gradient would keep twice;
+    # and after the bias: TensorFlow would fuse product, scale and bias for CPUs
+    # into one operation that is many times slower.
+    logits = (tf.cast(logits, tf.float32) + bias) * self.query_scale
+    weights = tf.nn.softmax(logits)
     weights = self.dropout(weights, training=training)
     mixed = matmul(tf.cast(weights, source.values.dtype), source.values)
     mixed = tf.transpose(mixed, [0, 2, 1, 3])  # [B, F, N, H]

@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow as tf
 
-from official_transformer.model.dense import product_dtype
+from official_transformer.model.dense import matmul, product_dtype
 
 # Logits that exist at a time while training: 64 MiB of float32.
 CHUNK_ELEMENTS = 2**23
-# Weights are about 1 / tokens: this times that is well inside float16.
-_FLOAT16_SCALE = 2.0**12
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,6 +71,74 @@ def smoothed_cross_entropy(
     - target.low * tf.reduce_sum(logits, axis=-1)
     - target.entropy
   )
+
+
+def summed_cross_entropies(
+  states: tf.Tensor,
+  table: tf.Tensor,
+  labels: tf.Tensor,
+  weights: tf.Tensor,
+  smoothings: Sequence[float],
+) -> tf.Tensor:
+  """Returns the summed loss for each of several smoothings, without gradient.
+
+  The logits exist for one chunk of positions at a time, as in training.
+
+  Args:
+    states: [N, D], what the logits are computed from.
+    table: float32 [V, D].
+    labels: integers [N], each below V.
+    weights: float32 [N].
+    smoothings: each in [0, 1).
+
+  Returns:
+    float32 [number of smoothings], in nats.
+  """
+  chunks, chunked = _chunking(states, table.shape[0])
+  inputs = [chunked(x) for x in (states, labels, weights)]
+
+  def losses(chunk: list[tf.Tensor]) -> tf.Tensor:
+    x, label, weight = chunk
+    logits = matmul(x, table, transpose_b=True)
+    return tf.stack(
+      [
+        tf.reduce_sum(weight * smoothed_cross_entropy(logits, label, s))
+        for s in smoothings
+      ]
+    )
+
+  _, sums = tf.while_loop(
+    cond=lambda i, _: i < chunks,
+    body=lambda i, sums: (i + 1, sums + losses([x[i] for x in inputs])),
+    loop_vars=(0, tf.zeros([len(smoothings)])),
+    parallel_iterations=1,
+  )
+  return sums
+
+
+def _chunking(
+  states: tf.Tensor, vocab_size: int
+) -> tuple[int | tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
+  """Returns the number of chunks, and what splits a tensor [N, ...] so.
+
+  All chunks are of one size; at most as many rows as there are chunks are
+  added, of zeros.
+  """
+  # A number, where it is known, keeps all shapes static.
+  count, at_least = states.shape[0], max
+  if count is None:
+    count, at_least = tf.shape(states)[0], tf.maximum
+  rows = max(CHUNK_ELEMENTS // vocab_size, 1)
+  chunks = at_least((count + rows - 1) // rows, 1)
+  added = -count % chunks
+
+  def chunked(x: tf.Tensor) -> tf.Tensor:
+    """Reshapes [N, ...] to [chunks, C, ...]."""
+    x = tf.pad(x, [[0, added]] + [[0, 0]] * (len(x.shape) - 1))
+    shape = tf.concat([[chunks, -1], tf.shape(x)[1:]], axis=0)
+    return tf.reshape(x, shape)
+
+  return chunks, chunked
 
 
 def linear_cross_entropy(
@@ -130,21 +197,8 @@ def _loss_and_gradients(
   target = SmoothedTarget.of(smoothing, vocab_size)
   peak = target.confidence - target.low
   dtype = product_dtype(states.dtype)
-  scale = _FLOAT16_SCALE if dtype == tf.float16 else 1.0
-  # A number, where it is known, keeps all shapes static.
-  count, at_least = states.shape[0], max
-  if count is None:
-    count, at_least = tf.shape(states)[0], tf.maximum
-  # As many chunks as it takes, all of one size: at most a few rows are added.
-  rows = max(CHUNK_ELEMENTS // vocab_size, 1)
-  chunks = at_least((count + rows - 1) // rows, 1)
-  added = -count % chunks
-
-  def chunked(x: tf.Tensor) -> tf.Tensor:
-    x = tf.pad(x, [[0, added]] + [[0, 0]] * (len(x.shape) - 1))
-    shape = tf.concat([[chunks, -1], tf.shape(x)[1:]], axis=0)
-    return tf.reshape(x, shape)
-
+  scale = _float16_scale(weights) if dtype == tf.float16 else 1.0
+  chunks, chunked = _chunking(states, vocab_size)
   narrow_table = tf.cast(table, dtype)
   wide = tf.cast(states, tf.float32)
   weighted = wide * weights[:, None]
@@ -189,7 +243,7 @@ def _loss_and_gradients(
   )
   constant = target.low * tf.reduce_sum(wide * row_sum, axis=1) + target.entropy
   loss -= tf.reduce_sum(constant * weights)
-  dx = tf.reshape(dx.stack(), [-1, hidden_size])[:count]
+  dx = tf.reshape(dx.stack(), [-1, hidden_size])[: tf.shape(states)[0]]
   dx = tf.cast(dx, tf.float32) - peak * label_rows - target.low * row_sum
   dtable = tf.tensor_scatter_nd_sub(dtable, labels[:, None], peak * weighted)
   dtable -= target.low * tf.reduce_sum(weighted, axis=0)
@@ -225,3 +279,13 @@ def _log_probabilities(
     lambda: tf.math.log(of_labels),
     of_likeliest,
   )
+
+
+def _float16_scale(weights: tf.Tensor) -> tf.Tensor:
+  """Returns what lifts weighted states into float16's range, float32 [].
+
+  Weights are about 1 / tokens, which leaves little of small numbers; times
+  this they are 512 at most, and states are some tens.
+  """
+  largest = tf.maximum(tf.reduce_max(weights), 1e-30)
+  return tf.minimum(2.0**12, 2.0**9 / largest)

@@ -91,8 +91,7 @@ def _product(x: tf.Tensor, kernels: list[tf.Tensor]) -> tf.Tensor:
 
   @tf.custom_gradient
   def product(x: tf.Tensor, *kernels: tf.Tensor) -> Any:
-    # Nothing but the operands, as they are, is kept for the gradient; and the
-    # kernels' gradients are not rounded.
+    # Nothing but the operands, as they are, is kept for the gradient.
     def gradient(upstream: tf.Tensor) -> tuple[tf.Tensor, ...]:
       upstream = tf.cast(upstream, dtype)
       with tf.control_dependencies([upstream]):  # Not before it is needed.

@@ -38,9 +38,10 @@ def dropout_seed(seed: tf.Tensor) -> Iterator[None]:
     _current.seed = outer
 
 
-# Drawing random bits is most of what dropout costs. 16 of them decide about an
-# element, which makes a rate of 0.1 one of 6554 / 65536.
-_LEVELS = 2**16
+# Drawing random bits is most of what dropout costs: 8 of them decide about an
+# element. A rate of 0.1 is 25.6 of 256: at each call, either 25 or 26, drawn so
+# that every element is dropped with a probability of 0.1.
+_LEVELS = 2**8
 # Named, so that XLA draws the masks that TensorFlow's own kernels draw.
 _GENERATOR = "philox"
 
@@ -51,15 +52,14 @@ class Dropout(keras.layers.Layer):
   Outside `dropout_seed`, masks are drawn anew at each call.
 
   Attributes:
-    rate: the share, in [0, 1), to the nearest of 65536 levels.
+    rate: the share, in [0, 1).
     scale: what the rest is multiplied by, so that the mean stays.
   """
 
   def __init__(self, rate: float, **kwargs: Any) -> None:
     super().__init__(autocast=False, **kwargs)
     self.rate = rate
-    self._dropped_levels = min(round(rate * _LEVELS), _LEVELS - 1)
-    self.scale = _LEVELS / (_LEVELS - self._dropped_levels)
+    self.scale = 1.0 / (1.0 - rate)
 
   def build(self, input_shape: Any = None) -> None:
     """Creates nothing: the layer has no variables."""
@@ -96,14 +96,19 @@ class Dropout(keras.layers.Layer):
       seed = tf.random.uniform([2], maxval=2**31 - 1, dtype=tf.int32)
     # The path names the layer the same way in every process and every build.
     layer_number = zlib.crc32(self.path.encode()) & 0x7FFFFFFF
-    words = tf.random.stateless_uniform(
-      [(size + 1) // 2],
-      tf.random.fold_in(seed, layer_number, alg=_GENERATOR),
-      minval=None,
-      maxval=None,
-      dtype=tf.uint32,
-      alg=_GENERATOR,
-    )
-    levels = tf.reshape(tf.bitcast(words, tf.uint16), [-1])  # Two a word.
-    keep = levels >= tf.constant(self._dropped_levels, tf.uint16)
-    return tf.reshape(keep[:size], shape)
+    seed = tf.random.fold_in(seed, layer_number, alg=_GENERATOR)
+    words = _random_words((size + 3) // 4, seed)
+    levels = tf.reshape(tf.bitcast(words, tf.uint8), [-1])  # Four a word.
+    level, part = divmod(self.rate * _LEVELS, 1.0)
+    # In integers, so that XLA decides alike.
+    draw = _random_words(1, tf.random.fold_in(seed, 1, alg=_GENERATOR))
+    above = tf.cast(draw < tf.constant(int(part * 2**32), tf.uint32), tf.uint8)
+    dropped = tf.constant(int(level), tf.uint8) + above
+    return tf.reshape(levels[:size] >= dropped, shape)
+
+
+def _random_words(number: int | tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
+  """Returns uint32 [number], each of 32 random bits."""
+  return tf.random.stateless_uniform(
+    [number], seed, minval=None, maxval=None, dtype=tf.uint32, alg=_GENERATOR
+  )

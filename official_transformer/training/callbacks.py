@@ -178,8 +178,9 @@ class ProgressReport(keras.callbacks.Callback):
     if self._skipped:
       fields["skipped"] = str(self._skipped)
     shown |= {"skipped_updates", "gradient_norm"}
-    for name in numbers.keys() - shown:
-      fields[name] = f"{numbers[name]:.4f}"
+    for name in numbers:
+      if name not in shown:
+        fields[name] = f"{numbers[name]:.4f}"
     return fields
 
 

@@ -41,7 +41,8 @@ class Worker:
     """Tells whether it listens at its address."""
     host, port = self.address.rsplit(":", 1)
     try:
-      socket.create_connection((host, int(port)), _PROBE_SECONDS).close()
+      address = (host.strip("[]"), int(port))
+      socket.create_connection(address, _PROBE_SECONDS).close()
     except OSError:
       return False
     return True

@@ -48,6 +48,12 @@ class Distribution:
     return self.strategy.num_replicas_in_sync
 
   @property
+  def replicas_here(self) -> int:
+    """How many of them are this process's."""
+    workers = len(self.cluster.workers) if self.cluster else 1
+    return self.replicas // workers
+
+  @property
   def is_chief(self) -> bool:
     """Whether this process writes what the run produces."""
     return self.cluster is None or self.cluster.is_chief
@@ -94,6 +100,10 @@ class Distribution:
     shared = tf.function(lambda: self.strategy.run(share), autograph=False)()
     return int(self.strategy.experimental_local_results(shared)[0])
 
+  def meet(self) -> None:
+    """Waits until all processes have come here."""
+    self.value_of_chief(0)
+
   def check_agreement(self, value: int, what: str) -> None:
     """Checks that all processes see the same.
 
@@ -104,9 +114,8 @@ class Distribution:
     if value != expected:
       assert self.cluster is not None
       raise InputError(
-        f"{self.cluster.here} sees {value} where the chief sees {expected}: "
-        f"{what}. All workers need the same flags, and one --model_dir that "
-        "all can read"
+        f"{self.cluster.here} and the chief differ in {what}. All workers need "
+        "the same flags, and one --model_dir that all can read"
       )
 
   @contextlib.contextmanager
@@ -117,16 +126,18 @@ class Distribution:
     except tf.errors.OpError as error:
       if self.cluster is None:
         raise
-      # Its port stays open for a moment after a process has been killed.
-      time.sleep(2.0)
       silent = self.cluster.silent_peers()
+      if not silent:
+        # A port stays open for a moment after its process has gone.
+        time.sleep(2.0)
+        silent = self.cluster.silent_peers()
       if not silent and not isinstance(error, tf.errors.UnavailableError):
         raise
       names = ", ".join(map(str, silent)) or "another worker"
       raise InputError(
-        f"{names} does not answer {self.cluster.here} any more, and training "
-        "cannot go on without it. Start all workers again with the same "
-        "commands: they go on from the last checkpoint"
+        f"{self.cluster.here} has lost {names}, and training cannot go on "
+        "without. See what was said there, then start all workers again with "
+        "the same commands: they go on from the last checkpoint"
       ) from None
 
 

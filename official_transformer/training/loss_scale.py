@@ -54,33 +54,37 @@ class DynamicLossScale:
     self.good_steps.assign(0)
     self.skipped_steps.assign(0)
 
-  def update_if_finite(
-    self, gradients: Sequence[tf.Tensor], update: Callable[[], None]
-  ) -> tf.Tensor:
-    """Updates, or not, on all replicas alike; adapts the scale.
-
-    Called in the context of a replica.
+  def adapt(self, finite: tf.Tensor) -> None:
+    """Adapts the scale, alike on all replicas.
 
     Args:
-      gradients: those of all replicas together, not scaled any more.
-      update: updates a replica's own variables with them.
-
-    Returns:
-      bool [], whether it updated.
+      finite: bool [], whether the last gradients were, and the update made.
     """
-    checks = [tf.reduce_all(tf.math.is_finite(g)) for g in gradients]
-    finite = tf.reduce_all(checks)
-
-    def updated() -> tf.Tensor:
-      update()
-      return tf.constant(True)
-
-    tf.cond(finite, updated, lambda: tf.constant(False))
-    # Outside the branches, which must not exchange anything among replicas.
     good_steps = tf.where(finite, self.good_steps.value + 1, 0)
     grown = good_steps >= GROWTH_STEPS
     factor = tf.where(finite, tf.where(grown, 2.0, 1.0), 0.5)
     self.scale.assign(tf.maximum(self.scale.value * factor, 1.0))
     self.good_steps.assign(tf.where(grown, 0, good_steps))
     self.skipped_steps.assign(self.skipped_steps.value + tf.where(finite, 0, 1))
-    return finite
+
+
+def update_if_finite(
+  gradients: Sequence[tf.Tensor], update: Callable[[], None]
+) -> tf.Tensor:
+  """Updates, or not, on all replicas alike.
+
+  Args:
+    gradients: those of all replicas together.
+    update: updates a replica's own variables with them, and exchanges nothing
+      with other replicas: it stands in a branch.
+
+  Returns:
+    bool [], whether it updated.
+  """
+  checks = [tf.reduce_all(tf.math.is_finite(g)) for g in gradients]
+
+  def updated() -> tf.Tensor:
+    update()
+    return tf.constant(True)
+
+  return tf.cond(tf.reduce_all(checks), updated, lambda: tf.constant(False))

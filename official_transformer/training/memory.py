@@ -20,6 +20,7 @@ def estimate_step_bytes(
   length: int,
   dtype: str = "fp32",
   accumulates: bool = False,
+  with_metrics: bool = False,
 ) -> int:
   """Estimates what one replica's variables and one step's tensors take.
 
@@ -33,6 +34,7 @@ def estimate_step_bytes(
     length: S and T.
     dtype: `fp32`, `bf16` or `fp16`.
     accumulates: whether gradients are summed over micro-batches.
+    with_metrics: whether all logits are computed, to be measured.
   """
   # The weight, Adam's two moments, the gradient, the sum of gradients.
   per_parameter = (5 if accumulates else 4) * _FLOAT32
@@ -44,6 +46,8 @@ def estimate_step_bytes(
     sentences * length, max(CHUNK_ELEMENTS // params.vocab_size, 1)
   )
   loss = 2 * _FLOAT32 * positions * params.vocab_size
+  if with_metrics:
+    loss += 3 * _FLOAT32 * sentences * length * params.vocab_size
   return variables + loss + _activations(params, sentences, length, dtype)
 
 

@@ -10,13 +10,14 @@ import keras
 from absl import logging
 
 from official_transformer.model_params import TransformerParams
+from official_transformer.training.distribution import Distribution
 from official_transformer.training.memory import estimate_step_bytes
 from official_transformer.training.settings import TrainingSettings
 
 MEMORY_ADVICE = (
-  "lower --batch_size, and pass what it was as --target_batch_tokens: "
-  "gradients are then summed over several smaller batches; or train with "
-  "--dtype=bf16, or on shorter sentences with --max_length"
+  "train with --dtype=bf16, or on more devices; for a new model, lower "
+  "--batch_size and pass what it was as --target_batch_tokens, which sums the "
+  "gradients of several smaller batches, or lower --max_length"
 )
 
 
@@ -34,8 +35,7 @@ def log_size(
   params: TransformerParams,
   settings: TrainingSettings,
   longest: int,
-  replicas: int,
-  on_cpu: bool,
+  distribution: Distribution,
 ) -> None:
   """Logs how large the model, an update and its memory are.
 
@@ -44,8 +44,7 @@ def log_size(
     params: the model's.
     settings: the run's.
     longest: tokens of the longest example.
-    replicas: among which a batch is shared.
-    on_cpu: whether the memory is this machine's.
+    distribution: among whom a batch is shared.
   """
   parts: dict[str, int] = {}
   for variable in variables:
@@ -60,7 +59,7 @@ def log_size(
     f"{total:,}",
     ", ".join(f"{name} {size:,}" for name, size in parts.items()),
   )
-  batching = settings.batching
+  batching, replicas = settings.batching, distribution.replicas
   logging.info(
     "an update takes up to %d tokens a side: %d batches of %d, over %d "
     "replicas",
@@ -76,7 +75,8 @@ def log_size(
     sentences,
     longest,
     settings.execution.dtype,
-    batching.accumulate_steps > 1,
+    accumulates=batching.accumulate_steps > 1,
+    with_metrics=settings.with_metrics,
   )
   logging.info(
     "about %.1f GB of memory a replica, TensorFlow itself not counted: the "
@@ -85,8 +85,8 @@ def log_size(
     sentences,
     longest,
   )
-  available = _available_bytes() if on_cpu else None
-  if available is not None and needed * replicas > available:
+  available = _available_bytes() if distribution.on_cpu else None
+  if available is not None and needed * distribution.replicas_here > available:
     logging.warning(
       "that is more than the %.1f GB that are free here; %s",
       available / 1e9,

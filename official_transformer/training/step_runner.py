@@ -8,6 +8,8 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from official_transformer.errors import InputError
+from official_transformer.training.run_report import MEMORY_ADVICE
 from official_transformer.training.training_step import TrainingStep
 
 Logs = dict[str, tf.Tensor]
@@ -19,8 +21,8 @@ _SUMMED = ("loss", "source_tokens", "target_tokens", "input_seconds")
 class StepRunner:
   """Takes batches from an iterator and makes updates of them.
 
-  All is traced once: the iterator's batches, all replicas, all micro-batches
-  and, where asked for, several updates are one call into TensorFlow.
+  The iterator's batches, all replicas, all micro-batches and, where asked for,
+  several updates are one call into TensorFlow.
 
   Attributes:
     step: what each replica does.
@@ -28,6 +30,7 @@ class StepRunner:
     accumulate_steps: micro-batches an update takes.
     compile: whether XLA compiles what a replica does, as a whole; batches must
       have one static shape.
+    replica_update: makes an update from a replica's inputs and targets.
   """
 
   def __init__(
@@ -41,6 +44,12 @@ class StepRunner:
     self.strategy = strategy
     self.accumulate_steps = accumulate_steps
     self.compile = compile
+    # Once for all: each of them is compiled once, wherever it is traced.
+    self.replica_update = self._compiled(self._update_on_replica)
+    self._accumulate = self._compiled(self._accumulate_on_replica)
+    self._update_accumulated = self._compiled(
+      self._update_accumulated_on_replica
+    )
     self._update_once = tf.function(self._one_update, autograph=False)
     self._update_often = tf.function(self._several_updates, autograph=False)
 
@@ -55,10 +64,20 @@ class StepRunner:
     Returns:
       What `TrainingStep.logs` does, the loss as a mean and tokens as sums over
       the steps, and `input_seconds`, for which the updates waited for data.
+
+    Raises:
+      InputError: where the memory does not suffice.
     """
-    if steps == 1:
-      return self._update_once(iterator)
-    return self._update_often(iterator, tf.constant(steps))
+    try:
+      if steps == 1:
+        return self._update_once(iterator)
+      return self._update_often(iterator, tf.constant(steps))
+    except tf.errors.ResourceExhaustedError as error:
+      reason = error.message.split("\n")[0]
+      raise InputError(
+        f"a training step needs more memory than there is ({reason}): "
+        f"{MEMORY_ADVICE}"
+      ) from None
 
   def _several_updates(self, iterator: Iterator, steps: tf.Tensor) -> Logs:
     """Makes `steps` updates, at least one, without leaving TensorFlow."""
@@ -80,14 +99,14 @@ class StepRunner:
     """Makes one update."""
     if self.accumulate_steps == 1:
       batch, waited = self._next_batch(iterator)
-      logs = self._on_replicas(self._replica_update, *batch)
+      logs = self._on_replicas(self.replica_update, *batch)
       return {**logs, "input_seconds": waited}
 
     def accumulate(
       number: tf.Tensor, waited: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
       batch, seconds = self._next_batch(iterator)
-      self._on_replicas(self._replica_accumulation, *batch, number)
+      self._on_replicas(self._accumulate, *batch, number)
       return number + 1, waited + seconds
 
     _, waited = tf.while_loop(
@@ -96,7 +115,7 @@ class StepRunner:
       loop_vars=(tf.constant(0), tf.constant(0.0)),
       parallel_iterations=1,
     )
-    logs = self._on_replicas(self._replica_accumulated_update)
+    logs = self._on_replicas(self._update_accumulated)
     return {**logs, "input_seconds": waited}
 
   def _next_batch(self, iterator: Iterator) -> tuple[Any, tf.Tensor]:
@@ -118,23 +137,27 @@ class StepRunner:
 
     All that an update reports is the global batch's, equal on all replicas.
     """
-    if self.compile:
-      function = tf.function(function, jit_compile=True, autograph=False)
     values = self.strategy.run(function, args=arguments)
     return tf.nest.map_structure(
       lambda value: self.strategy.experimental_local_results(value)[0], values
     )
 
-  def _replica_update(self, inputs: tf.Tensor, targets: tf.Tensor) -> Logs:
+  def _compiled(self, function: Callable) -> Callable:
+    """Has XLA compile a function, where it is to."""
+    if not self.compile:
+      return function
+    return tf.function(function, jit_compile=True, autograph=False)
+
+  def _update_on_replica(self, inputs: tf.Tensor, targets: tf.Tensor) -> Logs:
     return self.step.logs(self.step(inputs, targets))
 
-  def _replica_accumulation(
+  def _accumulate_on_replica(
     self, inputs: tf.Tensor, targets: tf.Tensor, number: tf.Tensor
   ) -> tf.Tensor:
     self.step.accumulate(inputs, targets, number)
     return number  # A strategy wants something returned.
 
-  def _replica_accumulated_update(self) -> Logs:
+  def _update_accumulated_on_replica(self) -> Logs:
     return self.step.logs(self.step.update_accumulated())
 
 

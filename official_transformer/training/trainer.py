@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import keras
 import tensorflow as tf
 from absl import logging
 
-from official_transformer.errors import InputError
-from official_transformer.model.metrics import padded_cross_entropy_loss
+from official_transformer.model.cross_entropy import summed_cross_entropies
 from official_transformer.model.transformer import Transformer, create_model
 from official_transformer.model.weights import OPTIMIZER, WEIGHTS
 from official_transformer.model_directory import LOGS, ModelDirectory
-from official_transformer.model_params import TransformerParams
+from official_transformer.model_params import PAD_ID, TransformerParams
 from official_transformer.training import run_report
 from official_transformer.training.callbacks import (
   Milestones,
@@ -118,9 +116,9 @@ class Trainer:
     self.optimizer = create_optimizer(self.params)
     self.optimizer.build(self.model.trainable_variables)
     self.model.compile(optimizer=self.optimizer, jit_compile=False)
-    self.loss_scale: float | DynamicLossScale = execution.loss_scale or 1.0
-    if execution.dtype == "fp16" and execution.loss_scale is None:
-      self.loss_scale = DynamicLossScale()
+    self.loss_scale: float | DynamicLossScale | None = None
+    if execution.dtype == "fp16":
+      self.loss_scale = execution.loss_scale or DynamicLossScale()
     accumulate_steps = settings.batching.accumulate_steps
     step = TrainingStep(
       self.model,
@@ -165,16 +163,21 @@ class Trainer:
     if settings.with_tensorboard and self.distribution.is_chief:
       self._summaries = SummaryWriter(self.directory.join(LOGS))
     if settings.profile_steps and self.distribution.is_chief:
-      callbacks.append(
-        Profiler(self.directory.join(LOGS), *settings.profile_steps, step)
-      )
+      first, last = settings.profile_steps
+      if first > settings.train_steps or last <= step:
+        logging.warning(
+          "--profile_steps=%d,%d: no step of this run, %d to %d",
+          *(first, last, step + 1, settings.train_steps),
+        )
+      callbacks.append(Profiler(self.directory.join(LOGS), first, last, step))
     callbacks.append(
       Milestones(self._milestone, settings.is_milestone, step, progress)
     )
     run = self._loop if self._needs_loop() else self._fit
     started = time.monotonic()
-    with self.feed.damage_is_the_users(), _memory_is_the_users():
+    with self.feed.damage_is_the_users():
       run(self.feed.training_batches(step), step, callbacks)
+    self.distribution.meet()  # Nobody leaves while the chief still evaluates.
     logging.info(
       "trained %d steps in %.0f s; the model is in %s",
       progress.step - step,
@@ -241,9 +244,8 @@ class Trainer:
     rate is 0, so that no weight changes.
     """
     batches = self.distribution.distribute(self.feed.longest_batches())
-    with _memory_is_the_users():
-      logs = self.model.step_runner(iter(batches))
-      float(logs["loss"])  # Waits for the devices.
+    logs = self.model.step_runner(iter(batches))
+    float(logs["loss"])  # Waits for the devices.
     self.model.reset_metrics()
     for variable in self.optimizer.variables:
       variable.assign(tf.zeros(variable.shape, variable.dtype))
@@ -256,33 +258,32 @@ class Trainer:
     `loss` is smoothed as in training, `perplexity` is not. Empty where all
     pairs are longer than `max_length`.
     """
-    totals = [
+    sums = [
       self._validation_losses(inputs, targets)
       for inputs, targets in self.feed.development_batches()
     ]
-    if not totals:
+    if not sums:
       logging.warning("no validation loss: no development pair is usable")
       return {}
-    smoothed, plain, tokens = (float(sum(t)) for t in zip(*totals, strict=True))
+    smoothed, plain, tokens = (float(n) for n in tf.add_n(sums))
     return {
       "loss": smoothed / tokens,
       "perplexity": float(tf.exp(plain / tokens)),
     }
 
-  def _batch_losses(
-    self, inputs: tf.Tensor, targets: tf.Tensor
-  ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+  def _batch_losses(self, inputs: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
     """Returns a batch's summed loss, smoothed and not, and its tokens."""
-    logits = self.transformer([inputs, targets], training=False)
-    smoothed, weights = padded_cross_entropy_loss(
-      logits, targets, self.params.label_smoothing
+    states = self.transformer.decoder_states([inputs, targets])
+    labels = tf.reshape(targets, [-1])
+    weights = tf.cast(tf.not_equal(labels, PAD_ID), tf.float32)
+    sums = summed_cross_entropies(
+      tf.reshape(states, [-1, self.params.hidden_size]),
+      tf.convert_to_tensor(self.transformer.embedding.table),
+      labels,
+      weights,
+      (self.params.label_smoothing, 0.0),
     )
-    plain, _ = padded_cross_entropy_loss(logits, targets, 0.0)
-    return (
-      tf.reduce_sum(smoothed),
-      tf.reduce_sum(plain),
-      tf.reduce_sum(weights),
-    )
+    return tf.concat([sums, [tf.reduce_sum(weights)]], axis=0)
 
   def _milestone(self, step: int) -> None:
     """Saves, measures, and ends the run where it is good enough."""
@@ -360,23 +361,9 @@ class Trainer:
       self.params,
       self.settings,
       self.feed.longest_example,
-      self.distribution.replicas,
-      on_cpu=self.distribution.on_cpu,
+      self.distribution,
     )
     run_report.warn_of_warmup(self.params, self.settings)
     if not self.settings.with_checkpoints:
       logging.warning("no checkpoints: the model will be lost")
     self.feed.warn_of_omissions()
-
-
-@contextlib.contextmanager
-def _memory_is_the_users() -> Iterator[None]:
-  """Makes one clear error of a lack of memory."""
-  try:
-    yield
-  except tf.errors.ResourceExhaustedError as error:
-    reason = error.message.split("\n")[0]
-    raise InputError(
-      f"a training step needs more memory than there is ({reason}): "
-      f"{run_report.MEMORY_ADVICE}"
-    ) from None

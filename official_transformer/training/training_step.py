@@ -13,7 +13,10 @@ import tensorflow as tf
 
 from official_transformer.model.dropout import dropout_seed
 from official_transformer.model_params import PAD_ID
-from official_transformer.training.loss_scale import DynamicLossScale
+from official_transformer.training.loss_scale import (
+  DynamicLossScale,
+  update_if_finite,
+)
 from official_transformer.training.optimizer import FusedAdam
 
 
@@ -71,8 +74,9 @@ class TrainingStep:
     model: takes `[inputs, targets]` and adds its loss.
     optimizer: updates the model's trainable variables.
     seed: of the run.
-    loss_scale: multiplies the loss while gradients are computed: a constant,
-      or one that adapts and skips updates that are not finite.
+    loss_scale: multiplies the loss while gradients are computed, a constant or
+      one that adapts; updates that are not finite are then skipped. None
+      does neither.
     accumulates: whether an update takes several micro-batches.
     with_gradient_norm: whether the norm of the gradients is measured.
   """
@@ -82,7 +86,7 @@ class TrainingStep:
     model: keras.Model,
     optimizer: FusedAdam,
     seed: int,
-    loss_scale: float | DynamicLossScale = 1.0,
+    loss_scale: float | DynamicLossScale | None = None,
     accumulates: bool = False,
     with_gradient_norm: bool = False,
   ) -> None:
@@ -150,7 +154,10 @@ class TrainingStep:
     logs = result._asdict()
     for metric in self.model.metrics:
       if metric.name != "loss":
-        logs[metric.name] = metric.result()
+        # A replica's own: their sums belong to the global batch.
+        sums = tf.stack([metric.total.value, metric.count.value])
+        total, count = tf.unstack(_sum_over_replicas(sums))
+        logs[metric.name] = tf.math.divide_no_nan(total, count)
     if isinstance(self.loss_scale, DynamicLossScale):
       skipped = self.loss_scale.skipped_steps.value
       logs["skipped_updates"] = tf.cast(skipped, tf.float32)
@@ -163,7 +170,7 @@ class TrainingStep:
     micro_batch: tf.Tensor | None = None,
   ) -> tuple[list[tf.Tensor], Totals]:
     """Returns the gradients of the mean loss of a replica's batch, and sums."""
-    scale = self.loss_scale
+    scale: Any = self.loss_scale or 1.0
     if isinstance(scale, DynamicLossScale):
       scale = scale.scale.value
     with tf.GradientTape() as tape, dropout_seed(self._seed(micro_batch)):
@@ -196,11 +203,13 @@ class TrainingStep:
     def update() -> None:
       self.optimizer.update_variables(gradients, self.model.trainable_variables)
 
-    if isinstance(self.loss_scale, DynamicLossScale):
-      updated = self.loss_scale.update_if_finite(gradients, update)
-    else:
+    updated = tf.constant(True)
+    if self.loss_scale is None:
       update()
-      updated = tf.constant(True)
+    else:
+      updated = update_if_finite(gradients, update)
+    if isinstance(self.loss_scale, DynamicLossScale):
+      self.loss_scale.adapt(updated)
     iterations = self.optimizer.iterations
     iterations.assign_add(tf.cast(updated, iterations.dtype))
     return StepResult(

@@ -37,6 +37,10 @@ def test_shares_of_a_batch_may_be_unequal(found):
   assert found["uneven_shares"] <= 1e-5
 
 
+def test_batches_may_be_accumulated_and_several_updates_made_a_call(found):
+  assert found["accumulated_in_unequal_shares"] <= 1e-5
+
+
 def test_fp16_trains_on_both(found):
   # Rounding drifts apart over 20 steps at a high rate, nothing more.
   assert found["fp16"] < found["moved"] / 2

@@ -150,7 +150,7 @@ def test_a_killed_worker_is_named_and_training_goes_on(tmp_path, prepared):
   second.send_signal(signal.SIGKILL)
   second.wait()
   text = finish(first, logs[0], status=2, seconds=120)
-  assert f"worker 1 (127.0.0.1:{ports[1]}) does not answer worker 0" in text
+  assert "has lost worker 1 (127.0.0.1:" in text
   assert "Traceback" not in text
   last = max(
     int(path.name.split("-")[1]) for path in model.glob("checkpoints/step-*")
@@ -162,3 +162,20 @@ def test_a_killed_worker_is_named_and_training_goes_on(tmp_path, prepared):
     found = re.search(r"resuming after step (\d+)", text)
     assert found and int(found[1]) == last
   assert (model / "checkpoints" / f"step-{last + 10}").exists()
+
+
+def test_workers_that_differ_are_told_and_nothing_is_written(
+  tmp_path, prepared
+):
+  ports = free_ports(2)
+  logs = [tmp_path / "0.log", tmp_path / "1.log"]
+  model = tmp_path / "model"
+  first, second = (
+    worker(n, ports, prepared, model, logs[n], f"--train_steps={10 + n}")
+    for n in range(2)
+  )
+  text = finish(second, logs[1], status=2, seconds=60)
+  assert "and the chief differ in their flags or model.json" in text
+  text = finish(first, logs[0], status=2, seconds=120)
+  assert "has lost worker 1" in text
+  assert not model.exists()

@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from data_prep.records import write_shards
 from official_transformer.data.buckets import Batching
-from official_transformer.model.dropout import Dropout, dropout_seed
+from official_transformer.model.transformer import create_model
 from official_transformer.model_directory import ModelDirectory
 from official_transformer.model_params import TransformerParams
 from official_transformer.training.distribution import create_distribution
@@ -37,12 +37,26 @@ UNDROPPED = dataclasses.replace(
 )
 
 
-def train(data_dir, distribution, params, execution, divisor=2):
+class Recorder:
+  """A runner of steps that keeps the last accuracy."""
+
+  def __init__(self, runner):
+    self.runner = runner
+
+  def __call__(self, iterator, steps=1):
+    logs = self.runner(iterator, steps)
+    self.accuracy = float(logs["accuracy"])
+    return logs
+
+
+def train(data_dir, distribution, params, execution, divisor=2, accumulate=1):
   settings = TrainingSettings(
     data_dir=data_dir,
     train_steps=STEPS,
     steps_between_evals=STEPS,
-    batching=Batching(128, 16, batch_divisor=divisor),
+    batching=Batching(
+      128, 16, batch_divisor=divisor, accumulate_steps=accumulate
+    ),
     validation_steps=5,
     seed=3,
     keep_checkpoint_max=1,
@@ -59,14 +73,17 @@ def train(data_dir, distribution, params, execution, divisor=2):
       settings,
       distribution=distribution,
     )
+    recorder = Recorder(trainer.model.step_runner)
+    trainer.model.step_runner = recorder
     before = [w.numpy() for w in trainer.model.trainable_variables]
     trainer.train()
-  return before, [w.numpy() for w in trainer.model.trainable_variables]
+  after = [w.numpy() for w in trainer.model.trainable_variables]
+  return before, [*after, np.float32(recorder.accuracy)]
 
 
 def distance(first, second):
   return float(
-    max(np.abs(a - b).max() for a, b in zip(first, second, strict=True))
+    max(np.abs(a - b).max() for a, b in zip(first, second, strict=False))
   )
 
 
@@ -106,6 +123,10 @@ def main():
     _, whole = train(data_dir, one, UNDROPPED, fit, divisor=1)
     _, uneven = train(data_dir, two, UNDROPPED, fit, divisor=1)
     found["uneven_shares"] = distance(whole, uneven)
+    _, summed = train(data_dir, one, UNDROPPED, fit, 1, accumulate=2)
+    several = Execution(steps_per_loop=3)
+    _, shared = train(data_dir, two, UNDROPPED, several, 1, accumulate=2)
+    found["accumulated_in_unequal_shares"] = distance(summed, shared)
     _, fp16 = train(data_dir, two, UNDROPPED, Execution(dtype="fp16"))
     found["fp16"] = distance(single, fp16)
     found["masks_differ"] = masks_differ(two.strategy)
@@ -113,21 +134,21 @@ def main():
 
 
 def masks_differ(strategy):
-  """Tells whether two replicas draw different dropout masks."""
+  """Tells whether replicas with equal examples lose different amounts."""
   with strategy.scope():
-    layer = Dropout(0.5, name="dropout")
-    optimizer = create_optimizer(PARAMS)
-  step = TrainingStep(None, optimizer, seed=1)
+    model = create_model(PARAMS, is_train=True)
+    step = TrainingStep(model, create_optimizer(PARAMS), seed=1)
+  batch = tf.constant([[5, 6, 7, 8, 9, 1]] * 8, tf.int64)
 
-  def draw():
-    seed = step._seed(None)
-    with dropout_seed(seed):
-      return layer(tf.ones([8, 8]), training=True)
+  def losses(micro_batch):
+    def loss():
+      _, totals = step._gradients(batch, batch, micro_batch)
+      return totals.loss
 
-  masks = strategy.experimental_local_results(
-    tf.function(lambda: strategy.run(draw), autograph=False)()
-  )
-  return bool(tf.reduce_any(masks[0] != masks[1]))
+    run = tf.function(lambda: strategy.run(loss), autograph=False)
+    return [float(x) for x in strategy.experimental_local_results(run())]
+
+  return len({*losses(None), *losses(0), *losses(1)}) == 6
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ def test_static_batches_have_one_size():
 @pytest.mark.parametrize("static", [False, True])
 def test_replicas_need_a_sentence_each(static):
   Batching(64, 16, static, batch_divisor=3)
-  with pytest.raises(InputError, match="5 sentences, one a GPU"):
+  with pytest.raises(InputError, match="5 sentences, one a replica"):
     Batching(64, 16, static, batch_divisor=5)
 
 

@@ -235,3 +235,24 @@ def test_several_devices_take_the_sets_tuned_for_them(tmp_path, data_dirs):
   assert request.for_existing_model(made.params, "x") == made.params
   with pytest.raises(InputError, match="no parameter set 'tiny' for several"):
     plan_directory(directory, TINY_REQUEST, {}, None, data_dirs[0], num_gpus=2)
+
+
+@pytest.mark.parametrize(
+  ("given", "steps"),
+  [
+    ({"target_batch_tokens": 4096}, 4),
+    ({"target_batch_tokens": 4097}, 5),
+    ({"target_batch_tokens": 10}, 1),
+    ({"target_batch_tokens": 4096, "batch_size": 512}, 8),
+    ({"accumulate_steps": 3}, 3),
+  ],
+)
+def test_an_update_takes_as_many_batches_as_the_target_asks_for(
+  tmp_path, data_dirs, given, steps
+):
+  directory, made = trained(tmp_path, data_dirs[0], given)
+  assert made.batching["accumulate_steps"] == steps
+  assert "target_batch_tokens" not in made.batching
+  assert resume(directory, data_dirs[0], batching=given) == made
+  with pytest.raises(InputError, match="--accumulate_steps=7 given"):
+    resume(directory, data_dirs[0], batching={"accumulate_steps": 7})

@@ -13,6 +13,7 @@ from official_transformer.data.buckets import Batching
 from official_transformer.errors import InputError
 from official_transformer.model_directory import ModelDirectory
 from official_transformer.training.settings import Execution, TrainingSettings
+from official_transformer.training.step_runner import StepRunner
 from official_transformer.training.trainer import Evaluation, Trainer
 
 
@@ -332,13 +333,14 @@ def test_nothing_is_saved_where_nothing_is_to_be(tmp_path, params, data_dir):
 
 
 def test_the_compiled_step_has_no_dynamic_shape(tmp_path, params, data_dir):
-  run = settings(data_dir, 1, batching=Batching(128, 16, True))
-  step = Trainer(
-    ModelDirectory(str(tmp_path)), params, run
-  ).model.step_runner.step
-  compiled = tf.function(
-    lambda x, y: step.logs(step(x, y)), jit_compile=True, autograph=False
+  run = settings(
+    data_dir,
+    1,
+    batching=Batching(128, 16, True),
+    execution=Execution(compile=True),
   )
+  trainer = Trainer(ModelDirectory(str(tmp_path)), params, run)
+  compiled = trainer.model.step_runner.replica_update
   batch = tf.ones([8, 16], tf.int64)
   for stage in ("hlo", "optimized_hlo"):
     text = compiled.experimental_get_compiler_ir(batch, batch)(stage=stage)
@@ -348,8 +350,18 @@ def test_the_compiled_step_has_no_dynamic_shape(tmp_path, params, data_dir):
     assert "dynamic-dimension" not in text and "dynamic-reshape" not in text
 
 
-def test_several_updates_a_call_change_nothing(tmp_path, params, data_dir):
+def test_several_updates_a_call_change_nothing(
+  tmp_path, params, data_dir, monkeypatch
+):
   one = train(tmp_path / "one", params, settings(data_dir, 11))
+  calls = []
+  run_steps = StepRunner.__call__
+
+  def counted(self, iterator, steps=1):
+    calls.append(steps)
+    return run_steps(self, iterator, steps)
+
+  monkeypatch.setattr(StepRunner, "__call__", counted)
   several = train(
     tmp_path / "several",
     params,
@@ -358,6 +370,8 @@ def test_several_updates_a_call_change_nothing(tmp_path, params, data_dir):
   for a, b in zip(one.model.weights, several.model.weights, strict=True):
     np.testing.assert_allclose(a, b, atol=1e-6, err_msg=a.path)
   assert several.directory.checkpoint_steps() == [8, 11]
+  # Reports come every 2 steps: 2 at a time, and the last alone.
+  assert calls == [1, 2, 2, 2, 2, 2, 1]
 
 
 @pytest.mark.parametrize("steps_per_loop", [1, 2])
@@ -405,7 +419,7 @@ def test_a_lack_of_memory_shows_before_the_first_update(
     shapes.append(tuple(next(iterator)[0].shape))
     raise tf.errors.ResourceExhaustedError(None, None, "OOM when allocating")
 
-  monkeypatch.setattr(trainer.model, "step_runner", full)
+  monkeypatch.setattr(trainer.model.step_runner, "_update_once", full)
   with pytest.raises(InputError, match="OOM when allocating.*--batch_size"):
     trainer.train()
   # Of the bucket of the longest examples: 128 tokens, up to 17 excluded.
