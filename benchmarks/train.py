@@ -31,7 +31,7 @@ ROWS = {
   "base": (
     [
       *("--vocab_size=32768", "--sentences=64", "--length=32"),
-      *("--steps=6", "--warmup=2"),
+      *("--steps=5", "--warmup=2"),
     ],
     4096,
   ),
