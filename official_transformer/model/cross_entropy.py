@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from official_transformer.model.dense import matmul, product_dtype
 
-# Logits that exist at a time while training: 64 MiB of float32.
+# Logits that exist at a time while training: 32 MiB of float32.
 CHUNK_ELEMENTS = 2**23
 
 
