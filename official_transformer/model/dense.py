@@ -12,19 +12,11 @@ from typing import Any
 import tensorflow as tf
 
 
-def matmul(
-  a: tf.Tensor,
-  b: tf.Tensor,
-  transpose_a: bool = False,
-  transpose_b: bool = False,
-) -> tf.Tensor:
+def matmul(a: tf.Tensor, b: tf.Tensor, transpose_b: bool = False) -> tf.Tensor:
   """Returns `a @ b` in the dtype of `a`."""
   dtype = product_dtype(a.dtype)
   product = tf.matmul(
-    tf.cast(a, dtype),
-    tf.cast(b, dtype),
-    transpose_a=transpose_a,
-    transpose_b=transpose_b,
+    tf.cast(a, dtype), tf.cast(b, dtype), transpose_b=transpose_b
   )
   return tf.cast(product, a.dtype)
 

@@ -46,6 +46,11 @@ _LEVELS = 2**8
 _GENERATOR = "philox"
 
 
+def fold_in(seed: tf.Tensor, number: int | tf.Tensor) -> tf.Tensor:
+  """Returns the seed int32 [2] that a seed and a number make."""
+  return tf.random.fold_in(seed, number, alg=_GENERATOR)
+
+
 class Dropout(keras.layers.Layer):
   """Zeroes a share of its input while training, and scales up the rest.
 
@@ -96,12 +101,12 @@ class Dropout(keras.layers.Layer):
       seed = tf.random.uniform([2], maxval=2**31 - 1, dtype=tf.int32)
     # The path names the layer the same way in every process and every build.
     layer_number = zlib.crc32(self.path.encode()) & 0x7FFFFFFF
-    seed = tf.random.fold_in(seed, layer_number, alg=_GENERATOR)
+    seed = fold_in(seed, layer_number)
     words = _random_words((size + 3) // 4, seed)
     levels = tf.reshape(tf.bitcast(words, tf.uint8), [-1])  # Four a word.
     level, part = divmod(self.rate * _LEVELS, 1.0)
     # In integers, so that XLA decides alike.
-    draw = _random_words(1, tf.random.fold_in(seed, 1, alg=_GENERATOR))
+    draw = _random_words(1, fold_in(seed, 1))
     above = tf.cast(draw < tf.constant(int(part * 2**32), tf.uint32), tf.uint8)
     dropped = tf.constant(int(level), tf.uint8) + above
     return tf.reshape(levels[:size] >= dropped, shape)

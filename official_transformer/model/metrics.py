@@ -74,14 +74,15 @@ class LossLayer(keras.layers.Layer):
   def call(self, inputs: list[tf.Tensor]) -> tf.Tensor:
     """Takes states [B, T, D] and labels [B, T]; returns logits [B, T, V]."""
     given, labels = inputs
+    is_static = labels.shape.is_fully_defined()
     states = tf.reshape(given, [-1, self.embedding.hidden_size])
+    labels = tf.reshape(labels, [-1])
     # The vocabulary is scored where there is something to predict. Static
     # shapes stay static: there, padding is weighted with 0.
-    if not labels.shape.is_fully_defined():
-      positions = tf.where(tf.not_equal(tf.reshape(labels, [-1]), PAD_ID))[:, 0]
+    if not is_static:
+      positions = tf.where(tf.not_equal(labels, PAD_ID))[:, 0]
       states = tf.gather(states, positions)
-      labels = tf.gather(tf.reshape(labels, [-1]), positions)
-    labels = tf.reshape(labels, [-1])
+      labels = tf.gather(labels, positions)
     weights = tf.cast(tf.not_equal(labels, PAD_ID), tf.float32)
     weights = tf.math.divide_no_nan(weights, tf.reduce_sum(weights))
     self.add_loss(

@@ -55,7 +55,10 @@ class FusedAdam(keras.optimizers.Adam):
   """
 
   def update_variables(
-    self, gradients: Sequence[tf.Tensor], variables: Sequence[keras.Variable]
+    self,
+    gradients: Sequence[tf.Tensor],
+    variables: Sequence[keras.Variable],
+    learning_rate: tf.Tensor,
   ) -> None:
     """Updates a replica's copies of the variables; counts no step.
 
@@ -65,8 +68,8 @@ class FusedAdam(keras.optimizers.Adam):
     Args:
       gradients: of the whole global batch, the same on all replicas.
       variables: as many.
+      learning_rate: float32 [].
     """
-    learning_rate = tf.cast(self.learning_rate, tf.float32)
     for gradient, variable in zip(gradients, variables, strict=True):
       self.update_step(gradient, variable, learning_rate)
 

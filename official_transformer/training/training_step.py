@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import keras
 import tensorflow as tf
 
-from official_transformer.model.dropout import dropout_seed
+from official_transformer.model.dropout import dropout_seed, fold_in
 from official_transformer.model_params import PAD_ID
 from official_transformer.training.loss_scale import (
   DynamicLossScale,
@@ -201,7 +201,9 @@ class TrainingStep:
       norm = tf.linalg.global_norm(gradients)
 
     def update() -> None:
-      self.optimizer.update_variables(gradients, self.model.trainable_variables)
+      self.optimizer.update_variables(
+        gradients, self.model.trainable_variables, learning_rate
+      )
 
     updated = tf.constant(True)
     if self.loss_scale is None:
@@ -224,13 +226,13 @@ class TrainingStep:
     """Returns int32 [2], of this update's micro-batch on this replica."""
     seed = tf.constant([self.seed, 0], tf.int32)
     step = tf.cast(self.optimizer.iterations.value, tf.int32)
-    seed = tf.random.fold_in(seed, step, alg="philox")
+    seed = fold_in(seed, step)
     if micro_batch is not None:
-      seed = tf.random.fold_in(seed, micro_batch, alg="philox")
+      seed = fold_in(seed, micro_batch)
     if _replicas() > 1:
       replica = tf.distribute.get_replica_context()
       number = replica.replica_id_in_sync_group
-      seed = tf.random.fold_in(seed, number, alg="philox")
+      seed = fold_in(seed, number)
     return seed
 
 
