@@ -1,7 +1,7 @@
 """Multi-head attention, whole sequences at once or one cached step at a time.
 
-Shapes: B batch, F query length, T key length, N heads, H head size, D hidden
-size (N * H).
+Shapes: B batch, K beam, F query length, T key length, N heads, H head size, D
+hidden size (N * H).
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ from typing import Any, NamedTuple
 import keras
 import tensorflow as tf
 
-from official_transformer.model.dense import dense, matmul
+from official_transformer.model.beam_cache import BeamCache, write_position
+from official_transformer.model.dense import dense, matmul, product_dtype
 from official_transformer.model.dropout import Dropout
 
 
 class KeyValueCache(NamedTuple):
-  """Keys and values a layer has projected already.
+  """Keys and values a layer has projected.
 
   Attributes:
     keys: [B, N, T, H].
@@ -146,7 +147,7 @@ class Attention(keras.layers.Layer):
     logits = (tf.cast(logits, tf.float32) + bias) * self.query_scale
     weights = tf.nn.softmax(logits)
     weights = self.dropout(weights, training=training)
-    mixed = matmul(tf.cast(weights, source.values.dtype), source.values)
+    mixed = matmul(tf.cast(weights, query.dtype), source.values)
     mixed = tf.transpose(mixed, [0, 2, 1, 3])  # [B, F, N, H]
     shape = tf.shape(mixed)
     mixed = tf.reshape(mixed, [shape[0], shape[1], self.hidden_size])
@@ -186,28 +187,44 @@ class SelfAttention(Attention):
     )
     return self._mix(query, KeyValueCache(keys, values), bias, training)
 
-  def empty_cache(self, batch_size: int | tf.Tensor) -> KeyValueCache:
-    """Returns a cache of no positions, [B, N, 0, H]."""
-    empty = tf.zeros(
-      [batch_size, self.num_heads, 0, self.head_size], self.compute_dtype
-    )
-    return KeyValueCache(keys=empty, values=empty)
+  def step_kernel(self) -> tf.Tensor:
+    """Returns what `step` multiplies by: one kernel [D, 3D] for all three."""
+    kernels = (self.query_kernel, self.key_kernel, self.value_kernel)
+    kernel = tf.concat([tf.convert_to_tensor(k) for k in kernels], axis=1)
+    return tf.cast(kernel, product_dtype(tf.as_dtype(self.compute_dtype)))
 
   def step(
-    self, x: tf.Tensor, cache: KeyValueCache
-  ) -> tuple[tf.Tensor, KeyValueCache]:
-    """Attends from one new position to itself and all cached ones.
+    self,
+    x: tf.Tensor,
+    kernel: tf.Tensor,
+    cache: BeamCache,
+    index: tf.Tensor,
+    bias: tf.Tensor,
+  ) -> tuple[tf.Tensor, BeamCache]:
+    """Attends from one new position of every beam to it and those before it.
 
     Args:
-      x: [B, 1, D], the new position.
-      cache: the positions before it, [B, N, T, H].
+      x: [B, K, D], the new position.
+      kernel: what `step_kernel` returned.
+      cache: with room for it.
+      index: int32 [], the new position, counted from 0.
+      bias: float32 [B, 1, K, T * K], hides what other beams have written.
 
     Returns:
-      [B, 1, D], and a new cache of T + 1 positions.
+      [B, K, D], and the cache with the new position.
     """
-    new = self.project_keys_values(x)
-    cache = KeyValueCache(
-      keys=tf.concat([cache.keys, new.keys], axis=2),
-      values=tf.concat([cache.values, new.values], axis=2),
+    batch, beams = tf.shape(x)[0], x.shape[1]
+    heads = tf.reshape(
+      matmul(tf.reshape(x, [-1, self.hidden_size]), kernel),
+      [batch, beams, 3, self.num_heads, self.head_size],
     )
-    return self.attend(x, cache, tf.zeros([1, 1, 1, 1])), cache
+    query, key, value = tf.unstack(tf.transpose(heads, [2, 0, 3, 1, 4]))
+    cache = BeamCache(
+      keys=write_position(cache.keys, index, key),
+      values=write_position(cache.values, index, value),
+    )
+    shape = [batch, self.num_heads, -1, self.head_size]
+    past = KeyValueCache(
+      keys=tf.reshape(cache.keys, shape), values=tf.reshape(cache.values, shape)
+    )
+    return self._mix(query, past, bias, training=False), cache

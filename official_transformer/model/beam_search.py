@@ -14,18 +14,24 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from official_transformer.model.top_k import top_log_probabilities
+
 NEG_INF = float("-inf")
+# Sentences that have stopped leave once they are one in so many: their
+# computation is wasted, but moving the others' state costs time too.
+LEAVE_TOGETHER = 8
 
 
 class SearchState(NamedTuple):
   """What the step function carries from one step to the next.
 
+  A dimension whose static size is 0 at first may grow.
+
   Attributes:
     per_beam: a nest of tensors [B*K, ...]; follows the hypotheses as the
-      search reorders them. A dimension whose static size is 0 at first may
-      grow.
+      search reorders them.
     per_source: a nest of tensors [B, ...], one entry for all beams of a
-      sentence, never tiled.
+      sentence; only the entries of sentences that have stopped are removed.
   """
 
   per_beam: Any
@@ -49,28 +55,46 @@ class SearchResult(NamedTuple):
   finished: tf.Tensor
 
 
-class BeamState(NamedTuple):
-  """The variables of the search loop.
+class Sentences(NamedTuple):
+  """The search's knowledge of the sentences that have not left.
 
   Attributes:
-    index: int32 [], steps made.
-    active: bool [B], sentences still searched; the others are frozen.
+    rows: int32 [B], where each stands in the caller's batch.
+    limits: int32 [B], most tokens of a result.
+    active: bool [B], which are still searched; the others are frozen.
+    newest: int32 [B, K], each alive hypothesis' last token.
     alive_ids: int32 [B, K, L].
     alive_log_probs: float32 [B, K], sorted, best first.
     finished_ids: int32 [B, K, L].
     finished_scores: float32 [B, K], sorted, -inf where empty.
     finished_flags: bool [B, K], false where empty.
-    search: the step function's own state.
   """
 
-  index: tf.Tensor
+  rows: tf.Tensor
+  limits: tf.Tensor
   active: tf.Tensor
+  newest: tf.Tensor
   alive_ids: tf.Tensor
   alive_log_probs: tf.Tensor
   finished_ids: tf.Tensor
   finished_scores: tf.Tensor
   finished_flags: tf.Tensor
+
+
+class BeamState(NamedTuple):
+  """The variables of the search loop.
+
+  Attributes:
+    index: int32 [], steps made.
+    sentences: those that have not left; their number may shrink.
+    search: the step function's own state.
+    results: of all sentences; true of those that have left.
+  """
+
+  index: tf.Tensor
+  sentences: Sentences
   search: SearchState
+  results: SearchResult
 
 
 class Candidates(NamedTuple):
@@ -78,15 +102,15 @@ class Candidates(NamedTuple):
 
   Attributes:
     ids: int32 [B, 2K, L], the new token in place.
+    tokens: int32 [B, 2K], the new token.
     log_probs: float32 [B, 2K], sorted, best first.
-    ends: bool [B, 2K], whether the new token is EOS.
-    beams: int32 [B, 2K], the alive hypothesis each continues.
+    parents: int32 [B, 2K], the alive hypothesis each continues.
   """
 
   ids: tf.Tensor
+  tokens: tf.Tensor
   log_probs: tf.Tensor
-  ends: tf.Tensor
-  beams: tf.Tensor
+  parents: tf.Tensor
 
 
 StepFunction = Callable[
@@ -105,7 +129,7 @@ class SequenceBeamSearch:
   A sentence stops by itself: at its own limit, or as soon as the worst of its
   finished hypotheses (even if fewer than K) beats what its best alive one
   could still become. It is frozen then, so that no translation depends on the
-  company in its batch.
+  company in its batch, and leaves the batch in time.
 
   Attributes:
     step: `(ids int32 [B*K], index int32 [], state) -> (logits [B*K, V],
@@ -135,7 +159,11 @@ class SequenceBeamSearch:
     self.eos_id = eos_id
 
   def search(
-    self, initial_ids: tf.Tensor, limits: tf.Tensor, state: SearchState
+    self,
+    initial_ids: tf.Tensor,
+    limits: tf.Tensor,
+    state: SearchState,
+    longest: int | None = None,
   ) -> SearchResult:
     """Searches.
 
@@ -144,126 +172,178 @@ class SequenceBeamSearch:
         part of the result.
       limits: int32 [B], most tokens of each result, EOS included; at least 1.
       state: what the step function sees at the first step.
+      longest: L, at least the largest limit, where every shape is to be
+        static. No sentence leaves the batch then.
 
     Returns:
       The hypotheses.
     """
-    loop_state = self._initial_state(initial_ids, limits, state)
-
-    def grows(tensor: tf.Tensor) -> tf.TensorShape:
-      return tf.TensorShape([None if d == 0 else d for d in tensor.shape])
-
-    invariants = tf.nest.map_structure(lambda t: t.shape, loop_state)
-    invariants = invariants._replace(
-      search=SearchState(
-        per_beam=tf.nest.map_structure(grows, state.per_beam),
-        per_source=invariants.search.per_source,
-      )
+    sentences = self._start(initial_ids, limits, longest)
+    start = BeamState(
+      tf.constant(0), sentences, state, self._results(sentences)
     )
+    if longest is None:
+      body, shapes = self._advance_and_release, _changing(start)
+    else:
+      body = self._advance
+      shapes = tf.nest.map_structure(lambda t: t.shape, start)
     (end,) = tf.while_loop(
-      cond=lambda s: tf.reduce_any(s.active),
-      body=lambda s: (self._advance(s, initial_ids, limits),),
-      loop_vars=(loop_state,),
-      shape_invariants=(invariants,),
+      cond=lambda s: tf.reduce_any(s.sentences.active),
+      body=lambda s: (body(s),),
+      loop_vars=(start,),
+      shape_invariants=(shapes,),
     )
-    any_finished = tf.reduce_any(end.finished_flags, axis=1, keepdims=True)
-    return SearchResult(
-      ids=tf.where(any_finished[..., None], end.finished_ids, end.alive_ids),
-      scores=tf.where(any_finished, end.finished_scores, end.alive_log_probs),
-      finished=end.finished_flags,
-    )
+    return self._record(end).results
 
-  def _initial_state(
-    self, initial_ids: tf.Tensor, limits: tf.Tensor, state: SearchState
-  ) -> BeamState:
+  def _start(
+    self, initial_ids: tf.Tensor, limits: tf.Tensor, longest: int | None
+  ) -> Sentences:
     """Starts every sentence with one empty hypothesis in its first beam."""
     batch = tf.shape(initial_ids)[0]
     k = self.beam_size
-    ids = tf.zeros([batch, k, tf.reduce_max(limits)], tf.int32)
+    if longest is None:
+      longest = tf.reduce_max(limits)
+    ids = tf.zeros([batch, k, longest], tf.int32)
     # All beams start equal: only the first may be continued, or all K would
     # hold the same hypothesis for ever.
     log_probs = tf.tile([[0.0] + [NEG_INF] * (k - 1)], [batch, 1])
-    return BeamState(
-      index=tf.constant(0),
+    return Sentences(
+      rows=tf.range(batch),
+      limits=limits,
       active=limits > 0,
+      newest=tf.tile(initial_ids[:, None], [1, k]),
       alive_ids=ids,
       alive_log_probs=log_probs,
       finished_ids=ids,
       finished_scores=tf.fill([batch, k], NEG_INF),
       finished_flags=tf.zeros([batch, k], tf.bool),
-      search=state,
     )
 
-  def _advance(
-    self, state: BeamState, initial_ids: tf.Tensor, limits: tf.Tensor
-  ) -> BeamState:
+  def _results(self, sentences: Sentences) -> SearchResult:
+    """Returns what has been found for each sentence so far."""
+    finished = sentences.finished_flags
+    any_finished = tf.reduce_any(finished, axis=1, keepdims=True)
+    return SearchResult(
+      ids=tf.where(
+        any_finished[..., None], sentences.finished_ids, sentences.alive_ids
+      ),
+      scores=tf.where(
+        any_finished, sentences.finished_scores, sentences.alive_log_probs
+      ),
+      finished=finished,
+    )
+
+  def _record(self, state: BeamState) -> BeamState:
+    """Brings the results of the present sentences up to date."""
+    rows = state.sentences.rows[:, None]
+    return state._replace(
+      results=tf.nest.map_structure(
+        lambda old, new: tf.tensor_scatter_nd_update(old, rows, new),
+        state.results,
+        self._results(state.sentences),
+      )
+    )
+
+  def _advance_and_release(self, state: BeamState) -> BeamState:
+    """Makes one step; then, once they are many, stopped sentences leave."""
+    state = self._advance(state)
+    active = state.sentences.active
+    present = tf.size(active)
+    stopped = present - tf.math.count_nonzero(active, dtype=tf.int32)
+
+    def leave() -> BeamState:
+      staying = tf.cast(tf.where(active)[:, 0], tf.int32)
+      beams = staying[:, None] * self.beam_size + tf.range(self.beam_size)
+      beams = tf.reshape(beams, [-1])
+      recorded = self._record(state)
+      return recorded._replace(
+        sentences=_gather(state.sentences, staying),
+        search=SearchState(
+          per_beam=_gather(state.search.per_beam, beams),
+          per_source=_gather(state.search.per_source, staying),
+        ),
+      )
+
+    return tf.cond(
+      tf.logical_and(stopped < present, stopped * LEAVE_TOGETHER >= present),
+      leave,
+      lambda: state,
+    )
+
+  def _advance(self, state: BeamState) -> BeamState:
     """Makes one step; frozen sentences keep their hypotheses."""
-    candidates, search = self._grow(state, initial_ids)
-    alive_ids, alive_log_probs, beams = self._choose_alive(candidates)
+    old = state.sentences
+    candidates, search = self._grow(state)
+    alive_ids, alive_log_probs, parents, newest = self._choose_alive(candidates)
     finished = self._choose_finished(state, candidates)
 
     def thaw(new: tf.Tensor, old: tf.Tensor) -> tf.Tensor:
       rank = len(new.shape) - 1
-      active = tf.reshape(state.active, [-1] + [1] * rank)
+      active = tf.reshape(state.sentences.active, [-1] + [1] * rank)
       return tf.where(active, new, old)
 
     finished_ids, finished_scores, finished_flags = finished
-    advanced = state._replace(
-      index=state.index + 1,
-      alive_ids=thaw(alive_ids, state.alive_ids),
-      alive_log_probs=thaw(alive_log_probs, state.alive_log_probs),
-      finished_ids=thaw(finished_ids, state.finished_ids),
-      finished_scores=thaw(finished_scores, state.finished_scores),
-      finished_flags=thaw(finished_flags, state.finished_flags),
-      search=SearchState(
-        per_beam=self._reorder(search.per_beam, beams),
-        per_source=search.per_source,
-      ),
+    sentences = old._replace(
+      newest=newest,
+      alive_ids=thaw(alive_ids, old.alive_ids),
+      alive_log_probs=thaw(alive_log_probs, old.alive_log_probs),
+      finished_ids=thaw(finished_ids, old.finished_ids),
+      finished_scores=thaw(finished_scores, old.finished_scores),
+      finished_flags=thaw(finished_flags, old.finished_flags),
     )
-    return advanced._replace(
-      active=tf.logical_and(state.active, self._may_improve(advanced, limits))
+    may_improve = self._may_improve(sentences, state.index + 1)
+    first = tf.range(tf.shape(parents)[0])[:, None] * self.beam_size
+    rows = tf.reshape(first + parents, [-1])
+    return state._replace(
+      index=state.index + 1,
+      sentences=sentences._replace(
+        active=tf.logical_and(old.active, may_improve)
+      ),
+      search=search._replace(per_beam=_gather(search.per_beam, rows)),
     )
 
-  def _grow(
-    self, state: BeamState, initial_ids: tf.Tensor
-  ) -> tuple[Candidates, SearchState]:
+  def _grow(self, state: BeamState) -> tuple[Candidates, SearchState]:
     """Finds the 2K best continuations of each sentence."""
     k = self.beam_size
-    newest = tf.cond(
-      state.index > 0,
-      lambda: state.alive_ids[:, :, state.index - 1],
-      lambda: tf.tile(initial_ids[:, None], [1, k]),
-    )
+    sentences = state.sentences
     logits, search = self.step(
-      tf.reshape(newest, [-1]), state.index, state.search
+      tf.reshape(sentences.newest, [-1]), state.index, state.search
     )
-    log_probs = tf.nn.log_softmax(tf.cast(logits, tf.float32))
-    log_probs = tf.reshape(log_probs, [-1, k, self.vocab_size])
-    log_probs += state.alive_log_probs[:, :, None]
+    # No more than 2K of the 2K best of all can be of one beam.
+    per_beam = min(2 * k, self.vocab_size)
+    log_probs, tokens = top_log_probabilities(
+      tf.cast(logits, tf.float32), per_beam
+    )
+    log_probs = tf.reshape(log_probs, [-1, k, per_beam])
+    log_probs += sentences.alive_log_probs[:, :, None]
     best, positions = tf.math.top_k(
-      tf.reshape(log_probs, [-1, k * self.vocab_size]), k=2 * k
+      tf.reshape(log_probs, [-1, k * per_beam]), k=2 * k
     )
-    beams = positions // self.vocab_size
-    tokens = positions % self.vocab_size
-    ids = tf.gather(state.alive_ids, beams, batch_dims=1)  # [B, 2K, L]
+    parents = positions // per_beam
+    tokens = tf.reshape(tokens, [-1, k * per_beam])
+    tokens = tf.gather(tokens, positions, batch_dims=1)  # [B, 2K]
+    ids = tf.gather(sentences.alive_ids, parents, batch_dims=1)  # [B, 2K, L]
     here = tf.range(tf.shape(ids)[2]) == state.index
     ids = tf.where(here, tokens[:, :, None], ids)
-    return Candidates(ids, best, tokens == self.eos_id, beams), search
+    return Candidates(ids, tokens, best, parents), search
 
   def _choose_alive(
     self, candidates: Candidates
-  ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+  ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
     """Keeps the K best candidates that have not ended.
 
     Returns:
-      Their ids [B, K, L], log-probabilities [B, K] and parents [B, K].
+      Their ids [B, K, L], log-probabilities, parents and new tokens [B, K].
     """
-    log_probs = tf.where(candidates.ends, NEG_INF, candidates.log_probs)
+    log_probs = tf.where(
+      tf.equal(candidates.tokens, self.eos_id), NEG_INF, candidates.log_probs
+    )
     best, chosen = tf.math.top_k(log_probs, k=self.beam_size)
     return (
       tf.gather(candidates.ids, chosen, batch_dims=1),
       best,
-      tf.gather(candidates.beams, chosen, batch_dims=1),
+      tf.gather(candidates.parents, chosen, batch_dims=1),
+      tf.gather(candidates.tokens, chosen, batch_dims=1),
     )
 
   def _choose_finished(
@@ -275,18 +355,21 @@ class SequenceBeamSearch:
       Ids [B, K, L], scores [B, K] and flags [B, K].
     """
     # A beam of probability zero stands for no hypothesis: it cannot finish.
-    ends = tf.logical_and(candidates.ends, candidates.log_probs > NEG_INF)
+    ends = tf.logical_and(
+      tf.equal(candidates.tokens, self.eos_id), candidates.log_probs > NEG_INF
+    )
+    old = state.sentences
     norm = length_normalization(self.alpha, state.index + 1)
     scores = tf.where(ends, candidates.log_probs / norm, NEG_INF)
-    scores = tf.concat([state.finished_scores, scores], axis=1)
-    ids = tf.concat([state.finished_ids, candidates.ids], axis=1)
-    flags = tf.concat([state.finished_flags, ends], axis=1)
+    scores = tf.concat([old.finished_scores, scores], axis=1)
+    ids = tf.concat([old.finished_ids, candidates.ids], axis=1)
+    flags = tf.concat([old.finished_flags, ends], axis=1)
     best, chosen = tf.math.top_k(scores, k=self.beam_size)
     flags = tf.gather(flags, chosen, batch_dims=1)
     ids = tf.gather(ids, chosen, batch_dims=1)
     return tf.where(flags[..., None], ids, 0), best, flags
 
-  def _may_improve(self, state: BeamState, limits: tf.Tensor) -> tf.Tensor:
+  def _may_improve(self, sentences: Sentences, steps: tf.Tensor) -> tf.Tensor:
     """Tells which sentences are below their limit and not decided yet.
 
     Log-probabilities only fall, so the best an alive hypothesis can become is
@@ -295,21 +378,37 @@ class SequenceBeamSearch:
     Returns:
       bool [B].
     """
-    best_possible = state.alive_log_probs[:, 0] / length_normalization(
-      self.alpha, limits
-    )
+    norm = length_normalization(self.alpha, sentences.limits)
+    best_possible = sentences.alive_log_probs[:, 0] / norm
+    finished = sentences.finished_flags
     worst_finished = tf.reduce_min(
-      tf.where(state.finished_flags, state.finished_scores, float("inf")),
-      axis=1,
+      tf.where(finished, sentences.finished_scores, float("inf")), axis=1
     )
     decided = tf.logical_and(
-      tf.reduce_any(state.finished_flags, axis=1),
-      worst_finished > best_possible,
+      tf.reduce_any(finished, axis=1), worst_finished > best_possible
     )
-    return tf.logical_and(state.index < limits, tf.logical_not(decided))
+    return tf.logical_and(steps < sentences.limits, tf.logical_not(decided))
 
-  def _reorder(self, per_beam: Any, beams: tf.Tensor) -> Any:
-    """Gathers the step function's state for the chosen parents [B, K]."""
-    first = tf.range(tf.shape(beams)[0])[:, None] * self.beam_size
-    rows = tf.reshape(first + beams, [-1])
-    return tf.nest.map_structure(lambda t: tf.gather(t, rows), per_beam)
+
+def _gather(nest: Any, rows: tf.Tensor) -> Any:
+  """Returns the given rows of every tensor."""
+  return tf.nest.map_structure(lambda t: tf.gather(t, rows), nest)
+
+
+def _changing(state: BeamState) -> BeamState:
+  """Returns shapes that let sentences leave and the search's state grow."""
+
+  def leaving(tensor: tf.Tensor) -> tf.TensorShape:
+    return tf.TensorShape([None, *tensor.shape[1:]])
+
+  def growing(tensor: tf.Tensor) -> tf.TensorShape:
+    return tf.TensorShape(
+      [None, *(None if d == 0 else d for d in tensor.shape[1:])]
+    )
+
+  return BeamState(
+    index=state.index.shape,
+    sentences=tf.nest.map_structure(leaving, state.sentences),
+    search=tf.nest.map_structure(growing, state.search),
+    results=tf.nest.map_structure(lambda t: t.shape, state.results),
+  )

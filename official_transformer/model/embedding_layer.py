@@ -10,7 +10,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from official_transformer.model.dense import matmul
+from official_transformer.model.dense import matmul, product_dtype
 from official_transformer.model_params import PAD_ID
 
 
@@ -79,3 +79,13 @@ class EmbeddingSharedWeights(keras.layers.Layer):
     return tf.reshape(
       logits, tf.concat([tf.shape(x)[:-1], [self.vocab_size]], axis=0)
     )
+
+  def output_kernel(self) -> tf.Tensor:
+    """Returns the table as it is multiplied fastest, [D, V].
+
+    For many products with few rows each: laying it out costs as much as some
+    of them.
+    """
+    table = tf.convert_to_tensor(self.table)
+    dtype = product_dtype(tf.as_dtype(self.compute_dtype))
+    return tf.transpose(tf.cast(table, dtype))

@@ -16,6 +16,12 @@ from official_transformer.model.attention_layer import (
   KeyValueCache,
   SelfAttention,
 )
+from official_transformer.model.beam_cache import (
+  BeamCache,
+  empty_cache,
+  writers_bias,
+)
+from official_transformer.model.dense import product_dtype
 from official_transformer.model.dropout import Dropout
 from official_transformer.model.ffn_layer import FeedForwardNetwork
 from official_transformer.model.layer_norm import LayerNormalization
@@ -34,16 +40,18 @@ class EncodedSource(NamedTuple):
   bias: tf.Tensor
 
 
-class CrossAttentionSource(NamedTuple):
-  """What every decoding step of a sentence reads, computed once.
+class DecoderMemory(NamedTuple):
+  """What a decoding step reads of the source and of earlier positions.
 
   Attributes:
-    layers: for each decoder layer, keys and values [B, N, S, H].
-    bias: float32 [B, 1, 1, S].
+    caches: each layer's own keys and values, of all beams.
+    sources: for each layer, the source's keys and values [B, N, S, H].
+    source_bias: float32 [B, 1, 1, S].
   """
 
-  layers: list[KeyValueCache]
-  bias: tf.Tensor
+  caches: list[BeamCache]
+  sources: list[KeyValueCache]
+  source_bias: tf.Tensor
 
 
 def layer_norm(params: TransformerParams, name: str) -> LayerNormalization:
@@ -164,31 +172,36 @@ class DecoderLayer(keras.layers.Layer):
   def step(
     self,
     x: tf.Tensor,
-    cache: KeyValueCache,
+    kernel: tf.Tensor,
+    cache: BeamCache,
+    index: tf.Tensor,
+    bias: tf.Tensor,
     source: KeyValueCache,
     source_bias: tf.Tensor,
-  ) -> tuple[tf.Tensor, KeyValueCache]:
+  ) -> tuple[tf.Tensor, BeamCache]:
     """Maps one new position of every hypothesis.
 
     Args:
-      x: [B*K, 1, D].
-      cache: earlier positions, [B*K, N, T, H].
+      x: [B, K, D].
+      kernel: the self-attention's `step_kernel`.
+      cache: with room for the new position.
+      index: int32 [], the new position, counted from 0.
+      bias: float32 [B, 1, K, T * K], hides what other beams have written.
       source: keys and values of the source, [B, N, S, H].
       source_bias: [B, 1, 1, S].
 
     Returns:
-      [B*K, 1, D], and the cache of T + 1 positions.
+      [B, K, D], and the cache with the new position.
     """
     wrapper = self.self_attention
-    y, cache = wrapper.layer.step(wrapper.normalize(x), cache)
+    y, cache = wrapper.layer.step(
+      wrapper.normalize(x), kernel, cache, index, bias
+    )
     x = wrapper.add(x, y)
     wrapper = self.cross_attention
     # The beams of a sentence are K query positions to its one source.
-    batch = tf.shape(source.keys)[0]
-    width = x.shape[-1]
-    queries = tf.reshape(wrapper.normalize(x), [batch, -1, width])
-    y = wrapper.layer.attend(queries, source, source_bias)
-    x = wrapper.add(x, tf.reshape(y, [-1, 1, width]))
+    y = wrapper.layer.attend(wrapper.normalize(x), source, source_bias)
+    x = wrapper.add(x, y)
     return self.ffn(x), cache
 
 
@@ -259,37 +272,74 @@ class DecoderStack(Stack):
       x = layer(x, self_bias, source, source_bias, training=training)
     return self.normalize(x)
 
-  def project_source(self, source: EncodedSource) -> CrossAttentionSource:
-    """Computes every layer's cross-attention keys and values."""
-    return CrossAttentionSource(
-      layers=[
-        layer.cross_attention.layer.project_keys_values(source.outputs)
-        for layer in self.layers
-      ],
-      bias=source.bias,
-    )
+  def start(
+    self, source: EncodedSource, beam_size: int, length: int | None
+  ) -> DecoderMemory:
+    """Returns what the first step reads.
 
-  def empty_caches(self, batch_size: int | tf.Tensor) -> list[KeyValueCache]:
-    """Returns each layer's cache of no positions, [batch_size, N, 0, H]."""
-    return [
-      layer.self_attention.layer.empty_cache(batch_size)
+    Args:
+      source: what `EncoderStack` and its bias gave.
+      beam_size: K.
+      length: positions to make room for at once; None makes room as it is
+        needed.
+    """
+    dtype = product_dtype(source.outputs.dtype)
+    room = empty_cache(
+      tf.shape(source.outputs)[0],
+      self.params.num_heads,
+      length or 0,
+      beam_size,
+      self.params.hidden_size // self.params.num_heads,
+      dtype,
+    )
+    projected = [
+      layer.cross_attention.layer.project_keys_values(source.outputs)
       for layer in self.layers
     ]
+    return DecoderMemory(
+      caches=[BeamCache(room, room) for _ in self.layers],
+      # Cast once, not in every step.
+      sources=[
+        KeyValueCache(tf.cast(keys, dtype), tf.cast(values, dtype))
+        for keys, values in projected
+      ],
+      source_bias=source.bias,
+    )
+
+  def step_kernels(self) -> list[tf.Tensor]:
+    """Returns what `step` needs of each layer, computed once for all steps."""
+    return [layer.self_attention.layer.step_kernel() for layer in self.layers]
 
   def step(
     self,
     x: tf.Tensor,
-    caches: list[KeyValueCache],
-    source: CrossAttentionSource,
-  ) -> tuple[tf.Tensor, list[KeyValueCache]]:
-    """Maps one new position [B*K, 1, D]; returns it and the new caches."""
-    new_caches = []
-    for layer, cache, keys_values in zip(
-      self.layers, caches, source.layers, strict=True
+    kernels: list[tf.Tensor],
+    index: tf.Tensor,
+    writers: tf.Tensor,
+    memory: DecoderMemory,
+  ) -> tuple[tf.Tensor, DecoderMemory]:
+    """Maps one new position of every hypothesis.
+
+    Args:
+      x: [B, K, D].
+      kernels: what `step_kernels` returned.
+      index: int32 [], the new position, counted from 0.
+      writers: int32 [B * K, T], as in `beam_cache`.
+      memory: with room for the new position.
+
+    Returns:
+      [B, K, D], and the memory with the new position.
+    """
+    bias = writers_bias(writers, x.shape[1])
+    caches = []
+    for layer, kernel, cache, source in zip(
+      self.layers, kernels, memory.caches, memory.sources, strict=True
     ):
-      x, cache = layer.step(x, cache, keys_values, source.bias)
-      new_caches.append(cache)
-    return self.normalize(x), new_caches
+      x, cache = layer.step(
+        x, kernel, cache, index, bias, source, memory.source_bias
+      )
+      caches.append(cache)
+    return self.normalize(x), memory._replace(caches=caches)
 
 
 def _self_attention(params: TransformerParams) -> LayerNormResidualWrapper:

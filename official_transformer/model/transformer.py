@@ -14,11 +14,13 @@ import keras
 import tensorflow as tf
 
 from official_transformer.errors import InputError
+from official_transformer.model.beam_cache import NOBODY, make_room, sign
 from official_transformer.model.beam_search import (
   SearchResult,
   SearchState,
   SequenceBeamSearch,
 )
+from official_transformer.model.dense import matmul
 from official_transformer.model.dropout import Dropout
 from official_transformer.model.embedding_layer import EmbeddingSharedWeights
 from official_transformer.model.metrics import LossLayer, MetricLayer
@@ -146,11 +148,15 @@ class Transformer(keras.layers.Layer):
     signal = get_position_encoding(length, self.params.hidden_size)
     return tf.cast(signal, self.compute_dtype)
 
-  def beam_search(self, source_ids: tf.Tensor) -> SearchResult:
+  def beam_search(
+    self, source_ids: tf.Tensor, static: bool = False
+  ) -> SearchResult:
     """Translates.
 
     Args:
       source_ids: int [B, S], padded with PAD.
+      static: whether all shapes inside are to be static, as XLA and TPUs need
+        them; those of `source_ids` must be then.
 
     Returns:
       Hypotheses with L the largest number of tokens any may have, which is
@@ -160,28 +166,42 @@ class Transformer(keras.layers.Layer):
     source_ids = tf.cast(source_ids, tf.int32)
     lengths = tf.reduce_sum(tf.cast(source_ids != PAD_ID, tf.int32), axis=1)
     limits = tf.maximum(lengths + params.extra_decode_length, 1)
-    source = self.encode(source_ids)
-    batch = tf.shape(source_ids)[0]
-    positions = self._positions(tf.reduce_max(limits))
+    longest = None
+    if static:
+      longest = max(source_ids.shape[1] + params.extra_decode_length, 1)
+    positions = self._positions(longest or tf.reduce_max(limits))
+    # Computed once for all steps.
+    kernels = self.decoder_stack.step_kernels()
+    vocabulary = self.embedding.output_kernel()
 
     def step(
       ids: tf.Tensor, index: tf.Tensor, state: SearchState
     ) -> tuple[tf.Tensor, SearchState]:
-      x = self.embedding(ids[:, None]) + positions[index]
-      x, caches = self.decoder_stack.step(x, state.per_beam, state.per_source)
-      logits = self.embedding.linear(x[:, 0])
-      return logits, SearchState(caches, state.per_source)
+      writers, memory = state
+      if not static:
+        caches, writers = make_room(memory.caches, writers, index)
+        memory = memory._replace(caches=caches)
+      writers = sign(writers, index, params.beam_size)
+      x = self.embedding(tf.reshape(ids, [-1, params.beam_size]))
+      x, memory = self.decoder_stack.step(
+        x + positions[index], kernels, index, writers, memory
+      )
+      x = tf.reshape(x, [-1, params.hidden_size])
+      return matmul(x, vocabulary), SearchState(writers, memory)
 
     search = SequenceBeamSearch(
       step, params.vocab_size, params.beam_size, params.alpha, EOS_ID
     )
+    batch = tf.shape(source_ids)[0]
+    memory = self.decoder_stack.start(
+      self.encode(source_ids), params.beam_size, longest
+    )
+    writers = tf.fill([batch * params.beam_size, longest or 0], NOBODY)
     return search.search(
       initial_ids=tf.zeros([batch], tf.int32),
       limits=limits,
-      state=SearchState(
-        per_beam=self.decoder_stack.empty_caches(batch * params.beam_size),
-        per_source=self.decoder_stack.project_source(source),
-      ),
+      state=SearchState(per_beam=writers, per_source=memory),
+      longest=longest,
     )
 
 

@@ -262,17 +262,18 @@ def check_toy_search(restored, legacy):
   limit = int(frozen["limit"])
   sentences, _, vocab_size, _ = tables.shape
   for beam_size, alpha in SEARCHES:
-    rows = np.repeat(np.arange(sentences), beam_size)
 
-    def step(ids, index, state, rows=rows):
-      where = tf.stack([rows, tf.fill(rows.shape, index), ids], axis=1)
+    def step(ids, index, state, beam_size=beam_size):
+      # Sentences leave; those that have not are told by the state.
+      rows = tf.repeat(state.per_source, beam_size)
+      where = tf.stack([rows, tf.fill(tf.shape(rows), index), ids], axis=1)
       return tf.gather_nd(tables, where), state
 
     search = SequenceBeamSearch(step, vocab_size, beam_size, alpha)
     result = search.search(
       tf.zeros([sentences], tf.int32),
       tf.fill([sentences], limit),
-      SearchState(per_beam=[], per_source=[]),
+      SearchState(per_beam=[], per_source=tf.range(sentences)),
     )
     compare_search(
       result,

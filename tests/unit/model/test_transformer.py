@@ -3,9 +3,10 @@ import dataclasses
 import numpy as np
 import pytest
 import tensorflow as tf
+from reference_search import reference_beam_search
 
+from official_transformer.model import beam_cache
 from official_transformer.model import transformer as transformer_lib
-from official_transformer.model.beam_search import SearchState
 from official_transformer.model.dropout import dropout_seed
 from official_transformer.model.transformer import (
   build_transformer,
@@ -24,32 +25,79 @@ def model(request, undropped):
   )
 
 
+def steps(model, targets, beam_size, parents):
+  """Yields logits [B, K, V] of cached steps, beams reordered between them.
+
+  Args:
+    model: the transformer.
+    targets: ids [B, K, T] that the beams are fed.
+    beam_size: K.
+    parents: int32 [T, K]: whose past each beam takes over after a step.
+  """
+  stack = model.decoder_stack
+  memory = stack.start(model.encode(SOURCE), beam_size, None)
+  kernels = stack.step_kernels()
+  writers = tf.fill([3 * beam_size, 0], beam_cache.NOBODY)
+  ids = tf.zeros([3, beam_size], tf.int32)
+  positions = transformer_lib.get_position_encoding(targets.shape[2], 16)
+  for t in range(targets.shape[2]):
+    index = tf.constant(t)
+    caches, writers = beam_cache.make_room(memory.caches, writers, index)
+    writers = beam_cache.sign(writers, index, beam_size)
+    x, memory = stack.step(
+      model.embedding(ids) + positions[t],
+      kernels,
+      index,
+      writers,
+      memory._replace(caches=caches),
+    )
+    yield tf.matmul(x, model.embedding.output_kernel()).numpy()
+    ids = targets[:, :, t]
+    rows = (np.arange(3)[:, None] * beam_size + parents[t]).reshape(-1)
+    writers = tf.gather(writers, rows)
+
+
 def test_cached_decoding_equals_uncached(model):
   whole = model([SOURCE, TARGET]).numpy()
-  source = model.encode(SOURCE)
-  stack = model.decoder_stack
-  state = SearchState(stack.empty_caches(3), stack.project_source(source))
-  ids = tf.zeros([3], tf.int32)
-  positions = transformer_lib.get_position_encoding(5, 16)
-  for t in range(5):
-    x = model.embedding(ids[:, None]) + positions[t]
-    x, caches = stack.step(x, state.per_beam, state.per_source)
-    state = state._replace(per_beam=caches)
-    np.testing.assert_allclose(
-      model.embedding.linear(x[:, 0]), whole[:, t], atol=1e-5
-    )
-    ids = TARGET[:, t]
+  cached = steps(model, TARGET[:, None], 1, np.zeros([5, 1], int))
+  for t, logits in enumerate(cached):
+    np.testing.assert_allclose(logits[:, 0], whole[:, t], atol=1e-5)
 
 
-def test_beams_share_their_source(model):
-  """Two beams a sentence give what two copies of the sentence give."""
-  stack = model.decoder_stack
-  source = stack.project_source(model.encode(SOURCE))
-  twice = stack.project_source(model.encode(tf.repeat(SOURCE, 2, axis=0)))
-  x = tf.random.stateless_normal([6, 1, 16], [1, 2])
-  shared, _ = stack.step(x, stack.empty_caches(6), source)
-  copied, _ = stack.step(x, stack.empty_caches(6), twice)
-  np.testing.assert_allclose(shared, copied, atol=1e-5)
+def test_cached_decoding_follows_beams_that_change_places(model, monkeypatch):
+  monkeypatch.setattr(beam_cache, "ROOM", 2)
+  parents = np.array([[1, 0, 2], [2, 2, 0], [0, 1, 2], [1, 1, 0], [0, 2, 1]])
+  rng = np.random.default_rng(3)
+  targets = tf.constant(rng.integers(2, 20, [3, 3, 5]), tf.int32)
+  # What each beam has read, told by moving all of it along.
+  read = np.zeros([3, 3, 0], int)
+  for t, logits in enumerate(steps(model, targets, 3, parents)):
+    for beam in range(3):
+      prefix = np.pad(read[:, beam], [[0, 0], [0, 1]], constant_values=9)
+      whole = model([SOURCE, prefix]).numpy()
+      np.testing.assert_allclose(logits[:, beam], whole[:, -1], atol=1e-5)
+    read = read[:, parents[t]]
+    read = np.concatenate([read, targets[:, :, t, None]], axis=2)
+
+
+@pytest.mark.parametrize("beam_size", [1, 4])
+def test_the_search_equals_the_plain_one(model, beam_size, monkeypatch):
+  monkeypatch.setattr(beam_cache, "ROOM", 3)
+  model.params = dataclasses.replace(model.params, beam_size=beam_size)
+  fast = tf.function(
+    model.beam_search,
+    input_signature=[tf.TensorSpec([None, None], tf.int32)],
+    autograph=False,
+  )
+  rng = np.random.default_rng(4)
+  for _ in range(3):
+    source = rng.integers(2, 20, [20, 9])
+    source[np.arange(9) > rng.integers(0, 9, [20, 1])] = 0
+    expected = reference_beam_search(model, source)
+    for result in (fast(source.astype(np.int32)), model.beam_search(source)):
+      np.testing.assert_array_equal(result.ids, expected.ids)
+      np.testing.assert_array_equal(result.finished, expected.finished)
+      np.testing.assert_allclose(result.scores, expected.scores, atol=1e-4)
 
 
 def test_later_targets_change_nothing_before_them(model):
