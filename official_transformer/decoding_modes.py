@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -12,6 +13,12 @@ from absl import flags, logging
 
 from official_transformer.data import text_files
 from official_transformer.data.tokenizer import load_tokenizer
+from official_transformer.decoding.output import json_line, text_lines
+from official_transformer.decoding.processors import (
+  serve_single_lines,
+  share_processors,
+)
+from official_transformer.decoding.progress import report
 from official_transformer.decoding.scorer import PairScore, Scorer
 from official_transformer.decoding.translator import Translation, Translator
 from official_transformer.errors import InputError
@@ -25,7 +32,8 @@ from official_transformer.model_params import (
   TransformerParams,
 )
 from official_transformer.requested_params import (
-  padded_length,
+  batch_limits,
+  decoding_options,
   requested_params,
 )
 from official_transformer.training.distribution import choose_devices
@@ -55,19 +63,72 @@ def evaluate() -> None:
 
 
 def predict() -> None:
-  """Translates a sentence or a file, one line out for each line in."""
-  if (FLAGS.text is None) == (FLAGS.file is None):
-    raise InputError("nothing to translate: pass either --text or --file")
+  """Translates a sentence, a file, or lines as they are typed."""
+  interactive = _is_interactive()
   if FLAGS.text is not None:
-    lines = iter([_one_line(FLAGS.text)])
-    inputs = []
+    lines, inputs = iter([_one_line(FLAGS.text)]), []
   else:
     text_files.check_input(FLAGS.file)
-    lines = text_files.read_lines(FLAGS.file)
+    lines = text_files.read_lines(FLAGS.file, FLAGS.invalid_utf8 == "replace")
     inputs = [FLAGS.file]
   _check_output(inputs)
-  translations = _load_translator().translate_stream(lines)
-  _write(_translation_line(t) for t in translations)
+  one_by_one = interactive or FLAGS.text is not None
+  translator = _load_translator(FLAGS.n_best, one_by_one)
+  translations: Iterator[Translation]
+  if one_by_one:
+    if interactive:
+      translator.translate_line("a")  # The first answer would wait for this.
+      logging.info("ready: a line, and its translation; Ctrl-D ends")
+    translations = (translator.translate_line(line) for line in lines)
+  else:
+    translations = report(
+      translator.translate_stream(lines),
+      text_files.count_lines(FLAGS.file),
+      # Both on one terminal would be torn.
+      bar=FLAGS.file_out != text_files.STANDARD_STREAM
+      or not sys.stdout.isatty(),
+    )
+  _write(
+    line
+    for translation in _counted(translations)
+    for line in _translation_lines(translation)
+  )
+
+
+def _is_interactive() -> bool:
+  """Tells whether to answer line by line; sets `--file` for it.
+
+  Raises:
+    InputError: where the flags do not say what to translate.
+  """
+  if FLAGS.interactive:
+    if FLAGS.text is not None or FLAGS.file not in (
+      None,
+      text_files.STANDARD_STREAM,
+    ):
+      raise InputError(
+        "--interactive answers lines of standard input; leave --text and "
+        "--file out"
+      )
+    FLAGS.file = text_files.STANDARD_STREAM
+    return True
+  if (FLAGS.text is None) == (FLAGS.file is None):
+    raise InputError("nothing to translate: pass either --text or --file")
+  return FLAGS.file == text_files.STANDARD_STREAM and sys.stdin.isatty()
+
+
+def _counted(translations: Iterable[Translation]) -> Iterator[Translation]:
+  """Yields translations; says at the end how many lines were cut."""
+  cut = 0
+  for translation in translations:
+    cut += translation.pieces > 1
+    yield translation
+  if cut:
+    logging.info(
+      "%d lines longer than the model was trained with were split at the ends "
+      "of sentences; --nosplit_long_lines decodes them whole",
+      cut,
+    )
 
 
 def score() -> None:
@@ -86,7 +147,7 @@ def score() -> None:
   params = _checked_params()
   choose_devices(FLAGS.num_gpus)
   scorer = Scorer.load(
-    FLAGS.model_dir, alpha=params.alpha, batch_size=FLAGS.decode_batch_size
+    FLAGS.model_dir, params.alpha, FLAGS.dtype, batch_limits()
   )
   _write(_score_line(s) for s in scorer.score_stream(_pairs(*inputs)))
 
@@ -121,15 +182,11 @@ def _write(lines: Iterable[str]) -> None:
     logging.info("wrote %d lines to %s", count, FLAGS.file_out)
 
 
-def _translation_line(translation: Translation) -> str:
+def _translation_lines(translation: Translation) -> Iterator[str]:
   """Returns a translation in `--output_format`."""
   if FLAGS.output_format == "text":
-    return translation.text
-  return _json(
-    translation=translation.text,
-    score=translation.score,
-    finished=translation.finished,
-  )
+    return text_lines(translation, FLAGS.n_best)
+  return iter([json_line(translation, FLAGS.n_best)])
 
 
 def _score_line(score: PairScore) -> str:
@@ -154,7 +211,8 @@ def _json(**fields: Any) -> str:
 def _pairs(source: str, target: str) -> Iterator[tuple[str, str]]:
   """Yields line n of both files; refuses files of different lengths."""
   lines = itertools.zip_longest(
-    text_files.read_lines(source), text_files.read_lines(target)
+    text_files.read_lines(source, FLAGS.invalid_utf8 == "replace"),
+    text_files.read_lines(target, FLAGS.invalid_utf8 == "replace"),
   )
   for number, (first, second) in enumerate(lines, start=1):
     if first is None or second is None:
@@ -176,13 +234,29 @@ def _checked_params() -> TransformerParams:
   return params
 
 
-def _load_translator() -> Translator:
-  """Loads the model directory; refuses flags that contradict it."""
+def _load_translator(n_best: int = 1, one_by_one: bool = False) -> Translator:
+  """Loads the model directory; refuses flags that contradict it.
+
+  Args:
+    n_best: hypotheses wanted of each line.
+    one_by_one: whether one line at a time will be translated.
+  """
   params = _checked_params()
-  choose_devices(FLAGS.num_gpus)
+  devices = choose_devices(FLAGS.num_gpus)
+  workers = 1
+  if devices == ["CPU:0"] and one_by_one:
+    serve_single_lines(params.hidden_size)
+  elif devices == ["CPU:0"] and not FLAGS.padded_decode:
+    workers = share_processors(FLAGS.decode_workers)
+  max_length = ModelDirectory(FLAGS.model_dir).read().max_length
   return Translator.load(
     FLAGS.model_dir,
-    decode_batch_size=FLAGS.decode_batch_size,
-    padded_length=padded_length(),
+    dtype=_dtype(),
+    options=decoding_options(max_length, workers, n_best),
     **{name: getattr(params, name) for name in DECODING_FIELDS},
   )
+
+
+def _dtype() -> str:
+  """Returns `--dtype`, which translate.py does not have."""
+  return FLAGS.dtype if "dtype" in FLAGS else "fp32"

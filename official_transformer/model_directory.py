@@ -25,6 +25,7 @@ import official_transformer
 from official_transformer.errors import InputError
 from official_transformer.model_params import (
   DECODING_FIELDS,
+  DEFAULT_MAX_LENGTH,
   MULTI_GPU_PARAM_SETS,
   PARAM_SETS,
   TransformerParams,
@@ -69,6 +70,11 @@ class ModelDescription:
   batching: dict[str, Any]
   versions: dict[str, str]
   origin: dict[str, Any] = dataclasses.field(default_factory=dict)
+
+  @property
+  def max_length(self) -> int:
+    """The longest line the model was trained with, in tokens."""
+    return self.batching.get("max_length", DEFAULT_MAX_LENGTH)
 
 
 class ModelDirectory:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from absl import flags
 
+from official_transformer.decoding.batching import BatchLimits
+from official_transformer.decoding.translator import DecodingOptions
 from official_transformer.model_directory import RequestedParams
 from official_transformer.model_params import DECODING_FIELDS, parse_override
 
@@ -20,6 +22,25 @@ def requested_params() -> RequestedParams:
   return RequestedParams(param_set, overrides)
 
 
-def padded_length() -> int:
-  """Returns the tokens that lines to decode are padded to; 0 for none."""
-  return FLAGS.decode_max_length if FLAGS.padded_decode else 0
+def batch_limits() -> BatchLimits:
+  """Reads how many lines are decoded or scored at once."""
+  return BatchLimits(FLAGS.decode_batch_tokens, FLAGS.decode_batch_size)
+
+
+def decoding_options(
+  max_length: int, workers: int = 1, n_best: int = 1
+) -> DecodingOptions:
+  """Reads how lines are brought to the model.
+
+  Args:
+    max_length: the longest line the model is trained with, in tokens.
+    workers: batches decoded side by side.
+    n_best: most hypotheses of a line.
+  """
+  return DecodingOptions(
+    limits=batch_limits(),
+    workers=workers,
+    padded_length=FLAGS.decode_max_length if FLAGS.padded_decode else 0,
+    longest_piece=max_length if FLAGS.split_long_lines else None,
+    n_best=n_best,
+  )

@@ -21,7 +21,7 @@ from official_transformer.evaluation.test_set import TestSet
 from official_transformer.model.transformer import Transformer
 from official_transformer.model_directory import ModelDirectory
 from official_transformer.requested_params import (
-  padded_length,
+  decoding_options,
   requested_params,
 )
 from official_transformer.training.checkpoints import read_progress
@@ -288,9 +288,7 @@ def _evaluation_in_training(directory: ModelDirectory) -> Evaluate | None:
     if not translators:
       tokenizer = load_tokenizer(directory.vocab_file())
       translators.append(
-        Translator(
-          transformer, tokenizer, FLAGS.decode_batch_size, padded_length()
-        )
+        Translator(transformer, tokenizer, decoding_options(FLAGS.max_length))
       )
     scores, path = test_set.evaluate(translators[0], directory, f"step-{step}")
     samples = test_set.samples(path, SAMPLES)

@@ -14,6 +14,7 @@ from official_transformer.model_params import (
 
 MODES = ("train", "eval", "predict", "score")
 OUTPUT_FORMATS = ("text", "jsonl")
+INVALID_UTF8 = ("refuse", "replace")
 
 
 def define_transformer_flags() -> None:
@@ -287,25 +288,41 @@ def define_decoding_flags() -> None:
     ),
   )
   flags.DEFINE_integer(
-    "decode_batch_size",
-    32,
-    help_wrap("Lines decoded at once."),
+    "n_best",
+    1,
+    help_wrap(
+      "Hypotheses to write for each line, best first: so many lines of text, "
+      "the missing ones empty, or one JSON object."
+    ),
     lower_bound=1,
   )
   flags.DEFINE_bool(
-    "padded_decode",
+    "interactive",
     False,
     help_wrap(
-      "Pad shorter lines to --decode_max_length tokens, so that batches have "
-      "few shapes; no translation changes."
+      "Answer each line of standard input as soon as it is there, as on a "
+      "terminal."
     ),
   )
-  flags.DEFINE_integer(
-    "decode_max_length",
-    97,
-    help_wrap("With --padded_decode: tokens a line is padded to."),
-    lower_bound=1,
+  flags.DEFINE_bool(
+    "split_long_lines",
+    True,
+    help_wrap(
+      "Cut lines that are longer than the model was trained with at the ends "
+      "of sentences, and join the translations. Off: decode them whole, which "
+      "takes memory by the square of their length."
+    ),
   )
+  flags.DEFINE_enum(
+    "invalid_utf8",
+    "refuse",
+    list(INVALID_UTF8),
+    help_wrap(
+      "What to do about a line of --file that is not UTF-8: refuse the file, "
+      "or replace the bytes by U+FFFD and report the line."
+    ),
+  )
+  _define_decoding_speed_flags()
   flags.DEFINE_integer(
     "beam_size",
     None,
@@ -326,4 +343,47 @@ def define_decoding_flags() -> None:
       "model's own, 50."
     ),
     lower_bound=0,
+  )
+
+
+def _define_decoding_speed_flags() -> None:
+  """Defines what changes how fast lines are decoded, and in which memory."""
+  flags.DEFINE_integer(
+    "decode_batch_size",
+    None,
+    help_wrap(
+      "Most lines decoded at once. Unset: as many as --decode_batch_tokens "
+      "allows."
+    ),
+    lower_bound=1,
+  )
+  flags.DEFINE_integer(
+    "decode_batch_tokens",
+    2048,
+    help_wrap("Most lines, times the tokens of the longest, decoded at once."),
+    lower_bound=1,
+  )
+  flags.DEFINE_integer(
+    "decode_workers",
+    None,
+    help_wrap(
+      "Batches decoded side by side on a CPU, its threads shared out among "
+      "them. Unset: one a processor, up to 4."
+    ),
+    lower_bound=1,
+  )
+  flags.DEFINE_bool(
+    "padded_decode",
+    False,
+    help_wrap(
+      "Give every batch one shape, lines padded to --decode_max_length tokens "
+      "or a multiple, and compile the search with XLA, as TPUs need it; no "
+      "translation changes."
+    ),
+  )
+  flags.DEFINE_integer(
+    "decode_max_length",
+    97,
+    help_wrap("With --padded_decode: tokens a line is padded to."),
+    lower_bound=1,
   )

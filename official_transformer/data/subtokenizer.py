@@ -212,6 +212,10 @@ class Subtokenizer:
     joined = "".join(self.subtokens[i] for i in ids if i < len(self.subtokens))
     return join_tokens([unescape_token(t) for t in joined.split("_") if t])
 
+  def pieces(self, ids: Sequence[int]) -> list[str]:
+    """Returns the subtoken of each id, none for ids beyond the vocabulary."""
+    return [self.subtokens[i] for i in ids if i < len(self.subtokens)]
+
 
 def _alphabet(subtokens: Iterable[str]) -> set[str]:
   """Returns every character a vocabulary can write without escapes."""

@@ -14,9 +14,13 @@ import zlib
 from collections.abc import Iterable, Iterator
 from typing import BinaryIO
 
+from absl import logging
+
 from official_transformer.errors import InputError
 
 STANDARD_STREAM = "-"
+# Lines that are not UTF-8 are named one by one up to here.
+REPORTED_LINES = 10
 
 
 def check_input(path: str) -> None:
@@ -48,7 +52,22 @@ def check_output(path: str) -> None:
     raise InputError(f"no permission to write {where}")
 
 
-def read_lines(path: str) -> Iterator[str]:
+def count_lines(path: str) -> int | None:
+  """Returns the number of a file's lines; None where only reading would tell.
+
+  That is so of standard input, pipes and gzipped files.
+  """
+  if path.endswith(".gz") or not os.path.isfile(path):
+    return None
+  count, last = 0, b"\n"
+  with open(path, "rb") as stream:
+    while block := stream.read(1 << 20):
+      count += block.count(b"\n")
+      last = block[-1:]
+  return count + (last != b"\n")
+
+
+def read_lines(path: str, replace_invalid: bool = False) -> Iterator[str]:
   """Yields the lines of a text file, without their ends.
 
   A byte order mark at the start and a carriage return before the line feed
@@ -58,18 +77,21 @@ def read_lines(path: str) -> Iterator[str]:
   Args:
     path: UTF-8 text, gzipped where the name ends in `.gz`; `-` is standard
       input.
+    replace_invalid: whether bytes that are not UTF-8 become U+FFFD, and are
+      reported in the log, instead of being refused.
 
   Raises:
     InputError: where the file is missing, damaged or not UTF-8.
   """
   check_input(path)
+  decode = _decode_replacing if replace_invalid else _decode
   if path == STANDARD_STREAM:
-    yield from _decode(sys.stdin.buffer, "standard input")
+    yield from decode(sys.stdin.buffer, "standard input")
     return
   opener = gzip.open if path.endswith(".gz") else open
   with opener(path, "rb") as stream:
     try:
-      yield from _decode(stream, path)
+      yield from decode(stream, path)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
       raise InputError(f"{path} is not a whole gzip file: {error}") from None
 
@@ -102,19 +124,43 @@ def _decode(stream: BinaryIO | Iterable[bytes], name: str) -> Iterator[str]:
     except UnicodeDecodeError as error:
       raise InputError(
         f"{name}, line {number}: not UTF-8 (byte {error.start + 1} of the "
-        "line). Convert the file, e.g. with iconv -f latin1 -t utf-8"
+        "line). Convert the file, e.g. with iconv -f latin1 -t utf-8, or see "
+        "--invalid_utf8 of --mode=predict"
       ) from None
-    if number == 1:
-      line = line.removeprefix("\ufeff")
-    yield line.removesuffix("\n").removesuffix("\r")
+    yield _without_marks(line, number)
+
+
+def _decode_replacing(
+  stream: BinaryIO | Iterable[bytes], name: str
+) -> Iterator[str]:
+  """Does the same, but replaces what is not UTF-8, and says so."""
+  damaged = 0
+  for number, raw in enumerate(stream, start=1):
+    line = raw.decode("utf-8", errors="replace")
+    # Every U+FFFD that the line really holds stands in its bytes.
+    if line.count("\ufffd") != raw.count("\ufffd".encode()):
+      damaged += 1
+      if damaged <= REPORTED_LINES:
+        logging.warning("%s, line %d: not UTF-8; replaced", name, number)
+    yield _without_marks(line, number)
+  if damaged > REPORTED_LINES:
+    logging.warning("%s: %d lines were not UTF-8; replaced", name, damaged)
+
+
+def _without_marks(line: str, number: int) -> str:
+  """Drops a line's end and, of the first line, a byte order mark."""
+  if number == 1:
+    line = line.removeprefix("\ufeff")
+  return line.removesuffix("\n").removesuffix("\r")
 
 
 def write_lines(path: str, lines: Iterable[str]) -> int:
   """Writes lines as UTF-8, each as soon as it comes.
 
-  A file appears once it is whole, in the place of an earlier one; until then
-  it is `path.incomplete`, which stays where the work is broken off. Pipes,
-  devices and links are written through, directly.
+  On standard output each is seen at once. A file appears once it is whole, in
+  the place of an earlier one; until then it is `path.incomplete`, which stays
+  where the work is broken off. Pipes, devices and links are written through,
+  directly.
 
   Args:
     path: `-` is standard output.
@@ -124,7 +170,7 @@ def write_lines(path: str, lines: Iterable[str]) -> int:
     The number of lines written.
   """
   if path == STANDARD_STREAM:
-    return _encode(sys.stdout.buffer, lines)
+    return _encode(sys.stdout.buffer, lines, at_once=True)
   if os.path.islink(path) or (
     os.path.exists(path) and not os.path.isfile(path)
   ):
@@ -136,10 +182,14 @@ def write_lines(path: str, lines: Iterable[str]) -> int:
   return count
 
 
-def _encode(stream: BinaryIO, lines: Iterable[str]) -> int:
+def _encode(
+  stream: BinaryIO, lines: Iterable[str], at_once: bool = False
+) -> int:
   count = 0
   for line in lines:
     stream.write(line.encode("utf-8") + b"\n")
     count += 1
+    if at_once:
+      stream.flush()
   stream.flush()
   return count

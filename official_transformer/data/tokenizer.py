@@ -37,6 +37,9 @@ class Tokenizer(Protocol):
   def decode(self, ids: Sequence[int]) -> str:
     """Returns the text of ids, which hold neither PAD nor EOS."""
 
+  def pieces(self, ids: Sequence[int]) -> list[str]:
+    """Returns the vocabulary's entry for each of the ids."""
+
 
 class SentencePieceTokenizer:
   """A SentencePiece model with PAD 0, EOS 1 and unknown 2 (Kudo 2018).
@@ -75,6 +78,10 @@ class SentencePieceTokenizer:
   def decode(self, ids: Sequence[int]) -> str:
     """Returns the text of ids."""
     return self.processor.DecodeIds([int(i) for i in ids])
+
+  def pieces(self, ids: Sequence[int]) -> list[str]:
+    """Returns the vocabulary's entry for each of the ids."""
+    return [self.processor.IdToPiece(int(i)) for i in ids]
 
 
 def load_tokenizer(vocab_file: str) -> Tokenizer:

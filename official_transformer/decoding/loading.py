@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import Any, NamedTuple
+
+from absl import logging
 
 from official_transformer.data.tokenizer import Tokenizer, load_tokenizer
+from official_transformer.model.dense import has_units
 from official_transformer.model.transformer import (
   Transformer,
   build_transformer,
@@ -17,13 +20,29 @@ from official_transformer.model_directory import (
 )
 
 
+class LoadedModel(NamedTuple):
+  """A model to decode or score with.
+
+  Attributes:
+    transformer: with the checkpoint's weights.
+    tokenizer: of source and target.
+    max_length: the longest line it was trained with, in tokens.
+  """
+
+  transformer: Transformer
+  tokenizer: Tokenizer
+  max_length: int
+
+
 def load_model(
-  model_dir: str, **decoding: float | None
-) -> tuple[Transformer, Tokenizer]:
+  model_dir: str, dtype: str = "fp32", **decoding: float | None
+) -> LoadedModel:
   """Loads the newest checkpoint of a model directory, and its vocabulary.
 
   Args:
     model_dir: as training or import made it; nothing else is needed.
+    dtype: what to compute in: `fp32`, `bf16` or `fp16`; float32 where nothing
+      here computes faster in that type, as on most processors.
     **decoding: values of `DECODING_FIELDS` instead of the model's own; None
       changes nothing.
 
@@ -40,6 +59,13 @@ def load_model(
   vocab_file = directory.join(stored.vocabulary["file"])
   tokenizer = load_tokenizer(vocab_file)
   check_vocabulary(vocab_file, tokenizer.vocab_size, stored, model_dir)
-  transformer = build_transformer(params)
+  if not has_units(dtype):
+    logging.warning(
+      "--dtype=%s: this processor has no units for it, and float32 is faster; "
+      "computing in float32",
+      dtype,
+    )
+    dtype = "fp32"
+  transformer = build_transformer(params, dtype, is_train=False)
   restore_variables(checkpoint, WEIGHTS, transformer.weights)
-  return transformer, tokenizer
+  return LoadedModel(transformer, tokenizer, stored.max_length)

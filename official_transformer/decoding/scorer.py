@@ -11,7 +11,12 @@ from collections.abc import Iterable, Iterator, Sequence
 import tensorflow as tf
 
 from official_transformer.data.tokenizer import Tokenizer
-from official_transformer.decoding.batching import map_by_length, pad, windows
+from official_transformer.decoding.batching import (
+  BatchLimits,
+  map_by_length,
+  pad,
+  windows,
+)
 from official_transformer.decoding.loading import load_model
 from official_transformer.model.beam_search import length_normalization
 from official_transformer.model.transformer import Transformer
@@ -48,15 +53,18 @@ class Scorer:
   Attributes:
     transformer: the model; its `params.alpha` normalises.
     tokenizer: of source and target.
-    batch_size: pairs scored at once.
+    limits: how many pairs are scored at once.
   """
 
   def __init__(
-    self, transformer: Transformer, tokenizer: Tokenizer, batch_size: int = 32
+    self,
+    transformer: Transformer,
+    tokenizer: Tokenizer,
+    limits: BatchLimits | None = None,
   ) -> None:
     self.transformer = transformer
     self.tokenizer = tokenizer
-    self.batch_size = batch_size
+    self.limits = limits or BatchLimits()
     self._log_probabilities = tf.function(
       self._batch_log_probabilities,
       input_signature=[tf.TensorSpec([None, None], tf.int32)] * 2,
@@ -65,20 +73,31 @@ class Scorer:
 
   @classmethod
   def load(
-    cls, model_dir: str, alpha: float | None = None, batch_size: int = 32
+    cls,
+    model_dir: str,
+    alpha: float | None = None,
+    dtype: str = "fp32",
+    limits: BatchLimits | None = None,
   ) -> Scorer:
     """Loads the newest checkpoint of a model directory.
+
+    Args:
+      model_dir: as training made it; nothing else is needed.
+      alpha: strength of the length normalisation, instead of the model's own.
+      dtype: what to compute in, as in `load_model`.
+      limits: how many pairs are scored at once.
 
     Raises:
       InputError: where the directory holds no usable model.
     """
-    return cls(*load_model(model_dir, alpha=alpha), batch_size)
+    model = load_model(model_dir, dtype, alpha=alpha)
+    return cls(model.transformer, model.tokenizer, limits)
 
   def score_stream(
     self, pairs: Iterable[tuple[str, str]]
   ) -> Iterator[PairScore]:
     """Yields the score of each pair of source and target line, in order."""
-    for window in windows(pairs, self.batch_size):
+    for window in windows(pairs, lambda pair: len(pair[0]) + len(pair[1])):
       encoded = [
         (
           self.tokenizer.encode(source, add_eos=True),
@@ -89,7 +108,7 @@ class Scorer:
       yield from map_by_length(
         encoded,
         lambda pair: max(map(len, pair)),
-        self.batch_size,
+        self.limits,
         self._score_batch,
       )
 

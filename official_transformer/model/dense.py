@@ -28,16 +28,18 @@ def product_dtype(dtype: tf.DType) -> tf.DType:
   processor has no bfloat16 units: TensorFlow would emulate them, at a fifth of
   the speed. bfloat16 products are summed in float32 anyway.
   """
-  if dtype == tf.bfloat16 and not _has_bfloat16_units():
+  if dtype == tf.bfloat16 and not has_units("bf16"):
     return tf.float32
   return dtype
 
 
 @functools.cache
-def _has_bfloat16_units() -> bool:
-  """Tells whether bfloat16 products are fast where the model will run."""
-  if tf.config.list_logical_devices("GPU"):
+def has_units(dtype: str) -> bool:
+  """Tells whether products in a `--dtype` are fast where the model will run."""
+  if dtype == "fp32" or tf.config.list_logical_devices("GPU"):
     return True
+  if dtype == "fp16":
+    return False
   if tf.config.list_logical_devices("TPU"):
     return True
   try:

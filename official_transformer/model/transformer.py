@@ -36,12 +36,13 @@ from official_transformer.model.stacks import (
 )
 from official_transformer.model_params import EOS_ID, PAD_ID, TransformerParams
 
-# Keras' names for what `--dtype` chooses.
+# Keras' names for what `--dtype` chooses, in training and without it.
 DTYPE_POLICIES = {
   "fp32": "float32",
   "bf16": "mixed_bfloat16",
   "fp16": "mixed_float16",
 }
+INFERENCE_POLICIES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 
 
 class Transformer(keras.layers.Layer):
@@ -166,6 +167,8 @@ class Transformer(keras.layers.Layer):
     source_ids = tf.cast(source_ids, tf.int32)
     lengths = tf.reduce_sum(tf.cast(source_ids != PAD_ID, tf.int32), axis=1)
     limits = tf.maximum(lengths + params.extra_decode_length, 1)
+    # A row without tokens fills a batch up.
+    limits = tf.where(lengths > 0, limits, 1)
     longest = None
     if static:
       longest = max(source_ids.shape[1] + params.extra_decode_length, 1)
@@ -245,10 +248,10 @@ class BeamSearchLayer(keras.layers.Layer):
 
 
 @contextlib.contextmanager
-def _dtype_policy(dtype: str) -> Iterator[None]:
-  """Gives the layers made inside the Keras policy of a `--dtype`."""
+def _dtype_policy(policy: str) -> Iterator[None]:
+  """Gives the layers made inside a Keras policy."""
   outer = keras.config.dtype_policy()
-  keras.config.set_dtype_policy(DTYPE_POLICIES[dtype])
+  keras.config.set_dtype_policy(policy)
   try:
     yield
   finally:
@@ -256,14 +259,16 @@ def _dtype_policy(dtype: str) -> Iterator[None]:
 
 
 def build_transformer(
-  params: TransformerParams, dtype: str = "fp32"
+  params: TransformerParams, dtype: str = "fp32", is_train: bool = True
 ) -> Transformer:
   """Returns a transformer with all its variables, freshly initialised.
 
   Args:
     params: its hyper-parameters; `vocab_size` must be set.
     dtype: a key of `DTYPE_POLICIES`. With `bf16` and `fp16` all is computed
-      in that type but softmax, layer norms and loss; variables are float32.
+      in that type but softmax, layer norms and loss.
+    is_train: whether it may be trained: variables are float32 then, else they
+      are of `dtype` too but for the layer norms'.
 
   Raises:
     InputError: where Keras runs on another backend than TensorFlow.
@@ -273,7 +278,8 @@ def build_transformer(
       f"Keras is set to the {keras.backend.backend()} backend; set "
       "KERAS_BACKEND=tensorflow in the environment"
     )
-  with _dtype_policy(dtype):
+  policies = DTYPE_POLICIES if is_train else INFERENCE_POLICIES
+  with _dtype_policy(policies[dtype]):
     transformer = Transformer(params, name="transformer")
   transformer.build(None)
   return transformer
@@ -302,7 +308,7 @@ def create_model(
   Raises:
     InputError: where Keras runs on another backend than TensorFlow.
   """
-  transformer = build_transformer(params, dtype)
+  transformer = build_transformer(params, dtype, is_train)
   inputs = keras.Input([None], dtype="int64", name="inputs")
   if not is_train:
     outputs = BeamSearchLayer(transformer, name="beam_search")(inputs)

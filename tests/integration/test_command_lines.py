@@ -229,7 +229,7 @@ def test_what_a_flag_does_not_do_is_said_once(model):
     done.stderr.count("--batch_size has no effect with --mode=predict") == 1
   )
   found = json.loads(done.stdout)
-  assert set(found) == {"translation", "score", "finished"}
+  assert set(found) == {"translation", "score", "tokens", "flags"}
 
 
 def test_padding_changes_no_translation(model, text):
@@ -311,6 +311,9 @@ def test_bleu_variants(text):
     (["--mode=predict"], "either --text or --file"),
     (["--mode=predict", "--text=a", "--file=b"], "either --text or --file"),
     (["--mode=predict", "--file=/nowhere"], "no file /nowhere"),
+    (["--mode=predict", "--interactive", "--text=a"], "--interactive answers"),
+    (["--mode=predict", "--text=a", "--file_out=/nowhere/out"],
+     "directory /nowhere does not exist"),
     (["--mode=predict", "--text=a\nb"], "one line"),
     (["--mode=predict", "--text=a", "--file_out=/"], "is a directory"),
     (["--mode=predict", "--text=a", "--model_dir=/nowhere"],
@@ -525,3 +528,87 @@ def test_a_checkpoint_of_upstream_is_imported_used_and_trained(
   run(MAIN, "--mode=train", imported, f"--data_dir={data}", "--train_steps=6")
   steps = os.listdir(tmp_path / "imported" / "checkpoints")
   assert sorted(steps) == ["step-0", "step-4", "step-6"]
+
+
+HOSTILE = [
+  b"A man.",
+  b"",
+  b"   ",
+  b"A man.\r",
+  b"A\0man.",
+  "A man.\u2028A\u0085woman.".encode(),
+  "\u05d0\u05d9\u05e9 \U0001f600 \u0627\u0644".encode(),
+  b"A man works. " * 1200,
+  b"\xef\xbb\xbf",
+  b"\x85\xff",
+  b"A man.",  # The last line has no line feed.
+]
+
+
+def test_hostile_text_gives_line_for_line(model, tmp_path):
+  source, out = tmp_path / "hostile", tmp_path / "out"
+  source.write_bytes(b"\xef\xbb\xbf" + b"\n".join(HOSTILE))
+  command = (
+    *(MAIN, "--mode=predict", f"--model_dir={model}", f"--file={source}"),
+    *("--extra_decode_length=2", f"--file_out={out}"),
+  )
+  error = run(*command, status=2)
+  assert "hostile, line 10: not UTF-8" in error and "--invalid_utf8" in error
+  assert not out.exists()
+  done = subprocess.run(
+    [sys.executable, *command, "--invalid_utf8=replace",
+     "--output_format=jsonl"],
+    capture_output=True, text=True, check=True,
+  )  # fmt: skip
+  assert "hostile, line 10: not UTF-8; replaced" in done.stderr
+  assert "1 lines longer than the model was trained with" in done.stderr
+  found = [json.loads(line) for line in lines(out)[:-1]]
+  assert len(found) == len(HOSTILE)
+  assert all("\n" not in f["translation"] for f in found)
+  assert [n for n, f in enumerate(found) if "blank" in f["flags"]][:2] == [1, 2]
+  assert [n for n, f in enumerate(found) if "split" in f["flags"]] == [7]
+  # The mark at the start and the carriage return belong to no sentence.
+  assert found[0] == found[3] == found[10]
+
+
+def test_nothing_in_nothing_out(model, tmp_path):
+  (tmp_path / "empty").write_bytes(b"")
+  out = tmp_path / "out"
+  run(
+    *(MAIN, "--mode=predict", f"--model_dir={model}"),
+    *(f"--file={tmp_path}/empty", f"--file_out={out}"),
+  )
+  assert out.read_bytes() == b""
+
+
+def test_n_best(model, text):
+  command = (MAIN, "--mode=predict", f"--model_dir={model}", "--beam_size=3")
+  best = run(*command, "--text=A man works.")
+  several = run(*command, "--text=A man works.", "--n_best=3").split("\n")
+  assert len(several) == 4 and several[0] + "\n" == best
+  (line,) = run(
+    *command, "--text=A man works.", "--n_best=3", "--output_format=jsonl"
+  ).splitlines()
+  found = [h["translation"] for h in json.loads(line)["hypotheses"]]
+  assert found == [t for t in several[:3] if t or found == [""]][: len(found)]
+  error = run(*command, "--text=A man.", "--n_best=4", status=2)
+  assert "n_best is 4, but a beam of 3" in error
+
+
+def test_lines_are_answered_as_they_come(model):
+  """Each answer is read before the next line is written."""
+  with subprocess.Popen(
+    [sys.executable, MAIN, "--mode=predict", f"--model_dir={model}",
+     "--interactive"],
+    stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+    text=True,
+  ) as process:  # fmt: skip
+    answers = []
+    for line in ("A man works.", "", "A woman works.", "A man works."):
+      process.stdin.write(line + "\n")
+      process.stdin.flush()
+      answers.append(process.stdout.readline())
+    process.stdin.close()
+    assert process.stdout.read() == ""
+    assert process.wait() == 0
+  assert answers[1] == "\n" and answers[0] == answers[3]

@@ -24,11 +24,12 @@ LEAF_ARROWS = {
   "model_directory": {"errors", "model_params"},
   "transformer_flags": {"model_params", "flags"},
   "flag_effects": set(),
-  "requested_params": {"model_directory", "model_params"},
+  "requested_params": {"decoding", "model_directory", "model_params"},
 }
 # One module knows less than its room may.
 STRICTER = {
-  "model/beam_search.py": set(),
+  "model/beam_search.py": {"model"},  # Nothing there but the next.
+  "model/top_k.py": set(),
   "evaluation/bleu.py": set(),
   "evaluation/scores.py": {"evaluation"},
   "data/text_files.py": {"errors"},

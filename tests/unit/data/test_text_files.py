@@ -40,6 +40,31 @@ def test_standard_streams(monkeypatch):
   assert stdout.buffer.getvalue() == b"a\nb\n"
 
 
+def test_invalid_bytes_are_replaced_and_reported(tmp_path, caplog):
+  path = tmp_path / "mixed"
+  raw = "gut\nschön\n�\n".encode() + b"\xff\n" * 12 + b"a\xc3"
+  path.write_bytes(raw)
+  with caplog.at_level("WARNING"):
+    lines = list(text_files.read_lines(str(path), replace_invalid=True))
+  assert lines == ["gut", "schön", "�"] + ["�"] * 12 + ["a�"]
+  said = [record.getMessage() for record in caplog.records]
+  assert len(said) == text_files.REPORTED_LINES + 1
+  assert said[0].endswith("mixed, line 4: not UTF-8; replaced")
+  assert said[-1].endswith("mixed: 13 lines were not UTF-8; replaced")
+
+
+@pytest.mark.parametrize(
+  "raw", [b"", b"a", b"a\n", b"\n\n", b"a\nb", b"\r\n\xff\n"]
+)
+def test_lines_are_counted_as_they_are_read(tmp_path, raw):
+  path = tmp_path / "text"
+  path.write_bytes(raw)
+  read = list(text_files.read_lines(str(path), replace_invalid=True))
+  assert text_files.count_lines(str(path)) == len(read)
+  assert text_files.count_lines(str(tmp_path / "text.gz")) is None
+  assert text_files.count_lines("-") is None
+
+
 def test_errors_name_file_line_and_remedy(tmp_path):
   path = tmp_path / "latin1"
   path.write_bytes("gut\nschön\n".encode("latin1"))

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from official_transformer.decoding.batching import BatchLimits
 from official_transformer.decoding.scorer import PairScore, Scorer
 from official_transformer.model.transformer import build_transformer
 from official_transformer.model_params import TransformerParams
@@ -32,7 +33,7 @@ def model():
 
 @pytest.fixture
 def scorer(model):
-  return Scorer(model, Letters(), batch_size=2)
+  return Scorer(model, Letters(), BatchLimits(lines=2))
 
 
 def test_scores_by_hand(scorer, model):

@@ -1,10 +1,17 @@
+import threading
+
 import pytest
 import tensorflow as tf
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from official_transformer.decoding import batching
+from official_transformer.decoding import searcher as searcher_lib
 from official_transformer.decoding import translator as lib
-from official_transformer.model.beam_search import SearchResult
+from official_transformer.decoding.batching import BatchLimits
+from official_transformer.errors import InputError
 from official_transformer.model.transformer import build_transformer
+from official_transformer.model_params import TransformerParams
 
 
 class Letters:
@@ -13,20 +20,21 @@ class Letters:
   vocab_size = 20
 
   def encode(self, text, add_eos=False):
-    ids = [ord(c) - ord("a") + 2 for c in text if c.isalpha()]
+    ids = [ord(c) - ord("a") + 2 for c in text if "a" <= c <= "r"]
     return ids + [1] * add_eos
 
   def decode(self, ids):
     return "".join(chr(i - 2 + ord("a")) for i in ids)
+
+  def pieces(self, ids):
+    return list(self.decode(ids))
 
 
 LINES = ["abc", "", "f", "hgfedcba", "   ", "abc", "bb", "!?", "cafe", "dad"]
 
 
 @pytest.fixture(scope="module")
-def translator():
-  from official_transformer.model_params import TransformerParams
-
+def transformer():
   tf.keras.utils.set_random_seed(5)
   transformer = build_transformer(
     TransformerParams(
@@ -38,7 +46,40 @@ def translator():
       extra_decode_length=3,
     )
   )
-  return lib.Translator(transformer, Letters(), decode_batch_size=3)
+  # Towards EOS, so that some translations finish.
+  table = transformer.embedding.table.numpy()
+  transformer.decoder_stack.output_normalization.beta.assign(table[1])
+  return transformer
+
+
+@pytest.fixture(scope="module")
+def make(transformer):
+  """Returns a translator of three lines at a time, with other options too."""
+
+  def make(**options):
+    return lib.Translator(
+      transformer,
+      Letters(),
+      lib.DecodingOptions(limits=BatchLimits(lines=3), **options),
+    )
+
+  return make
+
+
+@pytest.fixture(scope="module")
+def translator(make):
+  return make()
+
+
+def same(found, expected):
+  """Tells whether translations are equal, but for rounding in their scores."""
+  assert len(found) == len(expected)
+  for one, other in zip(found, expected, strict=True):
+    assert one.pieces == other.pieces
+    for a, b in zip(one.hypotheses, other.hypotheses, strict=True):
+      assert (a.text, a.tokens, a.finished) == (b.text, b.tokens, b.finished)
+      assert a.score == pytest.approx(b.score, abs=1e-5)
+  return True
 
 
 def test_one_line_out_for_each_line_in_and_in_order(translator):
@@ -51,46 +92,100 @@ def test_one_line_out_for_each_line_in_and_in_order(translator):
   assert together[0] == together[5]
 
 
-def test_company_changes_nothing(translator):
+def test_company_changes_nothing(make):
+  translator = make(n_best=4)
   together = list(translator.translate_stream(LINES))
-  for line, expected in zip(LINES, together, strict=True):
-    (alone,) = translator.translate_stream([line])
-    assert alone.text == expected.text
-    assert alone.finished == expected.finished
-    assert alone.score == pytest.approx(expected.score, abs=1e-5)
+  assert any(t.finished for t in together)
+  alone = [t for line in LINES for t in translator.translate_stream([line])]
+  assert same(alone, together)
+  assert same([translator.translate_line(line) for line in LINES], together)
+
+
+def test_neither_do_workers_nor_static_shapes(make):
+  expected = list(make(n_best=2).translate_stream(LINES))
+  assert same(list(make(n_best=2, workers=3).translate_stream(LINES)), expected)
+  static = make(n_best=2, padded_length=6)  # One line needs the next multiple.
+  assert same(list(static.translate_stream(LINES)), expected)
+
+
+def test_static_shapes_are_static(transformer):
+  """What XLA compiles holds no dynamic dimension."""
+  shape = searcher_lib.StaticShape(rows=3, width=6)
+  searcher = searcher_lib.Searcher(transformer, shape)
+  compiled = searcher._search.experimental_get_compiler_ir(
+    tf.constant(searcher._lay_out([[3, 4, 1]]))
+  )
+  # A dimension of at most n is written <=n.
+  assert "<=" not in compiled(stage="hlo")
+  hlo = compiled(stage="optimized_hlo")
+  assert "while(" in hlo
+  for dynamic in ("<=", "et-dimension-size", "ToDynamic", "PadToStatic"):
+    assert dynamic not in hlo
 
 
 def test_windows_are_translated_as_they_come(translator, monkeypatch):
-  monkeypatch.setattr(batching, "BATCHES_PER_WINDOW", 1)
-  taken = []
+  expected = translator.translate(LINES)
+  monkeypatch.setattr(batching, "WINDOW_ITEMS", 1)
+  read = threading.Semaphore(0)
 
   def lines():
     for line in LINES:
-      taken.append(line)
       yield line
+      read.acquire()
 
   stream = translator.translate_stream(lines())
-  first = next(stream)
-  assert len(taken) == 3
-  assert [first.text, *(t.text for t in stream)] == translator.translate(LINES)
+  # Two windows are computed and a third is read before the first is seen.
+  read.release(2)
+  found = [next(stream).text]
+  read.release(len(LINES))
+  assert [*found, *(t.text for t in stream)] == expected
 
 
-def test_long_lines_reach_the_model_whole_in_smaller_batches(
-  translator, monkeypatch
-):
+def test_long_lines_come_in_smaller_batches(transformer, monkeypatch):
+  translator = lib.Translator(
+    transformer, Letters(), lib.DecodingOptions(BatchLimits(tokens=100))
+  )
   shapes = []
 
-  def search(batch):
-    shapes.append(batch.shape)
-    assert (batch[:, -1] != 0).any()
-    empty = tf.zeros([len(batch), 4, 1], tf.int32)
-    return SearchResult(empty, tf.zeros(empty.shape[:2]), empty[..., 0] > 0)
+  def search(sources):
+    shapes.append((len(sources), max(map(len, sources))))
+    found = searcher_lib.FoundSequence([5], -1.0, True)
+    return [[found]] * len(sources)
 
-  monkeypatch.setattr(translator, "_search", search)
-  lines = ["d" * 700] * 3 + ["ab"] * 4
-  assert translator.translate(lines) == [""] * 7
-  # Three lines of 700 tokens and EOS are over the budget of 3 * 256.
-  assert shapes == [(1, 701)] * 3 + [(3, 3), (1, 3)]
+  monkeypatch.setattr(translator._searcher, "search", search)
+  assert translator.translate(["d" * 70] * 2 + ["ab"] * 4) == ["d"] * 6
+  assert shapes == [(1, 71)] * 2 + [(4, 3)]
+
+
+def test_long_lines_are_cut_and_joined(make, transformer):
+  line = "abc. bad, gag. ee"
+  cut = make(longest_piece=5).translate_stream([line, "abc"])
+  pieces = [*make().translate_stream(["abc.", "bad,", "gag.", "ee"])]
+  long, short = cut
+  assert long.pieces == 4 and short.pieces == 1
+  assert long.text == " ".join(p.text for p in pieces)
+  assert long.score == pytest.approx(sum(p.score for p in pieces), abs=1e-5)
+  (whole,) = make().translate_stream([line])
+  assert whole.pieces == 1
+  assert whole.text != long.text
+
+
+def test_n_best_of_a_cut_line_has_as_many_as_all_its_pieces(make):
+  (found,) = make(longest_piece=5, n_best=4).translate_stream(["abc. bad."])
+  pieces = list(make(n_best=4).translate_stream(["abc.", "bad."]))
+  assert len(found.hypotheses) == min(len(p.hypotheses) for p in pieces)
+  for n, hypothesis in enumerate(found.hypotheses):
+    parts = [p.hypotheses[n] for p in pieces]
+    assert hypothesis.text == " ".join(p.text for p in parts)
+    assert hypothesis.tokens == parts[0].tokens + parts[1].tokens
+
+
+def test_hypotheses_come_best_first(make):
+  for translation in make(n_best=4).translate_stream(LINES):
+    scores = [h.score for h in translation.hypotheses]
+    assert scores == sorted(scores, reverse=True)
+    if translation.pieces:
+      assert len({h.finished for h in translation.hypotheses}) == 1
 
 
 def test_the_front_of_a_long_line_matters(translator):
@@ -99,9 +194,54 @@ def test_the_front_of_a_long_line_matters(translator):
   assert a.score != b.score
 
 
-def test_an_impossible_batch_size_is_refused(translator):
-  with pytest.raises(ValueError, match="decode_batch_size is 0"):
-    lib.Translator(translator.transformer, Letters(), decode_batch_size=0)
+@pytest.mark.parametrize(
+  ("options", "message"),
+  [
+    ({"workers": 0}, "workers is 0"),
+    ({"n_best": 0}, "n_best is 0"),
+    ({"n_best": 5}, "n_best is 5, but a beam of 4"),
+    ({"longest_piece": 1}, "longest_piece is 1"),
+  ],
+)
+def test_impossible_options_are_refused(make, options, message):
+  with pytest.raises(InputError, match=message):
+    make(**options)
+
+
+def test_a_lack_of_memory_has_a_remedy(translator, monkeypatch):
+  def search(_):
+    raise tf.errors.ResourceExhaustedError(None, None, "OOM of [9]\nmore")
+
+  monkeypatch.setattr(translator._searcher, "_search", search)
+  with pytest.raises(InputError, match=r"OOM of \[9\]\).*decode_batch_tokens"):
+    translator.translate(["abc"])
+
+
+HOSTILE = [
+  "a\0b", "\0", "\ufeff", "a\u2028b\u0085c", "\u200b", "\u00a0", "\r", "a\rb",
+  "\U0001f600\u200d\U0001f525 ab", "\u05d0\u05d1 \u202eabc", "a" * 300, "\t\t",
+  "\x1c", "e\u0301" * 9, "<s> </s> <unk> <pad>", "\uffff\ufffd",
+]  # fmt: skip
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+  st.lists(
+    st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n"))
+    | st.text("abc. ", max_size=40),
+    max_size=8,
+  )
+)
+@example(HOSTILE)
+def test_any_text_gives_one_line_for_each_line(make, lines):
+  translator = make(longest_piece=30)
+  found = list(translator.translate_stream(lines))
+  assert len(found) == len(lines)
+  for line, translation in zip(lines, found, strict=True):
+    assert "\n" not in translation.text and "\r" not in translation.text
+    assert translation.pieces > 0 or not translation.text
+    if not line.strip():
+      assert translation.pieces == 0
 
 
 def test_no_translation_holds_a_line_feed(translator, monkeypatch):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from official_transformer.model import beam_search as lib
 from official_transformer.model.beam_search import (
   SearchState,
   SequenceBeamSearch,
@@ -209,3 +210,47 @@ def test_length_normalization_by_hand():
 def test_impossible_sizes_are_refused(sizes):
   with pytest.raises(ValueError, match="must be at least"):
     SequenceBeamSearch(graph_step(np.zeros([1, 2, 2])), *sizes, 0.6)
+
+
+@pytest.mark.parametrize("static", [True, False])
+def test_sentences_stop_and_leave_as_they_would_alone(static, monkeypatch):
+  """Each sentence has a graph of its own, found by what the search gathers."""
+  monkeypatch.setattr(lib, "LEAVE_TOGETHER", 3)
+  rng = np.random.default_rng(8)
+  sentences, length, vocab_size, k = 12, 9, 7, 3
+  tables = rng.normal(size=(sentences, length, vocab_size, vocab_size)) * 2
+  # Some end early, some late, some never.
+  tables[..., EOS] += np.linspace(-9, 3, sentences)[:, None, None]
+  tables = tf.constant(tables, tf.float32)
+  limits = rng.integers(1, length + 1, sentences).astype(np.int32)
+  present = []
+
+  def step(ids, index, state):
+    rows = tf.repeat(state.per_source, k)
+    tf.py_function(lambda r: present.append(len(r)), [state.per_source], [])
+    where = tf.stack([rows, tf.fill(tf.shape(rows), index), ids], axis=1)
+    return tf.gather_nd(tables, where), state
+
+  def find(rows):
+    rows = tf.cast(rows, tf.int32)
+    return SequenceBeamSearch(step, vocab_size, k, 0.6, EOS).search(
+      tf.zeros_like(rows),
+      tf.gather(limits, rows),
+      SearchState(per_beam=[], per_source=rows),
+      longest=length if static else None,
+    )
+
+  together = tf.function(find, autograph=False)(np.arange(sentences))
+  if static:
+    assert set(present) == {sentences}
+    assert together.ids.shape == (sentences, k, length)
+  else:
+    assert present[0] == sentences and present[-1] < sentences // 2
+    assert present == sorted(present, reverse=True)
+  for row in range(sentences):
+    alone = find([row])
+    longest = alone.ids.shape[2]
+    np.testing.assert_array_equal(alone.ids[0], together.ids[row, :, :longest])
+    assert not together.ids.numpy()[row, :, longest:].any()
+    np.testing.assert_array_equal(alone.finished[0], together.finished[row])
+    np.testing.assert_allclose(alone.scores[0], together.scores[row], atol=1e-5)

@@ -25,7 +25,7 @@ def test_dense_is_a_product_over_the_last_axis():
 def test_several_kernels_are_one_product(
   dtype, tolerance, emulated, monkeypatch
 ):
-  monkeypatch.setattr(lib, "_has_bfloat16_units", lambda: not emulated)
+  monkeypatch.setattr(lib, "has_units", lambda _: not emulated)
   x = tf.constant(normal(2, 3, 16))
   kernels = [tf.constant(normal(16, n, seed=n)) for n in (4, 8)]
 
@@ -49,8 +49,8 @@ def test_several_kernels_are_one_product(
 
 
 def test_bfloat16_is_not_emulated(monkeypatch):
-  monkeypatch.setattr(lib, "_has_bfloat16_units", lambda: False)
+  monkeypatch.setattr(lib, "has_units", lambda _: False)
   assert lib.product_dtype(tf.bfloat16) == tf.float32
   assert lib.product_dtype(tf.float16) == tf.float16
-  monkeypatch.setattr(lib, "_has_bfloat16_units", lambda: True)
+  monkeypatch.setattr(lib, "has_units", lambda _: True)
   assert lib.product_dtype(tf.bfloat16) == tf.bfloat16

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from official_transformer.model import beam_cache
 from official_transformer.model.attention_layer import Attention, SelfAttention
 from official_transformer.model.embedding_layer import EmbeddingSharedWeights
 from official_transformer.model.ffn_layer import FeedForwardNetwork
@@ -52,13 +53,20 @@ def test_self_attention_step_by_step_equals_all_at_once():
   x = normal(2, 6, 8)
   visible = np.tril(np.ones([6, 6], "float32"))
   whole = layer(x, (1 - visible)[None, None] * -1e9)
-  cache = layer.empty_cache(2)
+  room = beam_cache.empty_cache(2, 2, 6, 1, 4, tf.float32)
+  cache = beam_cache.BeamCache(room, room)
+  writers = tf.fill([2, 6], beam_cache.NOBODY)
   for t in range(6):
-    old = cache
-    one, cache = layer.step(x[:, t : t + 1], cache)
-    np.testing.assert_allclose(one[:, 0], whole[:, t], atol=1e-5)
-    assert old.keys.shape[2] == t  # The cache given is left as it was.
-    assert cache.keys.shape == (2, 2, t + 1, 4)
+    index = tf.constant(t)
+    writers = beam_cache.sign(writers, index, 1)
+    y, cache = layer.step(
+      x[:, t : t + 1],
+      layer.step_kernel(),
+      cache,
+      index,
+      beam_cache.writers_bias(writers, 1),
+    )
+    np.testing.assert_allclose(y[:, 0], whole[:, t], atol=1e-5)
 
 
 def test_attention_kernels_use_two_dimensional_fans():

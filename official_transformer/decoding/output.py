@@ -1,0 +1,54 @@
+"""A translation as lines of text, or as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from official_transformer.decoding.translator import Hypothesis, Translation
+
+
+def text_lines(translation: Translation, n_best: int) -> Iterator[str]:
+  """Yields `n_best` lines, best first; empty ones where fewer were found."""
+  found = [h.text for h in translation.hypotheses]
+  yield from (found + [""] * n_best)[:n_best]
+
+
+def json_line(translation: Translation, n_best: int) -> str:
+  """Returns one JSON object.
+
+  Its fields are those of the best hypothesis (`translation`, `score`,
+  `tokens`), `flags` (see `flags_of`) and, with `n_best` above 1, all
+  `hypotheses`, each with fields of its own.
+  """
+  best = translation.hypotheses[0]
+  fields = {**_fields(best), "flags": flags_of(translation)}
+  if n_best > 1:
+    fields["hypotheses"] = [
+      {**_fields(h), "finished": h.finished} for h in translation.hypotheses
+    ]
+  return json.dumps(fields, ensure_ascii=False)
+
+
+def flags_of(translation: Translation) -> list[str]:
+  """Returns what is out of the ordinary.
+
+  `blank`: there was nothing to translate. `split`: the line was cut into
+  pieces. `unfinished`: the best hypothesis, or a piece of it, was still going
+  on at its limit.
+  """
+  flags = {
+    "blank": translation.pieces == 0,
+    "split": translation.pieces > 1,
+    "unfinished": not translation.finished,
+  }
+  return [name for name, holds in flags.items() if holds]
+
+
+def _fields(hypothesis: Hypothesis) -> dict[str, Any]:
+  return {
+    "translation": hypothesis.text,
+    "score": hypothesis.score,
+    "tokens": hypothesis.tokens,
+  }

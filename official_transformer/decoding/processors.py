@@ -1,0 +1,54 @@
+"""Sharing a machine's processors out among batches decoded side by side.
+
+A decoding step is many small operations between a few large products. Two
+batches with a thread each keep two processors busier than one batch with two
+threads, which wait for each other at every operation's end.
+"""
+
+from __future__ import annotations
+
+import os
+
+import tensorflow as tf
+
+# Each worker holds a batch in memory.
+MOST_WORKERS = 4
+# From this width on, a single line's products are large enough to be shared.
+WIDE = 512
+
+
+def serve_single_lines(hidden_size: int) -> None:
+  """Sets TensorFlow's threads for one line at a time.
+
+  A narrow model's operations take less time than one thread's waiting for
+  another. Must be called before TensorFlow computes anything.
+  """
+  if hidden_size < WIDE:
+    _set_threads(intra_op=1, inter_op=1)
+
+
+def share_processors(workers: int | None) -> int:
+  """Gives each worker its share of TensorFlow's threads.
+
+  Must be called before TensorFlow computes anything.
+
+  Args:
+    workers: batches decoded side by side; None is one a processor, up to
+      `MOST_WORKERS`.
+
+  Returns:
+    The number of workers.
+  """
+  processors = (
+    len(os.sched_getaffinity(0))
+    if hasattr(os, "sched_getaffinity")  # Where a process may be confined.
+    else os.cpu_count() or 1
+  )
+  workers = workers or min(processors, MOST_WORKERS)
+  _set_threads(max(1, processors // workers), max(2, workers))
+  return workers
+
+
+def _set_threads(intra_op: int, inter_op: int) -> None:
+  tf.config.threading.set_intra_op_parallelism_threads(intra_op)
+  tf.config.threading.set_inter_op_parallelism_threads(inter_op)

@@ -1,0 +1,132 @@
+"""Beam search of batches of token lists, in one of two forms.
+
+The dynamic form takes batches of any shape; sentences that have stopped leave.
+The static form has one shape a batch size and a multiple of a width, and is
+compiled by XLA: what TPUs need. Both find the same.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from official_transformer.decoding.batching import pad
+from official_transformer.errors import InputError
+from official_transformer.model.transformer import Transformer
+from official_transformer.model_params import EOS_ID, PAD_ID
+
+
+@dataclasses.dataclass(frozen=True)
+class FoundSequence:
+  """A hypothesis.
+
+  Attributes:
+    ids: its tokens, without EOS.
+    score: normalised by length where `finished`, else its log-probability.
+    finished: whether the model ended it by itself, below its limit.
+  """
+
+  ids: list[int]
+  score: float
+  finished: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class StaticShape:
+  """The shape of a static batch.
+
+  Attributes:
+    rows: lines, the missing ones filled with PAD.
+    width: tokens; longer lines take the next multiple.
+  """
+
+  rows: int
+  width: int
+
+
+class Searcher:
+  """Searches with one model; safe to call from several threads.
+
+  Attributes:
+    transformer: its `params` decide beam, alpha and limit.
+    static_shape: of a batch in the static form, or None for the dynamic form.
+  """
+
+  def __init__(
+    self, transformer: Transformer, static_shape: StaticShape | None = None
+  ) -> None:
+    self.transformer = transformer
+    self.static_shape = static_shape
+    # AutoGraph has nothing to convert, and tracing takes half the time.
+    if static_shape:
+      self._search = tf.function(
+        lambda ids: transformer.beam_search(ids, static=True),
+        autograph=False,
+        jit_compile=True,
+      )
+    else:
+      # Traced once, for batches of any shape.
+      self._search = tf.function(
+        transformer.beam_search,
+        input_signature=[tf.TensorSpec([None, None], tf.int32)],
+        autograph=False,
+      )
+
+  def search(
+    self, sources: Sequence[Sequence[int]]
+  ) -> list[list[FoundSequence]]:
+    """Searches for each source's best sequences.
+
+    Args:
+      sources: token lists, each ending in EOS.
+
+    Returns:
+      For each, one to K hypotheses, best first: those that finished, or, where
+      none did, those that were alive at the limit.
+
+    Raises:
+      InputError: where the memory does not suffice.
+    """
+    try:
+      result = self._search(tf.constant(self._lay_out(sources)))
+      arrays = [tensor.numpy() for tensor in result]
+    except tf.errors.ResourceExhaustedError as error:
+      longest = max(map(len, sources))
+      raise InputError(
+        f"out of memory while decoding {len(sources)} lines of up to {longest} "
+        f"tokens ({error.message.splitlines()[0]}); lower --decode_batch_tokens"
+        " or --beam_size, or let long lines be split"
+      ) from None
+    return [
+      list(_hypotheses(*row))
+      for row, _ in zip(zip(*arrays, strict=True), sources, strict=False)
+    ]
+
+  def _lay_out(self, sources: Sequence[Sequence[int]]) -> np.ndarray:
+    if not self.static_shape:
+      return pad(sources)
+    width = self.static_shape.width
+    longest = max(map(len, sources))
+    return pad(sources, -(-longest // width) * width, self.static_shape.rows)
+
+
+def _hypotheses(
+  ids: np.ndarray, scores: np.ndarray, finished: np.ndarray
+) -> itertools.chain[FoundSequence]:
+  """Returns a sentence's hypotheses, of [K, L], [K] and [K]."""
+  kept = finished if finished.any() else np.ones_like(finished)
+  return itertools.chain(
+    FoundSequence(_tokens(row), float(score), bool(flag))
+    for row, score, flag, keep in zip(ids, scores, finished, kept, strict=True)
+    if keep
+  )
+
+
+def _tokens(ids: np.ndarray) -> list[int]:
+  """Returns the ids up to EOS that stand for something."""
+  before_end = itertools.takewhile(lambda i: i != EOS_ID, ids.tolist())
+  return [i for i in before_end if i != PAD_ID]

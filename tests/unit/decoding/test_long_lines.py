@@ -1,0 +1,64 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from official_transformer.decoding.long_lines import cut_line
+
+
+def words(text):
+  return len(text.split())
+
+
+def cut(text, longest, length=words):
+  return [p.text for p in cut_line(text, length, longest)]
+
+
+def test_a_short_line_stays_whole():
+  assert cut("One. Two. Three.", 3) == ["One. Two. Three."]
+
+
+def test_cuts_come_at_the_sentence_end_nearest_the_middle():
+  text = "A b. C d e f. G h. I j k. L m."
+  assert cut(text, 6) == ["A b. C d e f.", "G h. I j k.", "L m."]
+
+
+def test_quotes_and_brackets_stay_with_their_sentence():
+  text = 'He said "no." She (too!) left. "Why?" he asked.'
+  assert cut(text, 5) == [
+    'He said "no."',
+    "She (too!) left.",
+    '"Why?" he asked.',
+  ]
+  # Text without capitals has sentences too.
+  assert cut("a b. c d. e f.", 4) == ["a b. c d.", "e f."]
+
+
+def test_without_sentence_ends_commas_then_spaces_then_anywhere():
+  assert cut("a b c, d e f, g h", 5) == ["a b c,", "d e f, g h"]
+  assert cut("a b c d e f", 3) == ["a b c", "d e f"]
+  assert cut("abcdefgh", 4, len) == ["abcd", "efgh"]
+  # A number's point is no sentence end.
+  assert cut("a 3.5 b c. d e", 4) == ["a 3.5 b c.", "d e"]
+
+
+def test_scripts_without_spaces():
+  text = "\u4eca\u65e5\u306f\u3002\u96e8\u3060\u3002"
+  pieces = cut_line(text, len, 4)
+  assert [p.text for p in pieces] == [text[:4], text[4:]]
+  assert [p.joint for p in pieces] == ["", ""]
+
+
+def test_joints_are_what_stood_there():
+  pieces = cut_line("  a b.\tc d. ", words, 2)
+  assert pieces == [("a b.", ""), ("c d.", " ")]
+
+
+@given(st.text(min_size=1), st.integers(1, 20))
+def test_nothing_is_lost_and_no_piece_is_long_or_blank(text, longest):
+  if not text.strip():
+    return
+  pieces = cut_line(text, len, longest)
+  for piece in pieces:
+    assert piece.text.strip() == piece.text != ""
+    assert len(piece.text) <= longest
+  rejoined = "".join(p.joint + p.text for p in pieces)
+  assert rejoined.split() == text.split()

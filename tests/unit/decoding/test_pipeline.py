@@ -1,0 +1,88 @@
+import threading
+
+import pytest
+
+from official_transformer.decoding.pipeline import in_order
+
+
+def start(window, pool):
+  """Squares a window's numbers, each in the pool, the last first."""
+  futures = [pool.submit(lambda n=n: n * n) for n in reversed(window)]
+  return lambda: [f.result() for f in reversed(futures)]
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_results_come_in_order(workers):
+  windows = [[1, 2, 3], [], [4], [5, 6]]
+  assert list(in_order(windows, start, workers)) == [1, 4, 9, 16, 25, 36]
+  assert list(in_order([], start, workers)) == []
+
+
+def test_few_windows_are_held_at_a_time():
+  taken = []
+
+  def windows():
+    for n in range(20):
+      taken.append(n)
+      yield [n]
+
+  stream = in_order(windows(), start, 1)
+  for n in range(20):
+    assert next(stream) == n * n
+    assert len(taken) <= n + 4
+  assert list(stream) == []
+
+
+def test_windows_are_read_while_others_are_computed():
+  read = threading.Event()
+
+  def windows():
+    yield [1]
+    read.set()
+    yield [2]
+
+  def wait(window, pool):
+    # Done only if the next window is read before this one is finished.
+    futures = [pool.submit(lambda: read.wait(20)) for _ in window]
+    return lambda: [f.result() for f in futures]
+
+  assert list(in_order(windows(), wait, 1)) == [True, True]
+
+
+def test_what_was_read_before_a_failure_is_not_lost():
+  def windows():
+    yield [1, 2]
+    yield [3]
+    raise ValueError("line 4")
+
+  found = []
+  with pytest.raises(ValueError, match="line 4"):
+    found.extend(iter_into(found, in_order(windows(), start, 2)))
+  assert found == [1, 4, 9]
+
+
+def iter_into(found, stream):
+  for item in stream:
+    found.append(item)
+  return []
+
+
+def test_a_failure_while_computing_is_raised():
+  def fail(window, pool):
+    futures = [pool.submit(lambda n=n: 1 // n) for n in window]
+    return lambda: [f.result() for f in futures]
+
+  stream = in_order([[1], [0], [1]], fail, 1)
+  assert next(stream) == 1
+  with pytest.raises(ZeroDivisionError):
+    next(stream)
+
+
+def test_a_caller_may_stop_early():
+  def windows():
+    while True:
+      yield [1]
+
+  stream = in_order(windows(), start, 2)
+  assert next(stream) == 1
+  stream.close()

@@ -1,0 +1,53 @@
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from official_transformer.model import beam_cache as lib
+
+
+@pytest.mark.parametrize("static", [True, False])
+def test_a_position_is_written_and_nothing_else(static):
+  old = np.random.default_rng(1).normal(size=[2, 3, 5, 4, 6])
+  new = np.random.default_rng(2).normal(size=[2, 3, 4, 6])
+  shape = old.shape if static else [None, 3, None, 4, 6]
+  write = tf.function(
+    # Added to, so that the memory written to is not the caller's.
+    lambda cache: lib.write_position(
+      cache + 1, tf.constant(2), tf.constant(new)
+    ),
+    input_signature=[tf.TensorSpec(shape, tf.float64)],
+  )
+  expected = old + 1
+  expected[:, :, 2] = new
+  np.testing.assert_array_equal(write(old), expected)
+
+
+def test_bias_shows_what_a_hypothesis_has_written_itself():
+  # Two sentences of two beams; three positions, the last unwritten.
+  writers = tf.constant([[0, 1, -1], [1, 1, -1], [0, 0, -1], [0, 1, -1]])
+  bias = lib.writers_bias(writers, 2).numpy()
+  assert bias.shape == (2, 1, 2, 6)
+  visible = (bias == 0).astype(int)
+  assert visible[0, 0].tolist() == [[1, 0, 0, 1, 0, 0], [0, 1, 0, 1, 0, 0]]
+  assert visible[1, 0].tolist() == [[1, 0, 1, 0, 0, 0], [1, 0, 0, 1, 0, 0]]
+  assert set(np.unique(bias)) == {0.0, np.float32(-1e9)}
+
+
+def test_every_hypothesis_signs_with_its_own_beam():
+  writers = tf.fill([4, 3], lib.NOBODY)
+  signed = lib.sign(writers, tf.constant(1), 2).numpy()
+  assert signed.tolist() == [[-1, 0, -1], [-1, 1, -1]] * 2
+
+
+def test_room_is_made_when_there_is_none():
+  room = lib.empty_cache(2, 3, 0, 4, 6, tf.float32)
+  caches = [lib.BeamCache(room, room)]
+  writers = tf.fill([8, 0], lib.NOBODY)
+  caches, writers = lib.make_room(caches, writers, tf.constant(0))
+  assert caches[0].keys.shape == (2, 3, lib.ROOM, 4, 6)
+  assert writers.shape == (8, lib.ROOM)
+  assert (writers.numpy() == lib.NOBODY).all()
+  same, _ = lib.make_room(caches, writers, tf.constant(lib.ROOM - 1))
+  assert same[0].keys.shape[2] == lib.ROOM
+  more, _ = lib.make_room(caches, writers, tf.constant(lib.ROOM))
+  assert more[0].keys.shape[2] == 2 * lib.ROOM
