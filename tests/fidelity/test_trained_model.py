@@ -8,9 +8,15 @@ import gzip
 import pathlib
 
 import pytest
+import tensorflow as tf
+from reference_search import reference_beam_search
 
+from official_transformer.decoding.batching import BatchLimits
 from official_transformer.decoding.scorer import Scorer
-from official_transformer.decoding.translator import Translator
+from official_transformer.decoding.translator import (
+  DecodingOptions,
+  Translator,
+)
 from official_transformer.evaluation.bleu import official_bleu
 from official_transformer.importing.importer import (
   ImportRequest,
@@ -75,3 +81,30 @@ def test_log_probabilities_are_upstreams(model_dir, text):
     assert score.log_probability == pytest.approx(
       float(log_probability), abs=1e-3
     )
+
+
+@pytest.mark.parametrize("beam_size", [1, 4, 8])
+def test_translations_are_those_of_the_plain_search(model_dir, text, beam_size):
+  """Line for line, whatever batches the lines come in."""
+  sources, _ = text
+  plain = Translator.load(
+    model_dir,
+    beam_size=beam_size,
+    options=DecodingOptions(BatchLimits(lines=32), n_best=min(2, beam_size)),
+  )
+  plain._searcher._search = tf.function(
+    lambda ids: reference_beam_search(plain.transformer, ids),
+    input_signature=[tf.TensorSpec([None, None], tf.int32)],
+    autograph=False,
+  )
+  expected = list(plain.translate_stream(sources))
+  fast = Translator.load(
+    model_dir, beam_size=beam_size, options=DecodingOptions(workers=2)
+  )
+  found = fast.translate_stream(sources)
+  for one, other in zip(found, expected, strict=True):
+    scores = [h.score for h in other.hypotheses]
+    # Where the two best score alike, either may come first.
+    if len(scores) < 2 or scores[0] - scores[1] > 1e-4:
+      assert one.text == other.text
+    assert one.score == pytest.approx(scores[0], abs=1e-4)

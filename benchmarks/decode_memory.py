@@ -1,0 +1,95 @@
+r"""Watches the memory of `--mode=predict` over a long file.
+
+    python benchmarks/decode_memory.py --model_dir=model --text=val.en \
+      --lines=1000000
+
+Writes a file of short lines, the first four words of each line of a text over
+and over, has it translated, and prints the process' resident memory at every
+tenth of the way.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+
+def resident_megabytes(pid: int) -> float:
+  """Returns a process' resident memory; Linux alone tells."""
+  for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines():
+    if line.startswith("VmRSS:"):
+      return int(line.split()[1]) / 1024
+  return float("nan")
+
+
+def write_source(text: str, path: str, lines: int) -> None:
+  """Writes so many lines of four words."""
+  whole = pathlib.Path(text).read_text(encoding="utf-8").splitlines()
+  short = itertools.cycle([" ".join(line.split()[:4]) for line in whole])
+  with open(path, "w", encoding="utf-8") as stream:
+    stream.writelines(f"{line}\n" for line in itertools.islice(short, lines))
+
+
+class LineCounter:
+  """Counts the lines of a file that grows."""
+
+  def __init__(self, path: str) -> None:
+    self.path = path
+    self.lines = 0
+    self._place = 0
+
+  def count(self) -> int:
+    """Returns the number of whole lines by now."""
+    if os.path.exists(self.path):
+      with open(self.path, "rb") as stream:
+        stream.seek(self._place)
+        while block := stream.read(1 << 20):
+          self.lines += block.count(b"\n")
+          self._place += len(block)
+    return self.lines
+
+
+def main() -> None:
+  """Runs the command."""
+  parser = argparse.ArgumentParser()
+  parser.add_argument("--model_dir", required=True)
+  parser.add_argument("--text", required=True)
+  parser.add_argument("--lines", type=int, default=1_000_000)
+  arguments = parser.parse_args()
+  with tempfile.TemporaryDirectory() as directory:
+    source, out = (os.path.join(directory, n) for n in ("in", "out"))
+    write_source(arguments.text, source, arguments.lines)
+    start = time.perf_counter()
+    process = subprocess.Popen(
+      [
+        *(sys.executable, "-m", "official_transformer.transformer_main"),
+        *("--mode=predict", f"--model_dir={arguments.model_dir}"),
+        *(f"--file={source}", f"--file_out={out}", "--beam_size=2"),
+        "--extra_decode_length=2",
+      ],
+      stderr=subprocess.DEVNULL,
+    )
+    counter, mark = LineCounter(out + ".incomplete"), arguments.lines // 10
+    while process.poll() is None:
+      if counter.count() >= mark:
+        print(
+          f"{counter.lines:9} lines  {time.perf_counter() - start:7.1f} s  "
+          f"{resident_megabytes(process.pid):7.1f} MB",
+          flush=True,
+        )
+        mark += arguments.lines // 10
+      time.sleep(0.05)
+    if process.returncode:
+      sys.exit(f"the translation failed with status {process.returncode}")
+    lines = LineCounter(out).count()
+    print(f"{lines:9} lines written, {time.perf_counter() - start:.1f} s")
+
+
+if __name__ == "__main__":
+  main()

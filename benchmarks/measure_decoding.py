@@ -1,0 +1,170 @@
+"""Decodes as `--mode=predict` does, and times it.
+
+    python benchmarks/measure_decoding.py --workers=2
+    python benchmarks/measure_decoding.py --model_dir=model --text=val.en
+
+Without a model, one of random weights and of the shape asked for decodes random
+sentences, each for `length + extra` steps. Loading and tracing are not timed.
+Prints one JSON object: the seconds of each repetition, what was decoded in
+each, and the process' largest resident memory. `decode.py` runs this beside its
+peers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import os
+import resource
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from official_transformer.data.text_files import read_lines
+from official_transformer.decoding.batching import BatchLimits
+from official_transformer.decoding.processors import (
+  serve_single_lines,
+  share_processors,
+)
+from official_transformer.decoding.searcher import Searcher, StaticShape
+from official_transformer.decoding.translator import (
+  DecodingOptions,
+  Translator,
+)
+from official_transformer.model.transformer import build_transformer
+from official_transformer.model_params import PARAM_SETS
+
+# What a job returns: sentences and tokens of their best translations.
+Job = Callable[[], tuple[int, int]]
+
+
+def random_job(arguments: argparse.Namespace) -> Job:
+  """Returns the decoding of random sentences by a random model."""
+  params = dataclasses.replace(
+    PARAM_SETS[arguments.param_set],
+    vocab_size=arguments.vocab_size,
+    beam_size=arguments.beam_size,
+    extra_decode_length=arguments.extra,
+  )
+  keras.utils.set_random_seed(0)
+  dtype = arguments.dtype
+  transformer = build_transformer(params, dtype, is_train=False)
+  shape = None
+  if arguments.padded:
+    shape = StaticShape(arguments.sentences, arguments.length)
+  searcher = Searcher(transformer, shape)
+  rng = np.random.default_rng(0)
+  size = (arguments.sentences, arguments.length)
+  sources = rng.integers(2, params.vocab_size, size).tolist()
+  batches = [sources[n :: arguments.workers] for n in range(arguments.workers)]
+  pool = ThreadPoolExecutor(arguments.workers)
+
+  def job() -> tuple[int, int]:
+    found = [s for batch in pool.map(searcher.search, batches) for s in batch]
+    return len(found), sum(len(s[0].ids) for s in found)
+
+  return job
+
+
+def text_job(arguments: argparse.Namespace) -> Job:
+  """Returns the translation of a file by a model directory."""
+  translator = Translator.load(
+    arguments.model_dir,
+    beam_size=arguments.beam_size,
+    dtype=arguments.dtype,
+    options=DecodingOptions(
+      BatchLimits(lines=arguments.sentences or None),
+      workers=arguments.workers,
+      padded_length=arguments.length if arguments.padded else 0,
+    ),
+  )
+  lines = list(read_lines(arguments.text))
+  if arguments.words:
+    lines = [line for line in lines if len(line.split()) == arguments.words]
+
+  def job() -> tuple[int, int]:
+    if arguments.words:
+      found = [translator.translate_line(line) for line in lines]
+    else:
+      found = list(translator.translate_stream(lines))
+    # EOS is a step, too.
+    return len(found), sum(len(t.hypotheses[0].tokens) + 1 for t in found)
+
+  return job
+
+
+def main() -> None:
+  """Runs the command."""
+  parser = argparse.ArgumentParser()
+  parser.add_argument("--param_set", default="base", choices=PARAM_SETS)
+  parser.add_argument("--vocab_size", type=int, default=32768)
+  parser.add_argument("--sentences", type=int, default=32)
+  parser.add_argument("--length", type=int, default=32)
+  parser.add_argument("--extra", type=int, default=30)
+  parser.add_argument("--beam_size", type=int, default=4)
+  parser.add_argument("--dtype", default="fp32")
+  parser.add_argument("--padded", action="store_true")
+  parser.add_argument("--workers", type=int, default=0, help="0: as --text")
+  parser.add_argument("--model_dir", default="")
+  parser.add_argument("--text", default="")
+  parser.add_argument("--words", type=int, default=0, help="of each line")
+  parser.add_argument("--repeats", type=int, default=3)
+  parser.add_argument("--save_weights", default="", help="an .npz file")
+  arguments = parser.parse_args()
+  if arguments.workers:
+    share_processors(arguments.workers)
+  else:
+    arguments.workers = 1
+    serve_single_lines(128 if arguments.model_dir else 512)
+  if arguments.save_weights:
+    save_weights(arguments)
+    return
+  job = (text_job if arguments.model_dir else random_job)(arguments)
+  sentences, tokens = job()
+  seconds = []
+  for _ in range(arguments.repeats):
+    start = time.perf_counter()
+    job()
+    seconds.append(time.perf_counter() - start)
+  found: dict[str, Any] = {
+    "seconds": seconds,
+    "sentences": sentences,
+    "tokens": tokens,
+    "peak_kib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
+  }
+  if tf.config.list_logical_devices("GPU"):
+    memory = tf.config.experimental.get_memory_info("GPU:0")
+    found["gpu_peak_kib"] = memory["peak"] // 1024
+  print(json.dumps(found))
+
+
+def save_weights(arguments: argparse.Namespace) -> None:
+  """Writes a model's weights and the pieces of its text, for a peer."""
+  translator = Translator.load(arguments.model_dir)
+  tokenizer = translator.tokenizer
+  params = translator.transformer.params
+  lines = [
+    tokenizer.pieces(tokenizer.encode(line))
+    for line in read_lines(arguments.text)
+  ]
+  weights = {w.path: w.numpy() for w in translator.transformer.weights}
+  np.savez(
+    arguments.save_weights,
+    **weights,
+    lines=np.array(json.dumps(lines)),
+    pieces=np.array(json.dumps(tokenizer.pieces(range(params.vocab_size)))),
+    num_heads=params.num_heads,
+    zero_start=params.start_symbol == "zero",
+  )
+
+
+if __name__ == "__main__":
+  main()

@@ -1,0 +1,93 @@
+import dataclasses
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from official_transformer.decoding import loading
+from official_transformer.model import dense
+from official_transformer.model.transformer import build_transformer
+from official_transformer.model.weights import (
+  WEIGHTS,
+  bundle_key,
+  write_bundle,
+)
+from official_transformer.model_directory import (
+  ModelDescription,
+  ModelDirectory,
+  vocabulary_identity,
+)
+
+SUBTOKENS = "abcdefghijklmnopqr"
+
+
+@pytest.fixture
+def model_dir(params, tmp_path):
+  """A directory of a random model over 20 subtokens."""
+  vocab_file = tmp_path / "vocab"
+  vocab_file.write_text(
+    "".join(f"'{s}'\n" for s in ["<pad>", "<EOS>", *SUBTOKENS])
+  )
+  directory = ModelDirectory(str(tmp_path / "model"))
+  params = dataclasses.replace(params, extra_decode_length=3)
+  directory.write(
+    ModelDescription(
+      params, vocabulary_identity(str(vocab_file), 20), {"max_length": 40}, {}
+    ),
+    str(vocab_file),
+  )
+  tf.random.set_seed(3)
+  weights = build_transformer(params).weights
+  write_bundle(
+    directory.checkpoint_prefix(1),
+    {bundle_key(WEIGHTS, w): w for w in weights},
+  )
+  return directory.path
+
+
+def test_the_model_is_the_checkpoints(model_dir):
+  model = loading.load_model(model_dir, beam_size=2)
+  assert model.max_length == 40
+  assert model.transformer.params.beam_size == 2
+  assert model.tokenizer.vocab_size == 20
+  stored = tf.train.load_checkpoint(
+    ModelDirectory(model_dir).latest_checkpoint()
+  )
+  for weight in model.transformer.weights:
+    np.testing.assert_array_equal(
+      weight, stored.get_tensor(bundle_key(WEIGHTS, weight))
+    )
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "fp16"])
+def test_without_units_float32_is_taken_and_said(
+  model_dir, dtype, monkeypatch, caplog
+):
+  monkeypatch.setattr(loading, "has_units", lambda _: False)
+  transformer = loading.load_model(model_dir, dtype).transformer
+  assert transformer.compute_dtype == "float32"
+  assert f"--dtype={dtype}: this processor has no units" in caplog.text
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+@pytest.mark.parametrize("static", [True, False])
+def test_with_units_all_but_the_norms_is_small(
+  model_dir, dtype, static, monkeypatch
+):
+  for module in (loading, dense):
+    monkeypatch.setattr(module, "has_units", lambda _: True)
+  short = {"bfloat16": "bf16", "float16": "fp16"}[dtype]
+  small = loading.load_model(model_dir, short).transformer
+  for weight in small.weights:
+    norm = weight.path.endswith(("gamma", "beta"))
+    assert weight.dtype == ("float32" if norm else dtype)
+  source = tf.constant([[5, 6, 7, 1], [8, 1, 0, 0]])
+  found = tf.function(
+    lambda ids: small.beam_search(ids, static),
+    input_signature=None if static else [tf.TensorSpec([None, None], tf.int32)],
+    autograph=False,
+  )(source)
+  exact = loading.load_model(model_dir).transformer.beam_search(source)
+  longest = exact.ids.shape[2]
+  np.testing.assert_allclose(found.scores[:, 0], exact.scores[:, 0], rtol=0.05)
+  assert found.ids.shape[2] == longest
