@@ -80,13 +80,15 @@ def trained(arguments: argparse.Namespace) -> tuple[list[str], list[str]]:
 def text(arguments: argparse.Namespace, weights: str) -> Commands:
   """Yields the contestants of a file."""
   ours, upstream = trained(arguments)
-  yield "ours fp32, 2 workers", [*ours, "--workers=2", "--sentences=0"]
-  yield "ours fp32, 1 worker", [*ours, "--workers=1", "--sentences=0"]
+  yield "ours fp32, 2 workers", [*ours, "--workers=2"]
+  yield "ours fp32, 1 worker", [*ours, "--workers=1"]
   if arguments.upstream_python:
     yield BASELINE, upstream
   if arguments.peers_python:
     command = [*ours, f"--save_weights={weights}"]
-    subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
+    saved = subprocess.run(command, capture_output=True, text=True, check=False)
+    if saved.returncode:
+      sys.exit(f"{' '.join(command)}\n{saved.stderr[-2000:]}")
     for kind in ("float32", "int8"):
       yield (
         f"CTranslate2 {kind}, 2 of 1",

@@ -4,8 +4,9 @@ r"""Watches the memory of `--mode=predict` over a long file.
       --lines=1000000
 
 Writes a file of short lines, the first four words of each line of a text over
-and over, has it translated, and prints the process' resident memory at every
-tenth of the way.
+and over, each with a number of its own, has it translated, and prints the
+process' resident memory at every tenth of the way. Fails where it has grown by
+more than a tenth between the first and the last.
 """
 
 from __future__ import annotations
@@ -29,11 +30,12 @@ def resident_megabytes(pid: int) -> float:
 
 
 def write_source(text: str, path: str, lines: int) -> None:
-  """Writes so many lines of four words."""
-  whole = pathlib.Path(text).read_text(encoding="utf-8").splitlines()
+  """Writes so many lines of four words and a number."""
+  whole = pathlib.Path(text).read_text(encoding="utf-8").split("\n")
   short = itertools.cycle([" ".join(line.split()[:4]) for line in whole])
   with open(path, "w", encoding="utf-8") as stream:
-    stream.writelines(f"{line}\n" for line in itertools.islice(short, lines))
+    for number, line in zip(range(lines), short, strict=False):
+      stream.write(f"{line} {number}\n")
 
 
 class LineCounter:
@@ -76,11 +78,13 @@ def main() -> None:
       stderr=subprocess.DEVNULL,
     )
     counter, mark = LineCounter(out + ".incomplete"), arguments.lines // 10
+    found = []
     while process.poll() is None:
       if counter.count() >= mark:
+        found.append(resident_megabytes(process.pid))
         print(
           f"{counter.lines:9} lines  {time.perf_counter() - start:7.1f} s  "
-          f"{resident_megabytes(process.pid):7.1f} MB",
+          f"{found[-1]:7.1f} MB",
           flush=True,
         )
         mark += arguments.lines // 10
@@ -89,6 +93,10 @@ def main() -> None:
       sys.exit(f"the translation failed with status {process.returncode}")
     lines = LineCounter(out).count()
     print(f"{lines:9} lines written, {time.perf_counter() - start:.1f} s")
+    if lines != arguments.lines:
+      sys.exit("lines are missing")
+    if max(found) > 1.1 * found[0]:
+      sys.exit(f"memory grew by {max(found) / found[0] - 1:.0%}")
 
 
 if __name__ == "__main__":

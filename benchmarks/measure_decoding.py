@@ -30,16 +30,18 @@ import tensorflow as tf
 
 from official_transformer.data.text_files import read_lines
 from official_transformer.decoding.batching import BatchLimits
+from official_transformer.decoding.loading import fast_dtype
 from official_transformer.decoding.processors import (
   serve_single_lines,
   share_processors,
 )
-from official_transformer.decoding.searcher import Searcher, StaticShape
+from official_transformer.decoding.searcher import Searcher, StaticShapes
 from official_transformer.decoding.translator import (
   DecodingOptions,
   Translator,
 )
 from official_transformer.model.transformer import build_transformer
+from official_transformer.model_directory import ModelDirectory
 from official_transformer.model_params import PARAM_SETS
 
 # What a job returns: sentences and tokens of their best translations.
@@ -55,12 +57,14 @@ def random_job(arguments: argparse.Namespace) -> Job:
     extra_decode_length=arguments.extra,
   )
   keras.utils.set_random_seed(0)
-  dtype = arguments.dtype
+  set_threads(arguments, params.hidden_size)
+  dtype = fast_dtype(arguments.dtype)
   transformer = build_transformer(params, dtype, is_train=False)
-  shape = None
+  shapes = None
   if arguments.padded:
-    shape = StaticShape(arguments.sentences, arguments.length)
-  searcher = Searcher(transformer, shape)
+    limits = BatchLimits(lines=arguments.sentences)
+    shapes = StaticShapes(arguments.length, limits)
+  searcher = Searcher(transformer, shapes)
   rng = np.random.default_rng(0)
   size = (arguments.sentences, arguments.length)
   sources = rng.integers(2, params.vocab_size, size).tolist()
@@ -69,19 +73,24 @@ def random_job(arguments: argparse.Namespace) -> Job:
 
   def job() -> tuple[int, int]:
     found = [s for batch in pool.map(searcher.search, batches) for s in batch]
-    return len(found), sum(len(s[0].ids) for s in found)
+    steps = arguments.length + arguments.extra
+    assert {len(s[0].ids) for s in found} == {steps}, "it stopped by itself"
+    return len(found), len(found) * steps
 
   return job
 
 
 def text_job(arguments: argparse.Namespace) -> Job:
   """Returns the translation of a file by a model directory."""
+  hidden_size = ModelDirectory(arguments.model_dir).read().params.hidden_size
+  set_threads(arguments, hidden_size)
+  limits = BatchLimits()
   translator = Translator.load(
     arguments.model_dir,
     beam_size=arguments.beam_size,
     dtype=arguments.dtype,
     options=DecodingOptions(
-      BatchLimits(lines=arguments.sentences or None),
+      limits,
       workers=arguments.workers,
       padded_length=arguments.length if arguments.padded else 0,
     ),
@@ -99,6 +108,15 @@ def text_job(arguments: argparse.Namespace) -> Job:
     return len(found), sum(len(t.hypotheses[0].tokens) + 1 for t in found)
 
   return job
+
+
+def set_threads(arguments: argparse.Namespace, hidden_size: int) -> None:
+  """Shares the processors out as the command line does."""
+  if arguments.workers:
+    share_processors(arguments.workers)
+  else:
+    arguments.workers = 1
+    serve_single_lines(hidden_size)
 
 
 def main() -> None:
@@ -119,11 +137,6 @@ def main() -> None:
   parser.add_argument("--repeats", type=int, default=3)
   parser.add_argument("--save_weights", default="", help="an .npz file")
   arguments = parser.parse_args()
-  if arguments.workers:
-    share_processors(arguments.workers)
-  else:
-    arguments.workers = 1
-    serve_single_lines(128 if arguments.model_dir else 512)
   if arguments.save_weights:
     save_weights(arguments)
     return

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
-import json
 import os
 import sys
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from absl import flags, logging
 
 from official_transformer.data import text_files
 from official_transformer.data.tokenizer import load_tokenizer
-from official_transformer.decoding.output import json_line, text_lines
+from official_transformer.decoding.batching import BatchLimits
+from official_transformer.decoding.output import (
+  json_line,
+  score_json_line,
+  score_text_line,
+  text_lines,
+)
 from official_transformer.decoding.processors import (
   serve_single_lines,
   share_processors,
 )
-from official_transformer.decoding.progress import report
+from official_transformer.decoding.progress import Progress
 from official_transformer.decoding.scorer import PairScore, Scorer
 from official_transformer.decoding.translator import Translation, Translator
 from official_transformer.errors import InputError
@@ -64,43 +69,22 @@ def evaluate() -> None:
 
 def predict() -> None:
   """Translates a sentence, a file, or lines as they are typed."""
-  interactive = _is_interactive()
+  _check_predict_flags()
   if FLAGS.text is not None:
-    lines, inputs = iter([_one_line(FLAGS.text)]), []
+    line = _one_line(FLAGS.text)
+    _check_output([])
+    translator = _load_translator(FLAGS.n_best, one_by_one=True)
+    _write_translations(iter([translator.translate_line(line)]))
+  elif FLAGS.interactive or (
+    FLAGS.file == text_files.STANDARD_STREAM and sys.stdin.isatty()
+  ):
+    _answer()
   else:
-    text_files.check_input(FLAGS.file)
-    lines = text_files.read_lines(FLAGS.file, FLAGS.invalid_utf8 == "replace")
-    inputs = [FLAGS.file]
-  _check_output(inputs)
-  one_by_one = interactive or FLAGS.text is not None
-  translator = _load_translator(FLAGS.n_best, one_by_one)
-  translations: Iterator[Translation]
-  if one_by_one:
-    if interactive:
-      translator.translate_line("a")  # The first answer would wait for this.
-      logging.info("ready: a line, and its translation; Ctrl-D ends")
-    translations = (translator.translate_line(line) for line in lines)
-  else:
-    translations = report(
-      translator.translate_stream(lines),
-      text_files.count_lines(FLAGS.file),
-      # Both on one terminal would be torn.
-      bar=FLAGS.file_out != text_files.STANDARD_STREAM
-      or not sys.stdout.isatty(),
-    )
-  _write(
-    line
-    for translation in _counted(translations)
-    for line in _translation_lines(translation)
-  )
+    _translate_file()
 
 
-def _is_interactive() -> bool:
-  """Tells whether to answer line by line; sets `--file` for it.
-
-  Raises:
-    InputError: where the flags do not say what to translate.
-  """
+def _check_predict_flags() -> None:
+  """Refuses flags that do not say what to translate."""
   if FLAGS.interactive:
     if FLAGS.text is not None or FLAGS.file not in (
       None,
@@ -110,25 +94,33 @@ def _is_interactive() -> bool:
         "--interactive answers lines of standard input; leave --text and "
         "--file out"
       )
-    FLAGS.file = text_files.STANDARD_STREAM
-    return True
-  if (FLAGS.text is None) == (FLAGS.file is None):
+  elif (FLAGS.text is None) == (FLAGS.file is None):
     raise InputError("nothing to translate: pass either --text or --file")
-  return FLAGS.file == text_files.STANDARD_STREAM and sys.stdin.isatty()
 
 
-def _counted(translations: Iterable[Translation]) -> Iterator[Translation]:
-  """Yields translations; says at the end how many lines were cut."""
-  cut = 0
-  for translation in translations:
-    cut += translation.pieces > 1
-    yield translation
-  if cut:
-    logging.info(
-      "%d lines longer than the model was trained with were split at the ends "
-      "of sentences; --nosplit_long_lines decodes them whole",
-      cut,
-    )
+def _answer() -> None:
+  """Answers lines of standard input, each at once."""
+  _check_output([])
+  translator = _load_translator(FLAGS.n_best, one_by_one=True)
+  translator.translate_line("a")  # The first answer would wait for tracing.
+  logging.info("ready: a line, and its translation; Ctrl-D ends")
+  # One bad byte is no reason to send a user away.
+  lines = text_files.read_lines(
+    text_files.STANDARD_STREAM, replace_invalid=True
+  )
+  _write_translations(map(translator.translate_line, lines))
+
+
+def _translate_file() -> None:
+  """Translates `--file`, side by side and in order."""
+  text_files.check_input(FLAGS.file)
+  _check_output([FLAGS.file])
+  lines = text_files.read_lines(FLAGS.file, FLAGS.invalid_utf8 == "replace")
+  translator = _load_translator(FLAGS.n_best)
+  # A bar and translations on one terminal would be torn.
+  bar = FLAGS.file_out != text_files.STANDARD_STREAM or not sys.stdout.isatty()
+  with Progress(text_files.count_lines(FLAGS.file), bar) as progress:
+    _write_translations(translator.translate_stream(lines, progress.add))
 
 
 def score() -> None:
@@ -182,30 +174,20 @@ def _write(lines: Iterable[str]) -> None:
     logging.info("wrote %d lines to %s", count, FLAGS.file_out)
 
 
-def _translation_lines(translation: Translation) -> Iterator[str]:
-  """Returns a translation in `--output_format`."""
+def _write_translations(translations: Iterable[Translation]) -> None:
+  """Writes translations in `--output_format`, as they come."""
   if FLAGS.output_format == "text":
-    return text_lines(translation, FLAGS.n_best)
-  return iter([json_line(translation, FLAGS.n_best)])
+    lines = (line for t in translations for line in text_lines(t, FLAGS.n_best))
+  else:
+    lines = (json_line(t, FLAGS.n_best) for t in translations)
+  _write(lines)
 
 
 def _score_line(score: PairScore) -> str:
   """Returns a score in `--output_format`."""
   if FLAGS.output_format == "text":
-    return (
-      f"{score.log_probability:.6f}\t{score.tokens}\t"
-      f"{score.normalized_score:.6f}"
-    )
-  return _json(
-    log_probability=score.log_probability,
-    tokens=score.tokens,
-    normalized_score=score.normalized_score,
-    token_log_probabilities=score.token_log_probabilities,
-  )
-
-
-def _json(**fields: Any) -> str:
-  return json.dumps(fields, ensure_ascii=False)
+    return score_text_line(score)
+  return score_json_line(score)
 
 
 def _pairs(source: str, target: str) -> Iterator[tuple[str, str]]:
@@ -242,17 +224,20 @@ def _load_translator(n_best: int = 1, one_by_one: bool = False) -> Translator:
     one_by_one: whether one line at a time will be translated.
   """
   params = _checked_params()
-  devices = choose_devices(FLAGS.num_gpus)
-  workers = 1
-  if devices == ["CPU:0"] and one_by_one:
-    serve_single_lines(params.hidden_size)
-  elif devices == ["CPU:0"] and not FLAGS.padded_decode:
+  options = dataclasses.replace(decoding_options(), n_best=n_best)
+  options.check(params)
+  on_cpu = choose_devices(FLAGS.num_gpus) == ["CPU:0"]
+  if one_by_one:
+    options = dataclasses.replace(options, limits=BatchLimits(lines=1))
+    if on_cpu:
+      serve_single_lines(params.hidden_size)
+  elif on_cpu and not FLAGS.padded_decode:
     workers = share_processors(FLAGS.decode_workers)
-  max_length = ModelDirectory(FLAGS.model_dir).read().max_length
+    options = dataclasses.replace(options, workers=workers)
   return Translator.load(
     FLAGS.model_dir,
     dtype=_dtype(),
-    options=decoding_options(max_length, workers, n_best),
+    options=options,
     **{name: getattr(params, name) for name in DECODING_FIELDS},
   )
 

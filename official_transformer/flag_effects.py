@@ -170,7 +170,7 @@ _COMPANY: tuple[
   ),
   (
     ("invalid_utf8",),
-    lambda v: v.file is None and not v.interactive,
+    lambda v: v.file is None,
     "it is about what is read from --file",
   ),
   (

@@ -27,20 +27,10 @@ def batch_limits() -> BatchLimits:
   return BatchLimits(FLAGS.decode_batch_tokens, FLAGS.decode_batch_size)
 
 
-def decoding_options(
-  max_length: int, workers: int = 1, n_best: int = 1
-) -> DecodingOptions:
-  """Reads how lines are brought to the model.
-
-  Args:
-    max_length: the longest line the model is trained with, in tokens.
-    workers: batches decoded side by side.
-    n_best: most hypotheses of a line.
-  """
+def decoding_options() -> DecodingOptions:
+  """Reads how lines are brought to the model, for one hypothesis of each."""
   return DecodingOptions(
     limits=batch_limits(),
-    workers=workers,
     padded_length=FLAGS.decode_max_length if FLAGS.padded_decode else 0,
-    longest_piece=max_length if FLAGS.split_long_lines else None,
-    n_best=n_best,
+    split_long_lines=FLAGS.split_long_lines,
   )

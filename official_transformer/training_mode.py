@@ -288,7 +288,7 @@ def _evaluation_in_training(directory: ModelDirectory) -> Evaluate | None:
     if not translators:
       tokenizer = load_tokenizer(directory.vocab_file())
       translators.append(
-        Translator(transformer, tokenizer, decoding_options(FLAGS.max_length))
+        Translator(transformer, tokenizer, decoding_options(), FLAGS.max_length)
       )
     scores, path = test_set.evaluate(translators[0], directory, f"step-{step}")
     samples = test_set.samples(path, SAMPLES)

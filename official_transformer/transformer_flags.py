@@ -319,7 +319,8 @@ def define_decoding_flags() -> None:
     list(INVALID_UTF8),
     help_wrap(
       "What to do about a line of --file that is not UTF-8: refuse the file, "
-      "or replace the bytes by U+FFFD and report the line."
+      "or replace the bytes by U+FFFD and report the line, as --interactive "
+      "always does."
     ),
   )
   _define_decoding_speed_flags()
@@ -350,11 +351,8 @@ def _define_decoding_speed_flags() -> None:
   """Defines what changes how fast lines are decoded, and in which memory."""
   flags.DEFINE_integer(
     "decode_batch_size",
-    None,
-    help_wrap(
-      "Most lines decoded at once. Unset: as many as --decode_batch_tokens "
-      "allows."
-    ),
+    128,
+    help_wrap("Most lines decoded at once; see --decode_batch_tokens."),
     lower_bound=1,
   )
   flags.DEFINE_integer(

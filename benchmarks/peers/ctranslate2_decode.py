@@ -128,7 +128,6 @@ def main():
   parser.add_argument("--compute_type", default="float32")
   parser.add_argument("--workers", type=int, default=1)
   parser.add_argument("--threads", type=int, default=2, help="of each worker")
-  parser.add_argument("--words", type=int, default=0, help="of each line")
   parser.add_argument("--repeats", type=int, default=3)
   arguments = parser.parse_args()
   if arguments.weights:
@@ -172,20 +171,11 @@ def main():
       inter_threads=arguments.workers,
       intra_threads=arguments.threads,
     )
-  batches = [lines]
-  if arguments.words:
-    # In the saved pieces, the end of a word is not told from the end of a
-    # piece: lines of about so many words.
-    batches = [[line] for line in lines if len(line) == arguments.words]
 
   def job():
-    found = [
-      result
-      for batch in batches
-      for result in translator.translate_batch(
-        batch, beam_size=arguments.beam_size, length_penalty=0.6, **settings
-      )
-    ]
+    found = translator.translate_batch(
+      lines, beam_size=arguments.beam_size, length_penalty=0.6, **settings
+    )
     return len(found), sum(len(f.hypotheses[0]) + 1 for f in found)
 
   sentences, tokens = job()

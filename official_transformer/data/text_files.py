@@ -86,7 +86,7 @@ def read_lines(path: str, replace_invalid: bool = False) -> Iterator[str]:
   check_input(path)
   decode = _decode_replacing if replace_invalid else _decode
   if path == STANDARD_STREAM:
-    yield from decode(sys.stdin.buffer, "standard input")
+    yield from decode(_standard_input(), "standard input")
     return
   opener = gzip.open if path.endswith(".gz") else open
   with opener(path, "rb") as stream:
@@ -114,6 +114,18 @@ def read_parallel(
   if not first:
     raise InputError(f"{first_file} is empty: there is nothing to score")
   return first, second
+
+
+def _standard_input() -> BinaryIO:
+  """Returns standard input, by an object of its own where there is a file.
+
+  A thread that waits for input holds its object's lock, which Python would
+  wait for, or die of, at exit, if the object were `sys.stdin`'s.
+  """
+  try:
+    return open(sys.stdin.fileno(), "rb", closefd=False)
+  except (AttributeError, OSError):
+    return sys.stdin.buffer
 
 
 def _decode(stream: BinaryIO | Iterable[bytes], name: str) -> Iterator[str]:
@@ -157,10 +169,9 @@ def _without_marks(line: str, number: int) -> str:
 def write_lines(path: str, lines: Iterable[str]) -> int:
   """Writes lines as UTF-8, each as soon as it comes.
 
-  On standard output each is seen at once. A file appears once it is whole, in
-  the place of an earlier one; until then it is `path.incomplete`, which stays
-  where the work is broken off. Pipes, devices and links are written through,
-  directly.
+  A file appears once it is whole, in the place of an earlier one; until then
+  it is `path.incomplete`, which stays where the work is broken off. Standard
+  output, pipes, devices and links are written through, line by line.
 
   Args:
     path: `-` is standard output.
@@ -175,7 +186,7 @@ def write_lines(path: str, lines: Iterable[str]) -> int:
     os.path.exists(path) and not os.path.isfile(path)
   ):
     with open(path, "wb") as stream:
-      return _encode(stream, lines)
+      return _encode(stream, lines, at_once=True)
   with open(path + ".incomplete", "wb") as stream:
     count = _encode(stream, lines)
   os.replace(path + ".incomplete", path)

@@ -30,22 +30,22 @@ class BatchLimits:
   Attributes:
     tokens: the number of lines times the tokens of the longest; a longer line
       is a batch of its own.
-    lines: most lines, or None.
+    lines: most lines. What a short line takes is less its own tokens than
+      those it may be translated to.
   """
 
   tokens: int = 2048
-  lines: int | None = None
+  lines: int = 128
 
   def __post_init__(self) -> None:
     for name in ("tokens", "lines"):
       value = getattr(self, name)
-      if value is not None and value < 1:
+      if value < 1:
         raise InputError(f"{name} is {value}, must be at least 1")
 
   def size(self, longest: int) -> int:
     """Returns the lines of a batch whose longest line has so many tokens."""
-    size = max(1, self.tokens // max(1, longest))
-    return size if self.lines is None else min(size, self.lines)
+    return min(self.lines, max(1, self.tokens // max(1, longest)))
 
 
 def windows(

@@ -34,6 +34,18 @@ class LoadedModel(NamedTuple):
   max_length: int
 
 
+def fast_dtype(dtype: str) -> str:
+  """Returns a `--dtype`, or `fp32` where that is faster here; says so then."""
+  if has_units(dtype):
+    return dtype
+  logging.warning(
+    "--dtype=%s: this processor has no units for it, and float32 is faster; "
+    "computing in float32",
+    dtype,
+  )
+  return "fp32"
+
+
 def load_model(
   model_dir: str, dtype: str = "fp32", **decoding: float | None
 ) -> LoadedModel:
@@ -59,13 +71,6 @@ def load_model(
   vocab_file = directory.join(stored.vocabulary["file"])
   tokenizer = load_tokenizer(vocab_file)
   check_vocabulary(vocab_file, tokenizer.vocab_size, stored, model_dir)
-  if not has_units(dtype):
-    logging.warning(
-      "--dtype=%s: this processor has no units for it, and float32 is faster; "
-      "computing in float32",
-      dtype,
-    )
-    dtype = "fp32"
-  transformer = build_transformer(params, dtype, is_train=False)
+  transformer = build_transformer(params, fast_dtype(dtype), is_train=False)
   restore_variables(checkpoint, WEIGHTS, transformer.weights)
   return LoadedModel(transformer, tokenizer, stored.max_length)

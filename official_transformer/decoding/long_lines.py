@@ -70,6 +70,7 @@ def cut_line(
 def _best_cut(text: str) -> int:
   """Returns where to cut a text that neither begins nor ends with a blank."""
   middle = len(text) // 2
+  margin = len(text) // 8
   ends = _ends(_SENTENCE_END, text)
   # What goes on in lower case may be the same sentence: He (too!) "Why?" asked.
   sure = [end for end in ends if not text[end:].lstrip(" \"'(")[:1].islower()]
@@ -80,7 +81,10 @@ def _best_cut(text: str) -> int:
     _ends(_WORD_END, text),
   ):
     if places:
-      return min(places, key=lambda place: abs(place - middle))
+      best = min(places, key=lambda place: abs(place - middle))
+      # No crumbs: the full stop of "Mr." alone would leave one.
+      if margin <= best <= len(text) - margin:
+        return best
   return middle
 
 

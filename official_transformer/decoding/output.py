@@ -1,4 +1,4 @@
-"""A translation as lines of text, or as JSON."""
+"""Translations and scores as lines of text, or as JSON."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from official_transformer.decoding.scorer import PairScore
 from official_transformer.decoding.translator import Hypothesis, Translation
 
 
@@ -44,6 +45,25 @@ def flags_of(translation: Translation) -> list[str]:
     "unfinished": not translation.finished,
   }
   return [name for name, holds in flags.items() if holds]
+
+
+def score_text_line(score: PairScore) -> str:
+  """Returns log-probability, tokens and normalised score, between tabs."""
+  return (
+    f"{score.log_probability:.6f}\t{score.tokens}\t{score.normalized_score:.6f}"
+  )
+
+
+def score_json_line(score: PairScore) -> str:
+  """Returns one JSON object."""
+  return json.dumps(
+    {
+      "log_probability": score.log_probability,
+      "tokens": score.tokens,
+      "normalized_score": score.normalized_score,
+      "token_log_probabilities": score.token_log_probabilities,
+    }
+  )
 
 
 def _fields(hypothesis: Hypothesis) -> dict[str, Any]:

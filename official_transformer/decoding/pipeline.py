@@ -3,27 +3,75 @@
 from __future__ import annotations
 
 import collections
+import queue
+import threading
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TypeVar
+from concurrent.futures import (
+  FIRST_COMPLETED,
+  Future,
+  ThreadPoolExecutor,
+  wait,
+)
+from typing import Generic, NamedTuple, TypeVar
 
 Window = TypeVar("Window")
 Result = TypeVar("Result")
 
-# A started window is the promise of its results.
-Promise = Callable[[], list[Result]]
+# Windows computed at a time: a worker that has nothing left to do in the one
+# goes on with the other.
+WINDOWS_AHEAD = 2
+
+
+class Started(NamedTuple, Generic[Result]):
+  """A window that is being computed.
+
+  Attributes:
+    work: what the pool does for it.
+    results: returns its results, once the work is done.
+  """
+
+  work: list[Future]
+  results: Callable[[], list[Result]]
+
+
+class _Reader(Generic[Window]):
+  """Reads the next window when asked to, in a thread of its own.
+
+  A daemon: it may wait for input that never comes, which must not keep the
+  process from ending.
+  """
+
+  def __init__(self, windows: Iterable[Window]) -> None:
+    self._windows = iter(windows)
+    self._wanted: queue.SimpleQueue[Future | None] = queue.SimpleQueue()
+    threading.Thread(target=self._run, daemon=True).start()
+
+  def read(self) -> Future[Window | None]:
+    """Returns the promise of the next window; of None, after the last."""
+    future: Future[Window | None] = Future()
+    self._wanted.put(future)
+    return future
+
+  def stop(self) -> None:
+    """Lets the thread end."""
+    self._wanted.put(None)
+
+  def _run(self) -> None:
+    while future := self._wanted.get():
+      try:
+        future.set_result(next(self._windows, None))
+      except Exception as error:
+        future.set_exception(error)
 
 
 def in_order(
   windows: Iterable[Window],
-  start: Callable[[Window, ThreadPoolExecutor], Promise],
+  start: Callable[[Window, ThreadPoolExecutor], Started[Result]],
   workers: int,
 ) -> Iterator[Result]:
-  """Yields the results of all windows, in order.
+  """Yields the results of all windows, in order and as soon as they are there.
 
-  While a window is computed the next one is read, in a thread of its own, and
-  started, so that no worker waits at a window's end. At most three windows are
-  held at a time.
+  While `WINDOWS_AHEAD` windows are computed the next one is read.
 
   Args:
     windows: read in the background.
@@ -34,28 +82,37 @@ def in_order(
     Exception: whatever reading or computing raised, once the results before it
       have been yielded.
   """
-  reader, pool = ThreadPoolExecutor(1), ThreadPoolExecutor(workers)
-  iterator = iter(windows)
-  started: collections.deque[Promise] = collections.deque()
-  failure: Exception | None = None
-  reading: Future[Window | None] | None = reader.submit(next, iterator, None)
+  reader, pool = _Reader(windows), ThreadPoolExecutor(workers)
+  started: collections.deque[Started[Result]] = collections.deque()
+  failure: BaseException | None = None
+  reading: Future[Window | None] | None = reader.read()
   try:
     while started or reading:
-      if reading:
-        try:
-          window = reading.result()
-        except Exception as error:
-          window, failure = None, error
-        if window is None:
-          reading = None
-        else:
+      if reading and len(started) < WINDOWS_AHEAD:
+        _wait_for_either(reading, started)
+      if reading and reading.done() and len(started) < WINDOWS_AHEAD:
+        failure = reading.exception()
+        window = None if failure else reading.result()
+        reading = None
+        if window is not None:
           started.append(start(window, pool))
-          reading = reader.submit(next, iterator, None)
-      if started and (len(started) > 1 or not reading):
-        yield from started.popleft()()
+          reading = reader.read()
+      else:
+        yield from started.popleft().results()
     if failure:
       raise failure
   finally:
     # Also where the caller stops early: nothing that has not begun is begun.
-    for executor in (reader, pool):
-      executor.shutdown(wait=False, cancel_futures=True)
+    reader.stop()
+    pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _wait_for_either(reading: Future, started: Iterable[Started]) -> None:
+  """Waits until a window has been read, or the first started one is done."""
+  for first in started:
+    unfinished = set(first.work)
+    while unfinished and not reading.done():
+      done, _ = wait({reading, *unfinished}, return_when=FIRST_COMPLETED)
+      unfinished -= done
+    return
+  wait([reading])

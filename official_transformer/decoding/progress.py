@@ -3,48 +3,71 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
-from collections.abc import Iterable, Iterator
-from typing import TypeVar
+from types import TracebackType
 
 from absl import logging
 from tqdm import tqdm
 
-Item = TypeVar("Item")
-
 SECONDS_BETWEEN_LINES = 30.0
-LINES_BETWEEN_LOOKS = 256
 
 
-def report(
-  items: Iterable[Item], total: int | None, bar: bool
-) -> Iterator[Item]:
-  """Yields items, saying how many have come, how fast, and the time left.
+class Progress:
+  """Counts lines as they are decoded, from any thread, and reports.
 
-  Args:
-    items: translations, as they come.
-    total: how many will come, or None where nobody knows.
-    bar: whether a bar may be drawn, which needs a terminal.
+  Used as a context, which closes the bar.
+
+  Attributes:
+    total: lines there are, or None where nobody knows.
+    count: lines decoded so far.
   """
-  if bar and sys.stderr.isatty():
-    yield from tqdm(items, total=total, unit=" sentences", smoothing=0.1)
-    return
-  begin = last = time.monotonic()
-  for count, item in enumerate(items, start=1):
-    yield item
-    # Lines come in bursts: amid one, the rate would mean nothing.
-    if count % LINES_BETWEEN_LOOKS:
-      continue
-    now = time.monotonic()
-    if now - last >= SECONDS_BETWEEN_LINES:
-      logging.info("%s", describe(count, total, now - begin))
-      last = now
+
+  def __init__(self, total: int | None, bar: bool) -> None:
+    """Begins.
+
+    Args:
+      total: lines there are, or None where nobody knows.
+      bar: whether a bar may be drawn, which needs a terminal.
+    """
+    self.total = total
+    self.count = 0
+    self._lock = threading.Lock()
+    self._begin = self._last = time.monotonic()
+    self._bar = None
+    if bar and sys.stderr.isatty():
+      self._bar = tqdm(total=total, unit=" sentences", smoothing=0.1)
+
+  def __enter__(self) -> Progress:
+    return self
+
+  def __exit__(
+    self,
+    kind: type[BaseException] | None,
+    error: BaseException | None,
+    traceback: TracebackType | None,
+  ) -> None:
+    if self._bar is not None:
+      self._bar.close()
+
+  def add(self, lines: int) -> None:
+    """Counts lines that have been decoded."""
+    with self._lock:
+      self.count += lines
+      if self._bar is not None:
+        self._bar.update(lines)
+        return
+      now = time.monotonic()
+      if now - self._last < SECONDS_BETWEEN_LINES:
+        return
+      self._last = now
+      logging.info("%s", describe(self.count, self.total, now - self._begin))
 
 
 def describe(count: int, total: int | None, seconds: float) -> str:
   """Returns a line such as `20 of 100 lines, 4.0 sentences/s, 00:20 left`."""
   rate = count / seconds
-  if total is None:
+  if total is None or not count:
     return f"{count} lines, {rate:.1f} sentences/s"
   left = tqdm.format_interval((total - count) / rate)
   return f"{count} of {total} lines, {rate:.1f} sentences/s, {left} left"

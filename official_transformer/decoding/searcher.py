@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import tensorflow as tf
 
-from official_transformer.decoding.batching import pad
+from official_transformer.decoding.batching import BatchLimits, pad
 from official_transformer.errors import InputError
 from official_transformer.model.transformer import Transformer
 from official_transformer.model_params import EOS_ID, PAD_ID
@@ -36,16 +36,21 @@ class FoundSequence:
 
 
 @dataclasses.dataclass(frozen=True)
-class StaticShape:
-  """The shape of a static batch.
+class StaticShapes:
+  """The shapes of static batches: one for each multiple of a width.
 
   Attributes:
-    rows: lines, the missing ones filled with PAD.
-    width: tokens; longer lines take the next multiple.
+    width: tokens.
+    limits: decide how many rows go with a multiple.
   """
 
-  rows: int
   width: int
+  limits: BatchLimits
+
+  def shape(self, longest: int) -> tuple[int, int]:
+    """Returns rows and columns of batches with lines of so many tokens."""
+    columns = -(-longest // self.width) * self.width
+    return self.limits.size(columns), columns
 
 
 class Searcher:
@@ -53,16 +58,16 @@ class Searcher:
 
   Attributes:
     transformer: its `params` decide beam, alpha and limit.
-    static_shape: of a batch in the static form, or None for the dynamic form.
+    static_shapes: of batches in the static form, or None for the dynamic form.
   """
 
   def __init__(
-    self, transformer: Transformer, static_shape: StaticShape | None = None
+    self, transformer: Transformer, static_shapes: StaticShapes | None = None
   ) -> None:
     self.transformer = transformer
-    self.static_shape = static_shape
+    self.static_shapes = static_shapes
     # AutoGraph has nothing to convert, and tracing takes half the time.
-    if static_shape:
+    if static_shapes:
       self._search = tf.function(
         lambda ids: transformer.beam_search(ids, static=True),
         autograph=False,
@@ -107,23 +112,20 @@ class Searcher:
     ]
 
   def _lay_out(self, sources: Sequence[Sequence[int]]) -> np.ndarray:
-    if not self.static_shape:
+    if not self.static_shapes:
       return pad(sources)
-    width = self.static_shape.width
-    longest = max(map(len, sources))
-    return pad(sources, -(-longest // width) * width, self.static_shape.rows)
+    rows, columns = self.static_shapes.shape(max(map(len, sources)))
+    return pad(sources, columns, rows)
 
 
 def _hypotheses(
   ids: np.ndarray, scores: np.ndarray, finished: np.ndarray
-) -> itertools.chain[FoundSequence]:
-  """Returns a sentence's hypotheses, of [K, L], [K] and [K]."""
+) -> Iterator[FoundSequence]:
+  """Yields a sentence's hypotheses, of [K, L], [K] and [K]."""
   kept = finished if finished.any() else np.ones_like(finished)
-  return itertools.chain(
-    FoundSequence(_tokens(row), float(score), bool(flag))
-    for row, score, flag, keep in zip(ids, scores, finished, kept, strict=True)
-    if keep
-  )
+  for row, score, flag, keep in zip(ids, scores, finished, kept, strict=True):
+    if keep:
+      yield FoundSequence(_tokens(row), float(score), bool(flag))
 
 
 def _tokens(ids: np.ndarray) -> list[int]:

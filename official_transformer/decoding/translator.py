@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+
+from absl import logging
 
 from official_transformer.data.tokenizer import Tokenizer
 from official_transformer.decoding.batching import (
@@ -19,61 +21,63 @@ from official_transformer.decoding.batching import (
 )
 from official_transformer.decoding.loading import load_model
 from official_transformer.decoding.long_lines import Piece, cut_line
-from official_transformer.decoding.pipeline import Promise, in_order
+from official_transformer.decoding.pipeline import Started, in_order
 from official_transformer.decoding.searcher import (
   FoundSequence,
   Searcher,
-  StaticShape,
+  StaticShapes,
 )
 from official_transformer.errors import InputError
 from official_transformer.model.transformer import Transformer
-from official_transformer.model_params import EOS_ID
+from official_transformer.model_params import (
+  DEFAULT_MAX_LENGTH,
+  EOS_ID,
+  TransformerParams,
+)
 
 
 @dataclasses.dataclass(frozen=True)
 class DecodingOptions:
-  """How lines are brought to the model. It changes speed and memory.
+  """How lines are brought to the model, and what is told of each.
 
-  Only `longest_piece` and `n_best` change what comes out.
+  The first three change speed and memory, and no translation.
 
   Attributes:
     limits: how many lines are decoded at once.
     workers: batches decoded side by side.
-    padded_length: with more than 0, every batch has one static shape, of lines
-      padded to a multiple of so many tokens, and XLA compiles the search.
-    longest_piece: tokens, EOS included, above which a line is cut at the end of
-      a sentence, or None to decode lines of any length whole.
+    padded_length: with more than 0, batches have static shapes, of lines padded
+      to a multiple of so many tokens, and XLA compiles the search.
+    split_long_lines: whether lines longer than those the model was trained with
+      are cut at the ends of sentences.
     n_best: most hypotheses returned for a line; at most the beam.
   """
 
   limits: BatchLimits = dataclasses.field(default_factory=BatchLimits)
   workers: int = 1
   padded_length: int = 0
-  longest_piece: int | None = None
+  split_long_lines: bool = True
   n_best: int = 1
 
   def __post_init__(self) -> None:
     for name in ("workers", "n_best"):
       if getattr(self, name) < 1:
         raise InputError(f"{name} is {getattr(self, name)}, must be at least 1")
-    if self.longest_piece is not None and self.longest_piece < 2:
+    if self.padded_length < 0:
+      raise InputError(f"padded_length is {self.padded_length}, below 0")
+
+  def check(self, params: TransformerParams) -> None:
+    """Raises an `InputError` where a model cannot be decoded so."""
+    if self.n_best > params.beam_size:
       raise InputError(
-        f"longest_piece is {self.longest_piece}, must be at least 2"
+        f"n_best is {self.n_best}, but a beam of {params.beam_size} finds no "
+        "more hypotheses than that; raise beam_size"
       )
 
-  def static_shape(self) -> StaticShape | None:
-    """Returns the shape of all batches, where they have one."""
+  def static_shapes(self) -> StaticShapes | None:
+    """Returns the shapes of batches, where they are static."""
     if not self.padded_length:
       return None
-    rows = self.limits.size(self.padded_length)
-    return StaticShape(rows, self.padded_length)
-
-  def batch_limits(self) -> BatchLimits:
-    """Returns what bounds a batch."""
-    shape = self.static_shape()
-    if shape is None:
-      return self.limits
-    return dataclasses.replace(self.limits, lines=shape.rows)
+    return StaticShapes(self.padded_length, self.limits)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -138,6 +142,7 @@ class Translator:
     transformer: the model; its `params` decide beam, alpha and limit.
     tokenizer: of source and target.
     options: how lines are brought to the model.
+    max_length: the longest line the model was trained with, in tokens.
   """
 
   def __init__(
@@ -145,17 +150,14 @@ class Translator:
     transformer: Transformer,
     tokenizer: Tokenizer,
     options: DecodingOptions | None = None,
+    max_length: int = DEFAULT_MAX_LENGTH,
   ) -> None:
     self.transformer = transformer
     self.tokenizer = tokenizer
     self.options = options or DecodingOptions()
-    beam_size = transformer.params.beam_size
-    if self.options.n_best > beam_size:
-      raise InputError(
-        f"n_best is {self.options.n_best}, but a beam of {beam_size} finds no "
-        "more hypotheses than that; raise beam_size"
-      )
-    self._searcher = Searcher(transformer, self.options.static_shape())
+    self.options.check(transformer.params)
+    self.max_length = max_length
+    self._searcher = Searcher(transformer, self.options.static_shapes())
 
   @classmethod
   def load(
@@ -175,8 +177,7 @@ class Translator:
       alpha: strength of the length normalisation.
       extra_decode_length: tokens a translation may be longer than its source.
       dtype: what to compute in, as in `load_model`.
-      options: how lines are brought to the model. Unset, they are cut where
-        they are longer than what the model was trained with.
+      options: how lines are brought to the model.
 
     Raises:
       InputError: where the directory holds no usable model.
@@ -188,71 +189,105 @@ class Translator:
       alpha=alpha,
       extra_decode_length=extra_decode_length,
     )
-    options = options or DecodingOptions(longest_piece=model.max_length)
-    return cls(model.transformer, model.tokenizer, options)
+    return cls(model.transformer, model.tokenizer, options, model.max_length)
 
   def translate(self, lines: Iterable[str]) -> list[str]:
     """Returns one translation for each line, in order."""
     return [t.text for t in self.translate_stream(lines)]
 
-  def translate_stream(self, lines: Iterable[str]) -> Iterator[Translation]:
+  def translate_stream(
+    self,
+    lines: Iterable[str],
+    on_decoded: Callable[[int], object] = lambda count: None,
+  ) -> Iterator[Translation]:
     """Yields one translation for each line, in order, window by window.
 
-    Lines are read, and cut into tokens, in the background.
+    Args:
+      lines: read, and cut into tokens, in the background.
+      on_decoded: told how many lines each batch was, as soon as it is done,
+        from any thread. A line that is decoded in pieces counts as its last
+        one, a blank one as nothing.
     """
     prepared = (
       [self._prepare(line) for line in window] for window in windows(lines, len)
     )
-    return in_order(prepared, self._start, self.options.workers)
+
+    def start(
+      window: list[_Line], pool: ThreadPoolExecutor
+    ) -> Started[Translation]:
+      return self._start(window, pool, on_decoded)
+
+    cut = 0
+    for translation in in_order(prepared, start, self.options.workers):
+      cut += translation.pieces > 1
+      yield translation
+    if cut:
+      logging.info(
+        "lines of over %d tokens, the longest the model was trained with, that "
+        "were split at the ends of sentences: %d",
+        self.max_length,
+        cut,
+      )
 
   def translate_line(self, line: str) -> Translation:
     """Translates one line by itself, at once."""
-    with ThreadPoolExecutor(1) as pool:
-      (translation,) = self._start([self._prepare(line)], pool)()
-    return translation
+    prepared = self._prepare(line)
+    pieces = [self._translate_batch([ids])[0] for ids in prepared.ids]
+    return _join(prepared, pieces)
 
   def _prepare(self, line: str) -> _Line:
     """Cuts a line into pieces and tokens."""
     if not line.strip():
       return _Line([], [])
-    # The model's own length first: few lines are cut.
-    longest = self.options.longest_piece
     ids = self.tokenizer.encode(line, add_eos=True)
-    if ids == [EOS_ID]:  # Characters that the tokenizer drops.
-      return _Line([], [])
-    if longest is None or len(ids) <= longest:
-      return _Line([Piece(line, "")], [ids])
-    pieces = cut_line(line, self._length, longest)
-    encoded = [self.tokenizer.encode(p.text, add_eos=True) for p in pieces]
-    return _Line(pieces, encoded)
+    pieces, encoded = [Piece(line, "")], [ids]
+    if self.options.split_long_lines and len(ids) > self.max_length:
+      pieces = cut_line(line, self._length, self.max_length)
+      encoded = [self.tokenizer.encode(p.text, add_eos=True) for p in pieces]
+    # Of characters that the tokenizer drops there is nothing to translate.
+    kept = [n for n, ids in enumerate(encoded) if ids != [EOS_ID]]
+    return _Line([pieces[n] for n in kept], [encoded[n] for n in kept])
 
   def _length(self, text: str) -> int:
     return len(self.tokenizer.encode(text, add_eos=True))
 
   def _start(
-    self, window: Sequence[_Line], pool: ThreadPoolExecutor
-  ) -> Promise[Translation]:
+    self,
+    window: Sequence[_Line],
+    pool: ThreadPoolExecutor,
+    on_decoded: Callable[[int], object],
+  ) -> Started[Translation]:
     """Hands a window to the pool, in batches."""
     sources = [ids for line in window for ids in line.ids]
-    batches = batches_by_length(
-      list(map(len, sources)), self.options.batch_limits(), self.options.workers
-    )
-    futures = [
-      pool.submit(self._translate_batch, [sources[i] for i in batch])
-      for batch in batches
+    ends = itertools.accumulate(len(line.ids) for line in window)
+    last = {end - 1 for end in ends}
+    shapes = self.options.static_shapes()
+    # Lines that are padded to the same width count alike.
+    lengths = [
+      shapes.shape(len(ids))[1] if shapes else len(ids) for ids in sources
     ]
+    batches = batches_by_length(
+      lengths, self.options.limits, self.options.workers
+    )
 
-    def promise() -> list[Translation]:
+    def translate(batch: list[int]) -> list[list[Hypothesis]]:
+      found = self._translate_batch([sources[i] for i in batch])
+      on_decoded(len(last.intersection(batch)))
+      return found
+
+    work = [pool.submit(translate, batch) for batch in batches]
+
+    def results() -> list[Translation]:
       found: dict[int, list[Hypothesis]] = {}
-      for batch, future in zip(batches, futures, strict=True):
+      for batch, future in zip(batches, work, strict=True):
         found.update(zip(batch, future.result(), strict=True))
-      in_order = (found[i] for i in range(len(sources)))
+      pieces = (found[i] for i in range(len(sources)))
       return [
-        _join(line, list(itertools.islice(in_order, len(line.ids))))
+        _join(line, list(itertools.islice(pieces, len(line.ids))))
         for line in window
       ]
 
-    return promise
+    return Started(work, results)
 
   def _translate_batch(
     self, sources: Sequence[Sequence[int]]
@@ -286,12 +321,14 @@ def _join(line: _Line, pieces: list[list[Hypothesis]]) -> Translation:
     return Translation(pieces[0], 1)
   if not pieces:
     return Translation([Hypothesis("", 0.0, [], True)], 0)
+  joints = ["", *(piece.joint for piece in line.pieces[1:])]
   hypotheses = []
   for parts in zip(*pieces, strict=False):
-    joined = zip(line.pieces, parts, strict=True)
     hypotheses.append(
       Hypothesis(
-        text="".join(piece.joint + part.text for piece, part in joined),
+        text="".join(
+          joint + part.text for joint, part in zip(joints, parts, strict=True)
+        ),
         score=sum(part.score for part in parts),
         tokens=[token for part in parts for token in part.tokens],
         finished=all(part.finished for part in parts),

@@ -139,12 +139,15 @@ class Attention(keras.layers.Layer):
     training: bool,
   ) -> tf.Tensor:
     """Attends with projected queries [B, N, F, H]; returns [B, F, D]."""
+    scale = self.query_scale
+    if query.dtype == tf.float16:  # Whose largest number products may exceed.
+      query, scale = query * scale, 1.0
     logits = matmul(query, source.keys, transpose_b=True)  # [B, N, F, T]
     # In float32 whatever the dtype of the rest: sums of many small terms. The
     # logits are scaled, not the queries, which the gradient would keep twice;
     # and after the bias: TensorFlow would fuse product, scale and bias for CPUs
     # into one operation that is many times slower.
-    logits = (tf.cast(logits, tf.float32) + bias) * self.query_scale
+    logits = (tf.cast(logits, tf.float32) + bias) * scale
     weights = tf.nn.softmax(logits)
     weights = self.dropout(weights, training=training)
     mixed = matmul(tf.cast(weights, query.dtype), source.values)

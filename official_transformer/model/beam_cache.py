@@ -19,8 +19,9 @@ import tensorflow as tf
 
 from official_transformer.model.model_utils import NEGATIVE_BIAS
 
-# Room is made for so many positions at a time: making it copies the cache,
-# and room that is not used yet is attended to, with weight zero.
+# Room is made for so many positions at a time, or a quarter of what there is:
+# making it copies the cache, and room that is not used yet is attended to, with
+# weight zero.
 ROOM = 16
 NOBODY = -1
 
@@ -62,19 +63,19 @@ def make_room(
   Returns:
     Caches and writers of at least `index + 1` positions.
   """
+  length = tf.shape(writers)[1]
+  room = tf.maximum(ROOM, length // 4)
 
   def larger() -> tuple[list[BeamCache], tf.Tensor]:
     # Each tensor gets memory of its own here, which `write_position` needs.
     return (
       tf.nest.map_structure(
-        lambda t: tf.pad(t, [[0, 0], [0, 0], [0, ROOM], [0, 0], [0, 0]]), caches
+        lambda t: tf.pad(t, [[0, 0], [0, 0], [0, room], [0, 0], [0, 0]]), caches
       ),
-      tf.pad(writers, [[0, 0], [0, ROOM]], constant_values=NOBODY),
+      tf.pad(writers, [[0, 0], [0, room]], constant_values=NOBODY),
     )
 
-  return tf.cond(
-    tf.equal(index, tf.shape(writers)[1]), larger, lambda: (caches, writers)
-  )
+  return tf.cond(tf.equal(index, length), larger, lambda: (caches, writers))
 
 
 def write_position(
@@ -94,11 +95,14 @@ def write_position(
   rows = tf.range(batch * heads) * length + index
   flat = tf.reshape(cache, [-1, beams * size])
   new = tf.cast(tf.reshape(new, [-1, beams * size]), cache.dtype)
-  if cache.shape.is_fully_defined():
-    # XLA, which has no other operation for it, writes in place.
+  if cache.shape.is_fully_defined() or (
+    # Not every release has the other operation for bfloat16 on a GPU.
+    cache.dtype == tf.bfloat16 and tf.config.list_logical_devices("GPU")
+  ):
+    # XLA writes in place.
     flat = tf.tensor_scatter_nd_update(flat, rows[:, None], new)
   else:
-    # The one operation that always writes in place: in a loop, the other
+    # The one operation that writes in place without XLA: in a loop, the other
     # copies the whole cache at every step.
     flat = tf.raw_ops.InplaceUpdate(x=flat, i=rows, v=new)
   return tf.reshape(flat, tf.shape(cache))

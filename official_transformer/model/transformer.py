@@ -20,7 +20,6 @@ from official_transformer.model.beam_search import (
   SearchState,
   SequenceBeamSearch,
 )
-from official_transformer.model.dense import matmul
 from official_transformer.model.dropout import Dropout
 from official_transformer.model.embedding_layer import EmbeddingSharedWeights
 from official_transformer.model.metrics import LossLayer, MetricLayer
@@ -190,7 +189,9 @@ class Transformer(keras.layers.Layer):
         x + positions[index], kernels, index, writers, memory
       )
       x = tf.reshape(x, [-1, params.hidden_size])
-      return matmul(x, vocabulary), SearchState(writers, memory)
+      # In the product's own dtype, which may be the finer one.
+      logits = tf.matmul(tf.cast(x, vocabulary.dtype), vocabulary)
+      return logits, SearchState(writers, memory)
 
     search = SequenceBeamSearch(
       step, params.vocab_size, params.beam_size, params.alpha, EOS_ID
@@ -237,6 +238,8 @@ class BeamSearchLayer(keras.layers.Layer):
   def __init__(self, transformer: Transformer, **kwargs: Any) -> None:
     super().__init__(autocast=False, **kwargs)
     self.transformer = transformer
+    # Batches shrink and caches grow: Keras is not to have XLA compile that.
+    self.supports_jit = False
 
   def build(self, input_shape: Any = None) -> None:
     """Creates nothing: the transformer has all variables."""

@@ -2,6 +2,7 @@
 
 import ast
 import pathlib
+import re
 
 import pytest
 
@@ -28,7 +29,7 @@ LEAF_ARROWS = {
 }
 # One module knows less than its room may.
 STRICTER = {
-  "model/beam_search.py": {"model"},  # Nothing there but the next.
+  "model/beam_search.py": {"model"},
   "model/top_k.py": set(),
   "evaluation/bleu.py": set(),
   "evaluation/scores.py": {"evaluation"},
@@ -67,6 +68,14 @@ def test_rooms_import_only_what_they_may(room):
     name = f"{room}/{path.name}"
     allowed = STRICTER.get(name, ARROWS[room] | {room})
     assert imported(path) <= allowed, name
+
+
+def test_the_search_knows_nothing_of_the_model():
+  path = ROOT / PACKAGE / "model" / "beam_search.py"
+  text = path.read_text(encoding="utf-8")
+  assert re.findall(rf"(?:from|import) ({PACKAGE}[\w.]*)", text) == [
+    f"{PACKAGE}.model.top_k"
+  ]
 
 
 @pytest.mark.parametrize("leaf", LEAF_ARROWS)

@@ -1,13 +1,16 @@
+import io
 import json
+import sys
 
 import pytest
 
+from official_transformer.decoding import progress as progress_lib
 from official_transformer.decoding.output import (
   flags_of,
   json_line,
   text_lines,
 )
-from official_transformer.decoding.progress import describe, report
+from official_transformer.decoding.progress import Progress, describe
 from official_transformer.decoding.translator import Hypothesis, Translation
 
 BEST = Hypothesis("Ein Hund.", -0.5, ["Ein_", "Hund_", "._"], True)
@@ -59,11 +62,19 @@ def test_progress_says_rate_and_time_left(monkeypatch, caplog):
     describe(20, 100, 5.0) == "20 of 100 lines, 4.0 sentences/s, 00:20 left"
   )
   assert describe(20, None, 5.0) == "20 lines, 4.0 sentences/s"
-  from official_transformer.decoding import progress
-
-  monkeypatch.setattr(progress, "SECONDS_BETWEEN_LINES", 0.0)
-  monkeypatch.setattr(progress, "LINES_BETWEEN_LOOKS", 2)
-  with caplog.at_level("INFO"):
-    assert list(report(range(5), 5, bar=False)) == [0, 1, 2, 3, 4]
+  monkeypatch.setattr(progress_lib, "SECONDS_BETWEEN_LINES", 0.0)
+  with caplog.at_level("INFO"), Progress(5, bar=False) as progress:
+    progress.add(2)
+    progress.add(3)
   said = [r.getMessage() for r in caplog.records]
-  assert [s.split(",")[0] for s in said] == ["2 of 5 lines", "4 of 5 lines"]
+  assert [s.split(",")[0] for s in said] == ["2 of 5 lines", "5 of 5 lines"]
+
+
+def test_progress_is_a_bar_on_a_terminal(monkeypatch):
+  terminal = io.StringIO()
+  terminal.isatty = lambda: True
+  monkeypatch.setattr(sys, "stderr", terminal)
+  with Progress(4, bar=True) as progress:
+    progress.add(4)
+  assert "4/4" in terminal.getvalue()
+  assert "sentences/s" in terminal.getvalue()

@@ -1,14 +1,15 @@
 import threading
+import time
 
 import pytest
 
-from official_transformer.decoding.pipeline import in_order
+from official_transformer.decoding.pipeline import Started, in_order
 
 
 def start(window, pool):
   """Squares a window's numbers, each in the pool, the last first."""
-  futures = [pool.submit(lambda n=n: n * n) for n in reversed(window)]
-  return lambda: [f.result() for f in reversed(futures)]
+  work = [pool.submit(lambda n=n: n * n) for n in reversed(window)]
+  return Started(work, lambda: [f.result() for f in reversed(work)])
 
 
 @pytest.mark.parametrize("workers", [1, 3])
@@ -43,8 +44,8 @@ def test_windows_are_read_while_others_are_computed():
 
   def wait(window, pool):
     # Done only if the next window is read before this one is finished.
-    futures = [pool.submit(lambda: read.wait(20)) for _ in window]
-    return lambda: [f.result() for f in futures]
+    work = [pool.submit(lambda: read.wait(20)) for _ in window]
+    return Started(work, lambda: [f.result() for f in work])
 
   assert list(in_order(windows(), wait, 1)) == [True, True]
 
@@ -69,8 +70,8 @@ def iter_into(found, stream):
 
 def test_a_failure_while_computing_is_raised():
   def fail(window, pool):
-    futures = [pool.submit(lambda n=n: 1 // n) for n in window]
-    return lambda: [f.result() for f in futures]
+    work = [pool.submit(lambda n=n: 1 // n) for n in window]
+    return Started(work, lambda: [f.result() for f in work])
 
   stream = in_order([[1], [0], [1]], fail, 1)
   assert next(stream) == 1
@@ -79,10 +80,37 @@ def test_a_failure_while_computing_is_raised():
 
 
 def test_a_caller_may_stop_early():
+  taken, done = [], []
+  threads = set(threading.enumerate())
+
   def windows():
     while True:
-      yield [1]
+      taken.append(1)
+      yield [1] * 50
 
-  stream = in_order(windows(), start, 2)
+  def slow(window, pool):
+    work = [pool.submit(lambda: time.sleep(0.01) or done.append(1) or 1)
+            for _ in window]  # fmt: skip
+    return Started(work, lambda: [f.result() for f in work])
+
+  stream = in_order(windows(), slow, 1)
   assert next(stream) == 1
   stream.close()
+  time.sleep(0.3)
+  # What was queued is dropped, and no thread is left.
+  assert len(taken) <= 3 and len(done) < 60
+  assert set(threading.enumerate()) <= threads
+
+
+def test_a_finished_window_does_not_wait_for_the_next_to_be_read():
+  written = threading.Event()
+
+  def windows():
+    yield [3]
+    assert written.wait(20), "the first result never came"
+    yield [4]
+
+  stream = in_order(windows(), start, 1)
+  assert next(stream) == 9
+  written.set()
+  assert list(stream) == [16]

@@ -56,11 +56,12 @@ def transformer():
 def make(transformer):
   """Returns a translator of three lines at a time, with other options too."""
 
-  def make(**options):
+  def make(max_length=256, **options):
     return lib.Translator(
       transformer,
       Letters(),
       lib.DecodingOptions(limits=BatchLimits(lines=3), **options),
+      max_length,
     )
 
   return make
@@ -110,8 +111,11 @@ def test_neither_do_workers_nor_static_shapes(make):
 
 def test_static_shapes_are_static(transformer):
   """What XLA compiles holds no dynamic dimension."""
-  shape = searcher_lib.StaticShape(rows=3, width=6)
-  searcher = searcher_lib.Searcher(transformer, shape)
+  shapes = searcher_lib.StaticShapes(6, BatchLimits(tokens=18))
+  assert [shapes.shape(n) for n in (1, 6, 7, 19)] == [
+    (3, 6), (3, 6), (1, 12), (1, 24),
+  ]  # fmt: skip
+  searcher = searcher_lib.Searcher(transformer, shapes)
   compiled = searcher._search.experimental_get_compiler_ir(
     tf.constant(searcher._lay_out([[3, 4, 1]]))
   )
@@ -157,21 +161,39 @@ def test_long_lines_come_in_smaller_batches(transformer, monkeypatch):
   assert shapes == [(1, 71)] * 2 + [(4, 3)]
 
 
+def test_every_line_is_counted_once_however_it_is_decoded(make):
+  lines = ["abc. bad, gag. ee", "abc", "", "dad", "!?"]
+  counts = []
+  stream = make(max_length=5).translate_stream(lines, counts.append)
+  assert len(list(stream)) == 5
+  assert sum(counts) == 3  # A blank line is not decoded.
+
+
 def test_long_lines_are_cut_and_joined(make, transformer):
   line = "abc. bad, gag. ee"
-  cut = make(longest_piece=5).translate_stream([line, "abc"])
+  cut = make(max_length=5).translate_stream([line, "abc"])
   pieces = [*make().translate_stream(["abc.", "bad,", "gag.", "ee"])]
   long, short = cut
   assert long.pieces == 4 and short.pieces == 1
   assert long.text == " ".join(p.text for p in pieces)
   assert long.score == pytest.approx(sum(p.score for p in pieces), abs=1e-5)
-  (whole,) = make().translate_stream([line])
+  whole = make(max_length=5, split_long_lines=False).translate_line(line)
   assert whole.pieces == 1
   assert whole.text != long.text
 
 
+def test_what_the_tokenizer_drops_is_not_decoded(make):
+  dropped, mixed = make(max_length=5).translate_stream(
+    ["!!! ??", "abcd. !!! ??"]
+  )
+  assert dropped.pieces == 0 and dropped.text == ""
+  assert mixed.text == make().translate_line("abcd.").text
+  (cut,) = make(max_length=5).translate_stream(["?????. " * 9 + "abcdef"])
+  assert cut.pieces == 2 and not cut.text.startswith(" ")
+
+
 def test_n_best_of_a_cut_line_has_as_many_as_all_its_pieces(make):
-  (found,) = make(longest_piece=5, n_best=4).translate_stream(["abc. bad."])
+  (found,) = make(max_length=5, n_best=4).translate_stream(["abc. bad."])
   pieces = list(make(n_best=4).translate_stream(["abc.", "bad."]))
   assert len(found.hypotheses) == min(len(p.hypotheses) for p in pieces)
   for n, hypothesis in enumerate(found.hypotheses):
@@ -200,7 +222,7 @@ def test_the_front_of_a_long_line_matters(translator):
     ({"workers": 0}, "workers is 0"),
     ({"n_best": 0}, "n_best is 0"),
     ({"n_best": 5}, "n_best is 5, but a beam of 4"),
-    ({"longest_piece": 1}, "longest_piece is 1"),
+    ({"padded_length": -1}, "padded_length is -1"),
   ],
 )
 def test_impossible_options_are_refused(make, options, message):
@@ -234,7 +256,7 @@ HOSTILE = [
 )
 @example(HOSTILE)
 def test_any_text_gives_one_line_for_each_line(make, lines):
-  translator = make(longest_piece=30)
+  translator = make(max_length=30)
   found = list(translator.translate_stream(lines))
   assert len(found) == len(lines)
   for line, translation in zip(lines, found, strict=True):

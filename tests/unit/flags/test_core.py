@@ -53,7 +53,7 @@ bleu_ref blr None
 vocab_file vf None
 mode - train
 use_ctl - False
-decode_batch_size - None
+decode_batch_size - 128
 decode_max_length - 97
 padded_decode - False
 enable_checkpointing - True

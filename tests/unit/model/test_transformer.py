@@ -80,7 +80,7 @@ def test_cached_decoding_follows_beams_that_change_places(model, monkeypatch):
     read = np.concatenate([read, targets[:, :, t, None]], axis=2)
 
 
-@pytest.mark.parametrize("beam_size", [1, 4])
+@pytest.mark.parametrize("beam_size", [1, 4, 8])
 def test_the_search_equals_the_plain_one(model, beam_size, monkeypatch):
   monkeypatch.setattr(beam_cache, "ROOM", 3)
   model.params = dataclasses.replace(model.params, beam_size=beam_size)
@@ -89,13 +89,25 @@ def test_the_search_equals_the_plain_one(model, beam_size, monkeypatch):
     input_signature=[tf.TensorSpec([None, None], tf.int32)],
     autograph=False,
   )
+  compiled = tf.function(
+    lambda ids: model.beam_search(ids, static=True),
+    autograph=False,
+    jit_compile=True,
+  )
   rng = np.random.default_rng(4)
   for _ in range(3):
     source = rng.integers(2, 20, [20, 9])
     source[np.arange(9) > rng.integers(0, 9, [20, 1])] = 0
     expected = reference_beam_search(model, source)
-    for result in (fast(source.astype(np.int32)), model.beam_search(source)):
-      np.testing.assert_array_equal(result.ids, expected.ids)
+    for result in (
+      fast(source.astype(np.int32)),
+      model.beam_search(source),
+      compiled(tf.constant(source, tf.int32)),
+    ):
+      # The static form has room for the longest line there might be.
+      longest = expected.ids.shape[2]
+      np.testing.assert_array_equal(result.ids[..., :longest], expected.ids)
+      assert not result.ids.numpy()[..., longest:].any()
       np.testing.assert_array_equal(result.finished, expected.finished)
       np.testing.assert_allclose(result.scores, expected.scores, atol=1e-4)
 
