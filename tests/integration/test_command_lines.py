@@ -567,7 +567,8 @@ def test_hostile_text_gives_line_for_line(model, tmp_path):
   assert len(found) == len(HOSTILE)
   assert all("\n" not in f["translation"] for f in found)
   blank = [n for n, f in enumerate(found) if "blank" in f["flags"]]
-  assert blank == [1, 2] or blank == [1, 2, 8]
+  # The tokenizer drops a lone byte order mark, and what replaced the bytes.
+  assert blank == [1, 2, 8, 9]
   assert [n for n, f in enumerate(found) if "split" in f["flags"]] == [7]
   # The mark at the start and the carriage return belong to no sentence.
   assert found[0]["tokens"] == found[3]["tokens"] == found[10]["tokens"]
