@@ -145,13 +145,17 @@ def table(row: str, rounds: dict[str, list[dict]]) -> Iterator[str]:
   yield (
     f"{row:30} seconds  sentences/s  tokens/s  s/sentence  x upstream  peak MB"
   )
-  for name, seconds in medians.items():
-    sentences, tokens = (rounds[name][0][k] for k in ("sentences", "tokens"))
+  for contestant, seconds in medians.items():
+    name, found = contestant, rounds[contestant]
+    sentences, tokens = (found[0][k] for k in ("sentences", "tokens"))
     ratio = ""
     if BASELINE in medians:
       theirs = medians[BASELINE] / rounds[BASELINE][0]["sentences"]
       ratio = f"{theirs * sentences / seconds:.2f}"
-    peak = statistics.median(f["peak_kib"] for f in rounds[name]) / 1024
+    computed = found[0].get("dtype")
+    if computed and computed not in name:
+      name = f"{name} ({computed})"
+    peak = statistics.median(f["peak_kib"] for f in found) / 1024
     yield (
       f"{name:30} {seconds:7.3f}  {sentences / seconds:11.1f}  "
       f"{tokens / seconds:8.0f}  {seconds / sentences:10.4f}  {ratio:>10}  "
@@ -177,11 +181,18 @@ def main() -> None:
     help="of the checkpoint, for upstream",
   )
   arguments = parser.parse_args()
+  rows = arguments.rows.split(",")
+  if unknown := set(rows) - set(ROWS):
+    parser.error(f"there is no row {', '.join(unknown)}")
+  needed = {"model_dir", "text"}
+  if arguments.upstream_python:
+    needed |= {"checkpoint", "vocab_file"}
+  missing = [name for name in sorted(needed) if not getattr(arguments, name)]
+  if missing and {"text", "latency"} & set(rows):
+    parser.error(f"the rows text and latency need --{', --'.join(missing)}")
   with tempfile.TemporaryDirectory() as directory:
     weights = os.path.join(directory, "weights.npz")
-    for row in arguments.rows.split(","):
-      if row in ("text", "latency") and not arguments.model_dir:
-        sys.exit(f"the row {row} needs --model_dir and --text")
+    for row in rows:
       commands = {
         "base": lambda: base(arguments),
         "text": lambda: text(arguments, weights),

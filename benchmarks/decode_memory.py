@@ -13,16 +13,21 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import math
 import os
 import pathlib
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 
 
 def resident_megabytes(pid: int) -> float:
-  """Returns a process' resident memory; Linux alone tells."""
+  """Returns a process' resident memory; nan where Linux does not tell.
+
+  So it is of a process that has just ended.
+  """
   for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines():
     if line.startswith("VmRSS:"):
       return int(line.split()[1]) / 1024
@@ -57,6 +62,23 @@ class LineCounter:
     return self.lines
 
 
+def watch(
+  process: subprocess.Popen, out: str, interval: int, start: float
+) -> Iterator[tuple[int, float]]:
+  """Yields lines written and memory until a process ends; prints some."""
+  counter, mark = LineCounter(out + ".incomplete"), interval
+  while process.poll() is None:
+    sample = counter.count(), resident_megabytes(process.pid)
+    if not math.isnan(sample[1]):
+      yield sample
+    if sample[0] >= mark:
+      seconds = time.perf_counter() - start
+      print(f"{sample[0]:9} lines {seconds:8.1f} s {sample[1]:8.1f} MB")
+      sys.stdout.flush()
+      mark += interval
+    time.sleep(0.05)
+
+
 def main() -> None:
   """Runs the command."""
   parser = argparse.ArgumentParser()
@@ -68,35 +90,29 @@ def main() -> None:
     source, out = (os.path.join(directory, n) for n in ("in", "out"))
     write_source(arguments.text, source, arguments.lines)
     start = time.perf_counter()
-    process = subprocess.Popen(
-      [
-        *(sys.executable, "-m", "official_transformer.transformer_main"),
-        *("--mode=predict", f"--model_dir={arguments.model_dir}"),
-        *(f"--file={source}", f"--file_out={out}", "--beam_size=2"),
-        "--extra_decode_length=2",
-      ],
-      stderr=subprocess.DEVNULL,
-    )
-    counter, mark = LineCounter(out + ".incomplete"), arguments.lines // 10
-    found = []
-    while process.poll() is None:
-      if counter.count() >= mark:
-        found.append(resident_megabytes(process.pid))
-        print(
-          f"{counter.lines:9} lines  {time.perf_counter() - start:7.1f} s  "
-          f"{found[-1]:7.1f} MB",
-          flush=True,
-        )
-        mark += arguments.lines // 10
-      time.sleep(0.05)
+    command = [
+      *(sys.executable, "-m", "official_transformer.transformer_main"),
+      *("--mode=predict", f"--model_dir={arguments.model_dir}"),
+      *(f"--file={source}", f"--file_out={out}", "--beam_size=2"),
+      "--extra_decode_length=2",
+    ]
+    log = pathlib.Path(directory, "log")
+    with log.open("wb") as stream:
+      process = subprocess.Popen(command, stderr=stream)
+      samples = list(watch(process, out, arguments.lines // 10, start))
     if process.returncode:
-      sys.exit(f"the translation failed with status {process.returncode}")
+      sys.exit(log.read_text(encoding="utf-8")[-2000:])
     lines = LineCounter(out).count()
     print(f"{lines:9} lines written, {time.perf_counter() - start:.1f} s")
     if lines != arguments.lines:
       sys.exit("lines are missing")
-    if max(found) > 1.1 * found[0]:
-      sys.exit(f"memory grew by {max(found) / found[0] - 1:.0%}")
+    late = [memory for count, memory in samples if count >= lines // 10]
+    if not late:
+      sys.exit("nothing was measured")
+    first, last = late[0], late[-1]
+    print(f"memory at the end / after a tenth: {last / first:.3f}")
+    if last > 1.1 * first:
+      sys.exit("memory has grown by more than a tenth")
 
 
 if __name__ == "__main__":

@@ -149,6 +149,7 @@ def main() -> None:
     seconds.append(time.perf_counter() - start)
   found: dict[str, Any] = {
     "seconds": seconds,
+    "dtype": fast_dtype(arguments.dtype),
     "sentences": sentences,
     "tokens": tokens,
     "peak_kib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,

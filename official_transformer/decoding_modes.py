@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
 import os
@@ -25,7 +26,11 @@ from official_transformer.decoding.processors import (
 )
 from official_transformer.decoding.progress import Progress
 from official_transformer.decoding.scorer import PairScore, Scorer
-from official_transformer.decoding.translator import Translation, Translator
+from official_transformer.decoding.translator import (
+  BLANK,
+  Translation,
+  Translator,
+)
 from official_transformer.errors import InputError
 from official_transformer.evaluation.test_set import TestSet
 from official_transformer.model_directory import (
@@ -100,15 +105,25 @@ def _check_predict_flags() -> None:
 
 def _answer() -> None:
   """Answers lines of standard input, each at once."""
-  _check_output([])
+  if FLAGS.file_out != text_files.STANDARD_STREAM:
+    raise InputError("--interactive answers on standard output; see --file_out")
   translator = _load_translator(FLAGS.n_best, one_by_one=True)
-  translator.translate_line("a")  # The first answer would wait for tracing.
+  translator.warm_up()
   logging.info("ready: a line, and its translation; Ctrl-D ends")
   # One bad byte is no reason to send a user away.
   lines = text_files.read_lines(
     text_files.STANDARD_STREAM, replace_invalid=True
   )
-  _write_translations(map(translator.translate_line, lines))
+
+  def answers() -> Iterator[Translation]:
+    for line in lines:
+      try:
+        yield translator.translate_line(line)
+      except InputError as error:  # A lack of memory is no reason, either.
+        logging.error("%s", error)
+        yield BLANK
+
+  _write_translations(answers())
 
 
 def _translate_file() -> None:
@@ -120,7 +135,9 @@ def _translate_file() -> None:
   # A bar and translations on one terminal would be torn.
   bar = FLAGS.file_out != text_files.STANDARD_STREAM or not sys.stdout.isatty()
   with Progress(text_files.count_lines(FLAGS.file), bar) as progress:
-    _write_translations(translator.translate_stream(lines, progress.add))
+    stream = translator.translate_stream(lines, progress.add)
+    with contextlib.closing(stream):
+      _write_translations(stream)
 
 
 def score() -> None:
@@ -227,6 +244,10 @@ def _load_translator(n_best: int = 1, one_by_one: bool = False) -> Translator:
   options = dataclasses.replace(decoding_options(), n_best=n_best)
   options.check(params)
   on_cpu = choose_devices(FLAGS.num_gpus) == ["CPU:0"]
+  if FLAGS.decode_workers and (one_by_one or not on_cpu):
+    logging.warning(
+      "--decode_workers has no effect: one batch at a time is translated"
+    )
   if one_by_one:
     options = dataclasses.replace(options, limits=BatchLimits(lines=1))
     if on_cpu:

@@ -159,7 +159,7 @@ _COMPANY: tuple[
     "training translates nothing without --bleu_source",
   ),
   (
-    ("decode_workers",),
+    ("decode_workers", "decode_batch_size", "decode_batch_tokens"),
     lambda v: bool(v.interactive or v.text is not None),
     "one line at a time is translated",
   ),
@@ -170,7 +170,7 @@ _COMPANY: tuple[
   ),
   (
     ("invalid_utf8",),
-    lambda v: v.file is None,
+    lambda v: v.file is None or v.interactive,
     "it is about what is read from --file",
   ),
   (

@@ -270,6 +270,13 @@ def _define_evaluation_flags() -> None:
 
 def define_decoding_flags() -> None:
   """Defines what to translate, how, and where the translation goes."""
+  _define_text_flags()
+  _define_search_flags()
+  _define_decoding_speed_flags()
+
+
+def _define_text_flags() -> None:
+  """Defines what is read and what is written."""
   flags.DEFINE_string("text", None, help_wrap("One sentence to translate."))
   flags.DEFINE_string(
     "file", None, help_wrap("A file to translate; - is standard input.")
@@ -284,7 +291,8 @@ def define_decoding_flags() -> None:
     "text",
     list(OUTPUT_FORMATS),
     help_wrap(
-      "text: a line for each line. jsonl: a JSON object for each, with scores."
+      "text: a line for each line. jsonl: a JSON object for each, with score, "
+      "tokens and flags."
     ),
   )
   flags.DEFINE_integer(
@@ -323,7 +331,10 @@ def define_decoding_flags() -> None:
       "always does."
     ),
   )
-  _define_decoding_speed_flags()
+
+
+def _define_search_flags() -> None:
+  """Defines what decides which translation is found."""
   flags.DEFINE_integer(
     "beam_size",
     None,
@@ -374,8 +385,8 @@ def _define_decoding_speed_flags() -> None:
     "padded_decode",
     False,
     help_wrap(
-      "Give every batch one shape, lines padded to --decode_max_length tokens "
-      "or a multiple, and compile the search with XLA, as TPUs need it; no "
+      "Pad lines to a multiple of --decode_max_length tokens, one shape of "
+      "batches for each, and compile the search with XLA, as TPUs need it; no "
       "translation changes."
     ),
   )

@@ -116,20 +116,8 @@ def specification(weights, layers, heads, zero_start):
   return spec
 
 
-def main():
-  """Runs the command."""
-  parser = argparse.ArgumentParser()
-  parser.add_argument("--vocab_size", type=int, default=32768)
-  parser.add_argument("--sentences", type=int, default=32)
-  parser.add_argument("--length", type=int, default=32)
-  parser.add_argument("--extra", type=int, default=30)
-  parser.add_argument("--beam_size", type=int, default=4)
-  parser.add_argument("--weights", default="")
-  parser.add_argument("--compute_type", default="float32")
-  parser.add_argument("--workers", type=int, default=1)
-  parser.add_argument("--threads", type=int, default=2, help="of each worker")
-  parser.add_argument("--repeats", type=int, default=3)
-  arguments = parser.parse_args()
+def prepare(arguments):
+  """Returns the model's specification, the lines, and how to decode them."""
   if arguments.weights:
     weights = np.load(arguments.weights)
     pieces = json.loads(str(weights["pieces"]))
@@ -163,6 +151,24 @@ def main():
   spec.config.unk_token = pieces[2]
   spec.validate()
   spec.optimize(quantization=None)
+  return spec, lines, settings
+
+
+def main():
+  """Runs the command."""
+  parser = argparse.ArgumentParser()
+  parser.add_argument("--vocab_size", type=int, default=32768)
+  parser.add_argument("--sentences", type=int, default=32)
+  parser.add_argument("--length", type=int, default=32)
+  parser.add_argument("--extra", type=int, default=30)
+  parser.add_argument("--beam_size", type=int, default=4)
+  parser.add_argument("--weights", default="")
+  parser.add_argument("--compute_type", default="float32")
+  parser.add_argument("--workers", type=int, default=1)
+  parser.add_argument("--threads", type=int, default=2, help="of each worker")
+  parser.add_argument("--repeats", type=int, default=3)
+  arguments = parser.parse_args()
+  spec, lines, settings = prepare(arguments)
   with tempfile.TemporaryDirectory() as directory:
     spec.save(directory)
     translator = ctranslate2.Translator(

@@ -13,17 +13,8 @@ import torch
 from transformers import MarianConfig, MarianMTModel
 
 
-def main():
-  """Runs the command."""
-  parser = argparse.ArgumentParser()
-  parser.add_argument("--vocab_size", type=int, default=32768)
-  parser.add_argument("--sentences", type=int, default=32)
-  parser.add_argument("--length", type=int, default=32)
-  parser.add_argument("--extra", type=int, default=30)
-  parser.add_argument("--beam_size", type=int, default=4)
-  parser.add_argument("--dtype", default="fp32", choices=["fp32", "bf16"])
-  parser.add_argument("--repeats", type=int, default=2)
-  arguments = parser.parse_args()
+def model_of(arguments):
+  """Returns the base model with random weights."""
   torch.manual_seed(0)
   config = MarianConfig(
     vocab_size=arguments.vocab_size,
@@ -47,6 +38,21 @@ def main():
   model = MarianMTModel(config).eval()
   if arguments.dtype == "bf16":
     model = model.to(torch.bfloat16)
+  return model
+
+
+def main():
+  """Runs the command."""
+  parser = argparse.ArgumentParser()
+  parser.add_argument("--vocab_size", type=int, default=32768)
+  parser.add_argument("--sentences", type=int, default=32)
+  parser.add_argument("--length", type=int, default=32)
+  parser.add_argument("--extra", type=int, default=30)
+  parser.add_argument("--beam_size", type=int, default=4)
+  parser.add_argument("--dtype", default="fp32", choices=["fp32", "bf16"])
+  parser.add_argument("--repeats", type=int, default=2)
+  arguments = parser.parse_args()
+  model = model_of(arguments)
   size = (arguments.sentences, arguments.length)
   source = torch.randint(2, arguments.vocab_size, size)
   steps = arguments.length + arguments.extra

@@ -35,6 +35,54 @@ def parameters(arguments):
   }
 
 
+def text_job(arguments, params, model):
+  """Returns the translation of a file, or of its lines one at a time."""
+  subtokenizer = tokenizer.Subtokenizer(arguments.vocab_file)
+  model.load_weights(arguments.checkpoint).expect_partial()
+
+  def whole():
+    with tempfile.NamedTemporaryFile() as output:
+      translate.translate_file(
+        model, params, subtokenizer, arguments.text, output.name, False
+      )
+      lines = output.read().decode("utf-8").split("\n")[:-1]
+    pieces = [subtokenizer.encode(line, add_eos=True) for line in lines]
+    return len(lines), sum(map(len, pieces))
+
+  if not arguments.words:
+    # Instead of a first run, which would take minutes.
+    model.predict(np.ones([32, 97], np.int32), verbose=0)
+    return whole
+  with open(arguments.text, encoding="utf-8") as stream:
+    lines = stream.read().split("\n")[:-1]
+  sources = [
+    np.array([subtokenizer.encode(line, add_eos=True)], np.int32)
+    for line in lines
+    if len(line.split()) == arguments.words
+  ]
+
+  def one_by_one():
+    outputs = [model.predict(s, verbose=0)[0] for s in sources]
+    return len(outputs), sum(int((o > 0).sum()) for o in outputs)
+
+  one_by_one()
+  return one_by_one
+
+
+def random_job(arguments, params, model):
+  """Returns the decoding of random sentences."""
+  rng = np.random.default_rng(0)
+  size = (arguments.sentences, arguments.length)
+  source = rng.integers(2, params["vocab_size"], size).astype(np.int32)
+
+  def job():
+    outputs, _ = model.predict(source, verbose=0)
+    return len(outputs), int((outputs > 0).sum())
+
+  job()
+  return job
+
+
 def main():
   """Runs the command."""
   parser = argparse.ArgumentParser()
@@ -55,45 +103,8 @@ def main():
   arguments = parser.parse_args()
   params = parameters(arguments)
   model = transformer.create_model(params, is_train=False)
-  if arguments.checkpoint:
-    model.load_weights(arguments.checkpoint).expect_partial()
-    subtokenizer = tokenizer.Subtokenizer(arguments.vocab_file)
-    with open(arguments.text, encoding="utf-8") as stream:
-      lines = stream.read().split("\n")[:-1]
-  if arguments.words:
-    chosen = [line for line in lines if len(line.split()) == arguments.words]
-    sources = [
-      np.array([subtokenizer.encode(line, add_eos=True)], np.int32)
-      for line in chosen
-    ]
-
-    def job():
-      outputs = [model.predict(s, verbose=0)[0] for s in sources]
-      return len(outputs), sum(int((o > 0).sum()) for o in outputs)
-
-    job()
-  elif arguments.text:
-
-    def job():
-      with tempfile.NamedTemporaryFile() as output:
-        translate.translate_file(
-          model, params, subtokenizer, arguments.text, output.name, False
-        )
-        text = output.read().decode("utf-8").split("\n")[:-1]
-      pieces = [subtokenizer.encode(line, add_eos=True) for line in text]
-      return len(text), sum(map(len, pieces))
-
-    model.predict(np.ones([32, 97], np.int32), verbose=0)
-  else:
-    rng = np.random.default_rng(0)
-    size = (arguments.sentences, arguments.length)
-    source = rng.integers(2, params["vocab_size"], size).astype(np.int32)
-
-    def job():
-      outputs, _ = model.predict(source, verbose=0)
-      return len(outputs), int((outputs > 0).sum())
-
-    job()
+  make = text_job if arguments.text else random_job
+  job = make(arguments, params, model)
   seconds = []
   for _ in range(arguments.repeats):
     start = time.perf_counter()

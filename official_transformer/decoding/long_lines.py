@@ -18,9 +18,15 @@ _CLOSING = r"[\"')\]\u00bb\u201d\u2019\u300d\u300f\uff09]*"
 # then their commas, colon and semicolon.
 _WIDE_STOPS = r"[\u3002\uff61\uff01\uff1f]"
 _WIDE_COMMAS = r"[\u3001\uff0c\uff1a\uff1b]"
-# Where a line may be cut, the best first.
+# Where a line may be cut, the best first. A sentence that goes on in lower case
+# may not have ended: He (too!) asked "Why?" and left.
 _SENTENCE_END = re.compile(
   rf"[.!?\u2026]{_CLOSING}(?=\s)|{_WIDE_STOPS}{_CLOSING}"
+)
+_SURE_END = re.compile(
+  rf"[.!?\u2026]{_CLOSING}(?=\s+[\"'(\u201e\u201c\u00ab]*"
+  rf"[^\s\"'(\u201e\u201c\u00aba-z\u00df-\u00ff\u0430-\u044f])"
+  rf"|{_WIDE_STOPS}{_CLOSING}"
 )
 _CLAUSE_END = re.compile(rf"[,;:]{_CLOSING}(?=\s)|{_WIDE_COMMAS}{_CLOSING}")
 _WORD_END = re.compile(r"\S(?=\s)")
@@ -70,25 +76,11 @@ def cut_line(
 def _best_cut(text: str) -> int:
   """Returns where to cut a text that neither begins nor ends with a blank."""
   middle = len(text) // 2
+  # No crumbs: the full stop of "Mr." alone would leave one.
   margin = len(text) // 8
-  ends = _ends(_SENTENCE_END, text)
-  # What goes on in lower case may be the same sentence: He (too!) "Why?" asked.
-  sure = [end for end in ends if not text[end:].lstrip(" \"'(")[:1].islower()]
-  for places in (
-    sure,
-    ends,
-    _ends(_CLAUSE_END, text),
-    _ends(_WORD_END, text),
-  ):
-    if places:
-      best = min(places, key=lambda place: abs(place - middle))
-      # No crumbs: the full stop of "Mr." alone would leave one.
-      if margin <= best <= len(text) - margin:
-        return best
+  for pattern in (_SURE_END, _SENTENCE_END, _CLAUSE_END, _WORD_END):
+    ends = (match.end() for match in pattern.finditer(text, margin))
+    best = min(ends, key=lambda end: abs(end - middle), default=0)
+    if margin <= best <= len(text) - margin and 0 < best < len(text):
+      return best
   return middle
-
-
-def _ends(pattern: re.Pattern[str], text: str) -> list[int]:
-  """Returns where the pattern's matches end, the text's own end left out."""
-  ends = (match.end() for match in pattern.finditer(text))
-  return [end for end in ends if end < len(text)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 import queue
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import (
   FIRST_COMPLETED,
   Future,
@@ -60,7 +60,8 @@ class _Reader(Generic[Window]):
     while future := self._wanted.get():
       try:
         future.set_result(next(self._windows, None))
-      except Exception as error:
+      except BaseException as error:
+        # Whatever it is: raised where the results are wanted.
         future.set_exception(error)
 
 
@@ -68,7 +69,7 @@ def in_order(
   windows: Iterable[Window],
   start: Callable[[Window, ThreadPoolExecutor], Started[Result]],
   workers: int,
-) -> Iterator[Result]:
+) -> Generator[Result, None, None]:
   """Yields the results of all windows, in order and as soon as they are there.
 
   While `WINDOWS_AHEAD` windows are computed the next one is read.

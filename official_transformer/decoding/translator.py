@@ -6,9 +6,10 @@ translator.translate(["A dog runs.", "Two men sit."])
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from absl import logging
@@ -127,6 +128,10 @@ class Translation:
     return self.hypotheses[0].finished
 
 
+FIRST_EAST_ASIAN = "\u2e80"
+BLANK = Translation([Hypothesis("", 0.0, [], True)], 0)
+
+
 @dataclasses.dataclass(frozen=True)
 class _Line:
   """A line as it is decoded: pieces, and the ids of each; none if blank."""
@@ -199,14 +204,13 @@ class Translator:
     self,
     lines: Iterable[str],
     on_decoded: Callable[[int], object] = lambda count: None,
-  ) -> Iterator[Translation]:
+  ) -> Generator[Translation, None, None]:
     """Yields one translation for each line, in order, window by window.
 
     Args:
       lines: read, and cut into tokens, in the background.
       on_decoded: told how many lines each batch was, as soon as it is done,
-        from any thread. A line that is decoded in pieces counts as its last
-        one, a blank one as nothing.
+        from any thread. A line in pieces is counted with its last one.
     """
     prepared = (
       [self._prepare(line) for line in window] for window in windows(lines, len)
@@ -218,9 +222,11 @@ class Translator:
       return self._start(window, pool, on_decoded)
 
     cut = 0
-    for translation in in_order(prepared, start, self.options.workers):
-      cut += translation.pieces > 1
-      yield translation
+    stream = in_order(prepared, start, self.options.workers)
+    with contextlib.closing(stream):
+      for translation in stream:
+        cut += translation.pieces > 1
+        yield translation
     if cut:
       logging.info(
         "lines of over %d tokens, the longest the model was trained with, that "
@@ -228,6 +234,10 @@ class Translator:
         self.max_length,
         cut,
       )
+
+  def warm_up(self) -> None:
+    """Makes TensorFlow trace the search now, not when a line waits for it."""
+    self._searcher.search([[EOS_ID]])
 
   def translate_line(self, line: str) -> Translation:
     """Translates one line by itself, at once."""
@@ -244,9 +254,14 @@ class Translator:
     if self.options.split_long_lines and len(ids) > self.max_length:
       pieces = cut_line(line, self._length, self.max_length)
       encoded = [self.tokenizer.encode(p.text, add_eos=True) for p in pieces]
-    # Of characters that the tokenizer drops there is nothing to translate.
-    kept = [n for n, ids in enumerate(encoded) if ids != [EOS_ID]]
-    return _Line([pieces[n] for n in kept], [encoded[n] for n in kept])
+    kept, joint = [], ""
+    for piece, ids in zip(pieces, encoded, strict=True):
+      joint = max(joint, piece.joint)
+      # Of characters that the tokenizer drops there is nothing to translate.
+      if ids != [EOS_ID]:
+        kept.append((Piece(piece.text, joint), ids))
+        joint = ""
+    return _Line([piece for piece, _ in kept], [ids for _, ids in kept])
 
   def _length(self, text: str) -> int:
     return len(self.tokenizer.encode(text, add_eos=True))
@@ -259,7 +274,8 @@ class Translator:
   ) -> Started[Translation]:
     """Hands a window to the pool, in batches."""
     sources = [ids for line in window for ids in line.ids]
-    ends = itertools.accumulate(len(line.ids) for line in window)
+    on_decoded(sum(not line.ids for line in window))
+    ends = itertools.accumulate(len(line.ids) for line in window if line.ids)
     last = {end - 1 for end in ends}
     shapes = self.options.static_shapes()
     # Lines that are padded to the same width count alike.
@@ -320,18 +336,29 @@ def _join(line: _Line, pieces: list[list[Hypothesis]]) -> Translation:
   if len(pieces) == 1:
     return Translation(pieces[0], 1)
   if not pieces:
-    return Translation([Hypothesis("", 0.0, [], True)], 0)
-  joints = ["", *(piece.joint for piece in line.pieces[1:])]
+    return BLANK
+  joints = [piece.joint for piece in line.pieces]
   hypotheses = []
   for parts in zip(*pieces, strict=False):
+    text = parts[0].text
+    for joint, part in zip(joints[1:], parts[1:], strict=True):
+      text += _joint(text, joint, part.text) + part.text
     hypotheses.append(
       Hypothesis(
-        text="".join(
-          joint + part.text for joint, part in zip(joints, parts, strict=True)
-        ),
+        text=text,
         score=sum(part.score for part in parts),
         tokens=[token for part in parts for token in part.tokens],
         finished=all(part.finished for part in parts),
       )
     )
   return Translation(hypotheses, len(pieces))
+
+
+def _joint(left: str, joint: str, right: str) -> str:
+  """Returns what stands between two pieces' translations.
+
+  It is what stood in the source; but where that was nothing, as in scripts that
+  write no spaces, a sentence's end and a letter are still set apart.
+  """
+  apart = left[-1:] in tuple(".!?,;:") and right[:1].isalnum()
+  return " " if apart and right[:1] < FIRST_EAST_ASIAN else joint

@@ -1,3 +1,5 @@
+import time
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -38,6 +40,21 @@ def test_without_sentence_ends_commas_then_spaces_then_anywhere():
   assert cut("abcdefgh", 4, len) == ["abcd", "efgh"]
   # A number's point is no sentence end.
   assert cut("a 3.5 b c. d e", 4) == ["a 3.5 b c.", "d e"]
+
+
+def test_no_crumbs():
+  assert cut("Mr. aa bb cc dd ee ff gg hh ii jj", 8) == [
+    "Mr. aa bb cc dd",
+    "ee ff gg hh ii jj",
+  ]
+
+
+def test_a_very_long_line_takes_no_time():
+  text = "A sentence of five words. " * 20_000
+  start = time.monotonic()
+  pieces = cut_line(text, words, 100)
+  assert len(pieces) >= 1000
+  assert time.monotonic() - start < 20
 
 
 def test_scripts_without_spaces():

@@ -50,14 +50,15 @@ def test_windows_are_read_while_others_are_computed():
   assert list(in_order(windows(), wait, 1)) == [True, True]
 
 
-def test_what_was_read_before_a_failure_is_not_lost():
+@pytest.mark.parametrize("kind", [ValueError, SystemExit])
+def test_what_was_read_before_a_failure_is_not_lost(kind):
   def windows():
     yield [1, 2]
     yield [3]
-    raise ValueError("line 4")
+    raise kind("line 4")
 
   found = []
-  with pytest.raises(ValueError, match="line 4"):
+  with pytest.raises(kind, match="line 4"):
     found.extend(iter_into(found, in_order(windows(), start, 2)))
   assert found == [1, 4, 9]
 

@@ -9,6 +9,7 @@ from official_transformer.decoding import batching
 from official_transformer.decoding import searcher as searcher_lib
 from official_transformer.decoding import translator as lib
 from official_transformer.decoding.batching import BatchLimits
+from official_transformer.decoding.long_lines import Piece
 from official_transformer.errors import InputError
 from official_transformer.model.transformer import build_transformer
 from official_transformer.model_params import TransformerParams
@@ -166,7 +167,7 @@ def test_every_line_is_counted_once_however_it_is_decoded(make):
   counts = []
   stream = make(max_length=5).translate_stream(lines, counts.append)
   assert len(list(stream)) == 5
-  assert sum(counts) == 3  # A blank line is not decoded.
+  assert sum(counts) == 5
 
 
 def test_long_lines_are_cut_and_joined(make, transformer):
@@ -180,6 +181,22 @@ def test_long_lines_are_cut_and_joined(make, transformer):
   whole = make(max_length=5, split_long_lines=False).translate_line(line)
   assert whole.pieces == 1
   assert whole.text != long.text
+
+
+@pytest.mark.parametrize(
+  ("left", "joint", "right", "text"),
+  [
+    ("One.", " ", "Two.", "One. Two."),
+    ("One.", "", "Two.", "One. Two."),  # From a script without spaces.
+    ("\u4e00\u3002", "", "\u4e8c\u3002", "\u4e00\u3002\u4e8c\u3002"),
+    ("abc", "", "def", "abcdef"),  # A word that was cut.
+    ("3.", "", "\u4e8c", "3.\u4e8c"),
+  ],
+)
+def test_joints_suit_the_translation(left, joint, right, text):
+  line = lib._Line([Piece("a", ""), Piece("b", joint)], [[2, 1], [3, 1]])
+  parts = [[lib.Hypothesis(t, -1.0, [t], True)] for t in (left, right)]
+  assert lib._join(line, parts).text == text
 
 
 def test_what_the_tokenizer_drops_is_not_decoded(make):
