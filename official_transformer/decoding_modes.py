@@ -244,10 +244,8 @@ def _load_translator(n_best: int = 1, one_by_one: bool = False) -> Translator:
   options = dataclasses.replace(decoding_options(), n_best=n_best)
   options.check(params)
   on_cpu = choose_devices(FLAGS.num_gpus) == ["CPU:0"]
-  if FLAGS.decode_workers and (one_by_one or not on_cpu):
-    logging.warning(
-      "--decode_workers has no effect: one batch at a time is translated"
-    )
+  if FLAGS.decode_workers and not on_cpu:
+    logging.warning("--decode_workers has no effect: it is for CPUs")
   if one_by_one:
     options = dataclasses.replace(options, limits=BatchLimits(lines=1))
     if on_cpu:

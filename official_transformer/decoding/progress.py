@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import threading
 import time
@@ -36,7 +37,11 @@ class Progress:
     self._begin = self._last = time.monotonic()
     self._bar = None
     if bar and sys.stderr.isatty():
-      self._bar = tqdm(total=total, unit=" sentences", smoothing=0.1)
+      # Of a terminal that does not tell its size tqdm takes it to be 0.
+      columns = shutil.get_terminal_size().columns
+      self._bar = tqdm(
+        total=total, unit=" sentences", smoothing=0.1, ncols=min(columns, 100)
+      )
 
   def __enter__(self) -> Progress:
     return self
