@@ -38,9 +38,13 @@ class Progress:
     self._bar = None
     if bar and sys.stderr.isatty():
       # Of a terminal that does not tell its size tqdm takes it to be 0.
-      columns = shutil.get_terminal_size().columns
+      size = shutil.get_terminal_size()
       self._bar = tqdm(
-        total=total, unit=" sentences", smoothing=0.1, ncols=min(columns, 100)
+        total=total,
+        unit=" sentences",
+        smoothing=0.1,
+        ncols=min(size.columns, 100),
+        nrows=size.lines,
       )
 
   def __enter__(self) -> Progress:
