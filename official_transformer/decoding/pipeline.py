@@ -14,6 +14,7 @@ from concurrent.futures import (
 )
 from typing import Generic, NamedTuple, TypeVar
 
+Item = TypeVar("Item")
 Window = TypeVar("Window")
 Result = TypeVar("Result")
 
@@ -34,15 +35,22 @@ class Started(NamedTuple, Generic[Result]):
   results: Callable[[], list[Result]]
 
 
-class _Reader(Generic[Window]):
-  """Reads the next window when asked to, in a thread of its own.
+class _Reader(Generic[Item, Window]):
+  """Reads and prepares the next window when asked to, in the background.
 
-  A daemon: it may wait for input that never comes, which must not keep the
-  process from ending.
+  What reads is a daemon: it may wait for input that never comes, which must not
+  keep the process from ending. What prepares is none: a daemon that is within a
+  library's C++ when Python ends takes the process down with it.
   """
 
-  def __init__(self, windows: Iterable[Window]) -> None:
+  def __init__(
+    self,
+    windows: Iterable[list[Item]],
+    prepare: Callable[[list[Item]], Window],
+  ) -> None:
     self._windows = iter(windows)
+    self._prepare = prepare
+    self._preparer = ThreadPoolExecutor(1)
     self._wanted: queue.SimpleQueue[Future | None] = queue.SimpleQueue()
     threading.Thread(target=self._run, daemon=True).start()
 
@@ -53,20 +61,32 @@ class _Reader(Generic[Window]):
     return future
 
   def stop(self) -> None:
-    """Lets the thread end."""
+    """Lets the threads end."""
     self._wanted.put(None)
+    self._preparer.shutdown(wait=False, cancel_futures=True)
 
   def _run(self) -> None:
     while future := self._wanted.get():
       try:
-        future.set_result(next(self._windows, None))
+        window = next(self._windows, None)
+        if window is None:
+          future.set_result(None)
+        else:
+          self._preparer.submit(self._finish, future, window)
       except BaseException as error:
         # Whatever it is: raised where the results are wanted.
         future.set_exception(error)
 
+  def _finish(self, future: Future[Window | None], window: list[Item]) -> None:
+    try:
+      future.set_result(self._prepare(window))
+    except BaseException as error:
+      future.set_exception(error)
+
 
 def in_order(
-  windows: Iterable[Window],
+  windows: Iterable[list[Item]],
+  prepare: Callable[[list[Item]], Window],
   start: Callable[[Window, ThreadPoolExecutor], Started[Result]],
   workers: int,
 ) -> Generator[Result, None, None]:
@@ -75,7 +95,8 @@ def in_order(
   While `WINDOWS_AHEAD` windows are computed the next one is read.
 
   Args:
-    windows: read in the background.
+    windows: read in the background, and nothing else: input may not come.
+    prepare: makes a window ready to start, in the background too.
     start: hands a window's work to the pool and returns at once.
     workers: threads of the pool.
 
@@ -83,7 +104,7 @@ def in_order(
     Exception: whatever reading or computing raised, once the results before it
       have been yielded.
   """
-  reader, pool = _Reader(windows), ThreadPoolExecutor(workers)
+  reader, pool = _Reader(windows, prepare), ThreadPoolExecutor(workers)
   started: collections.deque[Started[Result]] = collections.deque()
   failure: BaseException | None = None
   reading: Future[Window | None] | None = reader.read()

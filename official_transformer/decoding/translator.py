@@ -212,9 +212,9 @@ class Translator:
       on_decoded: told how many lines each batch was, as soon as it is done,
         from any thread. A line in pieces is counted with its last one.
     """
-    prepared = (
-      [self._prepare(line) for line in window] for window in windows(lines, len)
-    )
+
+    def prepare(window: list[str]) -> list[_Line]:
+      return [self._prepare(line) for line in window]
 
     def start(
       window: list[_Line], pool: ThreadPoolExecutor
@@ -222,7 +222,7 @@ class Translator:
       return self._start(window, pool, on_decoded)
 
     cut = 0
-    stream = in_order(prepared, start, self.options.workers)
+    stream = in_order(windows(lines, len), prepare, start, self.options.workers)
     with contextlib.closing(stream):
       for translation in stream:
         cut += translation.pieces > 1

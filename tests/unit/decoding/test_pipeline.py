@@ -3,7 +3,13 @@ import time
 
 import pytest
 
-from official_transformer.decoding.pipeline import Started, in_order
+from official_transformer.decoding import pipeline
+from official_transformer.decoding.pipeline import Started
+
+
+def in_order(windows, start, workers):
+  """Does so with windows of numbers that need no preparation."""
+  return pipeline.in_order(windows, list, start, workers)
 
 
 def start(window, pool):
@@ -61,6 +67,16 @@ def test_what_was_read_before_a_failure_is_not_lost(kind):
   with pytest.raises(kind, match="line 4"):
     found.extend(iter_into(found, in_order(windows(), start, 2)))
   assert found == [1, 4, 9]
+
+
+def test_a_failure_while_preparing_is_raised_in_its_turn():
+  def prepare(window):
+    return [1 // n for n in window]
+
+  stream = pipeline.in_order([[1], [0], [1]], prepare, start, 1)
+  assert next(stream) == 1
+  with pytest.raises(ZeroDivisionError):
+    next(stream)
 
 
 def iter_into(found, stream):
