@@ -21,14 +21,14 @@ the checkpoint it was imported from.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import pathlib
-import statistics
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+
+from contest import median_seconds, peak_megabytes, take_turns
 
 HERE = pathlib.Path(__file__).resolve().parent
 OURS = str(HERE / "measure_decoding.py")
@@ -120,28 +120,9 @@ def latency_base(arguments: argparse.Namespace) -> Commands:
     yield "CTranslate2 float32, 1 of 2", command
 
 
-def measure(command: list[str]) -> dict | None:
-  """Runs one contestant; returns what it prints, or None where it fails."""
-  environment = {
-    **os.environ,
-    "TF_USE_LEGACY_KERAS": "1",  # Upstream's; ours does not look at it.
-    "TF_CPP_MIN_LOG_LEVEL": "3",
-  }
-  done = subprocess.run(
-    command, capture_output=True, text=True, env=environment, check=False
-  )
-  if done.returncode:
-    print(f"{' '.join(command)}\n{done.stderr[-2000:]}", file=sys.stderr)
-    return None
-  return json.loads(done.stdout.strip().split("\n")[-1])
-
-
 def table(row: str, rounds: dict[str, list[dict]]) -> Iterator[str]:
   """Yields the lines of a row's table."""
-  medians = {
-    name: statistics.median(statistics.median(f["seconds"]) for f in founds)
-    for name, founds in rounds.items()
-  }
+  medians = median_seconds(rounds)
   yield (
     f"{row:30} seconds  sentences/s  tokens/s  s/sentence  x upstream  peak MB"
   )
@@ -155,11 +136,10 @@ def table(row: str, rounds: dict[str, list[dict]]) -> Iterator[str]:
     computed = found[0].get("dtype")
     if computed and computed not in name:
       name = f"{name} ({computed})"
-    peak = statistics.median(f["peak_kib"] for f in found) / 1024
     yield (
       f"{name:30} {seconds:7.3f}  {sentences / seconds:11.1f}  "
       f"{tokens / seconds:8.0f}  {seconds / sentences:10.4f}  {ratio:>10}  "
-      f"{peak:7.0f}"
+      f"{peak_megabytes(found):7.0f}"
     )
 
 
@@ -199,15 +179,8 @@ def main() -> None:
         "latency": lambda: latency(arguments),
         "latency_base": lambda: latency_base(arguments),
       }[row]()
-      by_name = dict(commands)
-      rounds: dict[str, list[dict]] = {name: [] for name in by_name}
-      for _ in range(arguments.rounds):
-        for name, command in by_name.items():
-          found = measure(command)
-          if found:
-            rounds[name].append(found)
-      found_any = {name: found for name, found in rounds.items() if found}
-      print("\n".join(table(row, found_any)), flush=True)
+      rounds = take_turns(dict(commands), arguments.rounds)
+      print("\n".join(table(row, rounds)), flush=True)
 
 
 if __name__ == "__main__":

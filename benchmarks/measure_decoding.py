@@ -16,17 +16,15 @@ import argparse
 import dataclasses
 import json
 import os
-import resource
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import keras
 import numpy as np
 import tensorflow as tf
+from peers.measuring import add_decoding_flags, report, time_job
 
 from official_transformer.data.text_files import read_lines
 from official_transformer.decoding.batching import BatchLimits
@@ -124,40 +122,25 @@ def main() -> None:
   parser = argparse.ArgumentParser()
   parser.add_argument("--param_set", default="base", choices=PARAM_SETS)
   parser.add_argument("--vocab_size", type=int, default=32768)
-  parser.add_argument("--sentences", type=int, default=32)
-  parser.add_argument("--length", type=int, default=32)
-  parser.add_argument("--extra", type=int, default=30)
-  parser.add_argument("--beam_size", type=int, default=4)
+  add_decoding_flags(parser, repeats=3)
   parser.add_argument("--dtype", default="fp32")
   parser.add_argument("--padded", action="store_true")
   parser.add_argument("--workers", type=int, default=0, help="0: as --text")
   parser.add_argument("--model_dir", default="")
   parser.add_argument("--text", default="")
   parser.add_argument("--words", type=int, default=0, help="of each line")
-  parser.add_argument("--repeats", type=int, default=3)
   parser.add_argument("--save_weights", default="", help="an .npz file")
   arguments = parser.parse_args()
   if arguments.save_weights:
     save_weights(arguments)
     return
   job = (text_job if arguments.model_dir else random_job)(arguments)
-  sentences, tokens = job()
-  seconds = []
-  for _ in range(arguments.repeats):
-    start = time.perf_counter()
-    job()
-    seconds.append(time.perf_counter() - start)
-  found: dict[str, Any] = {
-    "seconds": seconds,
-    "dtype": fast_dtype(arguments.dtype),
-    "sentences": sentences,
-    "tokens": tokens,
-    "peak_kib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
-  }
+  found = time_job(job, arguments.repeats)
+  found["dtype"] = fast_dtype(arguments.dtype)
   if tf.config.list_logical_devices("GPU"):
     memory = tf.config.experimental.get_memory_info("GPU:0")
     found["gpu_peak_kib"] = memory["peak"] // 1024
-  print(json.dumps(found))
+  report(found)
 
 
 def save_weights(arguments: argparse.Namespace) -> None:

@@ -13,13 +13,11 @@ says how to install them. Nothing else should run meanwhile.
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import pathlib
-import statistics
-import subprocess
 import sys
 from collections.abc import Iterator
+
+from contest import median_seconds, peak_megabytes, take_turns
 
 HERE = pathlib.Path(__file__).resolve().parent
 OURS = str(HERE / "measure_training.py")
@@ -84,41 +82,16 @@ def contestants(
       yield f"HF Marian {dtype}", [*command, f"--dtype={dtype}"]
 
 
-def measure(command: list[str]) -> dict:
-  """Runs one contestant; returns what it prints."""
-  environment = {
-    **os.environ,
-    "TF_USE_LEGACY_KERAS": "1",  # Upstream's; ours does not look at it.
-    "TF_CPP_MIN_LOG_LEVEL": "3",
-  }
-  done = subprocess.run(
-    command, capture_output=True, text=True, env=environment, check=False
-  )
-  if done.returncode:
-    sys.exit(f"{' '.join(command)}\n{done.stderr[-3000:]}")
-  return json.loads(done.stdout.strip().split("\n")[-1])
-
-
-def peak_megabytes(founds: list[dict], name: str) -> float:
-  """Returns the median of some rounds' peaks."""
-  return statistics.median(found[name] for found in founds) / 1024
-
-
 def table(row: str, rounds: dict[str, list[dict]]) -> Iterator[str]:
   """Yields the lines of a row's table."""
   tokens = ROWS[row][1]
-  medians = {
-    name: statistics.median(
-      statistics.median(found["seconds"]) for found in founds
-    )
-    for name, founds in rounds.items()
-  }
+  medians = median_seconds(rounds)
   base = medians.get("upstream fp32")
   yield f"{row:20} s/step   tokens/s  x upstream  peak MB (GPU)"
   for name, seconds in medians.items():
     speed = f"{tokens / seconds:8.0f}" if tokens else " " * 8
     ratio = f"{base / seconds:10.2f}" if base else " " * 10
-    peak = peak_megabytes(rounds[name], "peak_kib")
+    peak = peak_megabytes(rounds[name])
     device = ""
     if "gpu_peak_kib" in rounds[name][0]:
       device = f" ({peak_megabytes(rounds[name], 'gpu_peak_kib'):.0f})"
@@ -139,10 +112,9 @@ def main() -> None:
     if row == "multi30k" and not arguments.data_dir:
       sys.exit("the row multi30k needs --data_dir, as prepare_data makes it")
     commands = dict(contestants(row, arguments))
-    rounds: dict[str, list[dict]] = {name: [] for name in commands}
-    for _ in range(arguments.rounds):
-      for name, command in commands.items():
-        rounds[name].append(measure(command))
+    rounds = take_turns(commands, arguments.rounds)
+    if rounds.keys() != commands.keys():
+      sys.exit(1)
     print("\n".join(table(row, rounds)), flush=True)
 
 

@@ -7,11 +7,10 @@ the lines to translate. Prints one JSON object.
 
 import argparse
 import json
-import resource
 import tempfile
-import time
 
 import ctranslate2
+import measuring
 import numpy as np
 from ctranslate2.specs import common_spec, transformer_spec
 
@@ -158,15 +157,11 @@ def main():
   """Runs the command."""
   parser = argparse.ArgumentParser()
   parser.add_argument("--vocab_size", type=int, default=32768)
-  parser.add_argument("--sentences", type=int, default=32)
-  parser.add_argument("--length", type=int, default=32)
-  parser.add_argument("--extra", type=int, default=30)
-  parser.add_argument("--beam_size", type=int, default=4)
+  measuring.add_decoding_flags(parser, repeats=3)
   parser.add_argument("--weights", default="")
   parser.add_argument("--compute_type", default="float32")
   parser.add_argument("--workers", type=int, default=1)
   parser.add_argument("--threads", type=int, default=2, help="of each worker")
-  parser.add_argument("--repeats", type=int, default=3)
   arguments = parser.parse_args()
   spec, lines, settings = prepare(arguments)
   with tempfile.TemporaryDirectory() as directory:
@@ -182,27 +177,11 @@ def main():
     found = translator.translate_batch(
       lines, beam_size=arguments.beam_size, length_penalty=0.6, **settings
     )
-    return len(found), sum(len(f.hypotheses[0]) + 1 for f in found)
+    # Trained, it ends each with EOS, which it does not return.
+    ends = bool(arguments.weights)
+    return len(found), sum(len(f.hypotheses[0]) + ends for f in found)
 
-  sentences, tokens = job()
-  seconds = []
-  for _ in range(arguments.repeats):
-    start = time.perf_counter()
-    job()
-    seconds.append(time.perf_counter() - start)
-  memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-  if not arguments.weights:
-    tokens = sentences * (arguments.length + arguments.extra)
-  print(
-    json.dumps(
-      {
-        "seconds": seconds,
-        "sentences": sentences,
-        "tokens": tokens,
-        "peak_kib": memory,
-      }
-    )
-  )
+  measuring.report(measuring.time_job(job, arguments.repeats))
 
 
 if __name__ == "__main__":

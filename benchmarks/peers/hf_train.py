@@ -9,6 +9,7 @@ import json
 import resource
 import time
 
+import measuring
 import torch
 from transformers import MarianConfig, MarianMTModel
 
@@ -31,32 +32,25 @@ def model_of(arguments):
     eos_token_id=1,
     bos_token_id=2,
     decoder_start_token_id=0,
+    forced_eos_token_id=None,
     dropout=0.1,
     attention_dropout=0.1,
     activation_dropout=0.1,
     scale_embedding=True,
     share_encoder_decoder_embeddings=True,
   )
-  return MarianMTModel(config).train()
+  return MarianMTModel(config)
 
 
 def main():
   """Runs the command."""
   parser = argparse.ArgumentParser()
-  parser.add_argument("--hidden_size", type=int, default=512)
-  parser.add_argument("--filter_size", type=int, default=2048)
-  parser.add_argument("--num_heads", type=int, default=8)
-  parser.add_argument("--num_hidden_layers", type=int, default=6)
-  parser.add_argument("--vocab_size", type=int, default=32768)
-  parser.add_argument("--sentences", type=int, default=64)
-  parser.add_argument("--length", type=int, default=32)
+  measuring.add_training_flags(parser)
   parser.add_argument("--dtype", default="fp32")
-  parser.add_argument("--steps", type=int, default=8)
-  parser.add_argument("--warmup", type=int, default=2)
   arguments = parser.parse_args()
   device = "cuda" if torch.cuda.is_available() else "cpu"
   torch.manual_seed(0)
-  model = model_of(arguments).to(device)
+  model = model_of(arguments).train().to(device)
   optimizer = torch.optim.Adam(model.parameters(), 1e-4, fused=True)
   criterion = torch.nn.CrossEntropyLoss(ignore_index=0, label_smoothing=0.1)
   shape = (arguments.sentences, arguments.length)

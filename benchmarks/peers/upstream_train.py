@@ -9,6 +9,7 @@ import json
 import resource
 import time
 
+import measuring
 import numpy as np
 import tensorflow as tf
 import tf_keras
@@ -75,17 +76,9 @@ class Clock(tf_keras.callbacks.Callback):
 def main():
   """Runs the command."""
   parser = argparse.ArgumentParser()
-  parser.add_argument("--hidden_size", type=int, default=512)
-  parser.add_argument("--filter_size", type=int, default=2048)
-  parser.add_argument("--num_heads", type=int, default=8)
-  parser.add_argument("--num_hidden_layers", type=int, default=6)
-  parser.add_argument("--vocab_size", type=int, default=32768)
-  parser.add_argument("--sentences", type=int, default=64)
-  parser.add_argument("--length", type=int, default=32)
+  measuring.add_training_flags(parser)
   parser.add_argument("--data_dir", default="")
   parser.add_argument("--batch_size", type=int, default=4096)
-  parser.add_argument("--steps", type=int, default=8)
-  parser.add_argument("--warmup", type=int, default=2)
   parser.add_argument("--xla", action="store_true")
   arguments = parser.parse_args()
   params = parameters(arguments)

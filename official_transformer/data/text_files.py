@@ -84,14 +84,13 @@ def read_lines(path: str, replace_invalid: bool = False) -> Iterator[str]:
     InputError: where the file is missing, damaged or not UTF-8.
   """
   check_input(path)
-  decode = _decode_replacing if replace_invalid else _decode
   if path == STANDARD_STREAM:
-    yield from decode(_standard_input(), "standard input")
+    yield from _decode(_standard_input(), "standard input", replace_invalid)
     return
   opener = gzip.open if path.endswith(".gz") else open
   with opener(path, "rb") as stream:
     try:
-      yield from decode(stream, path)
+      yield from _decode(stream, path, replace_invalid)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
       raise InputError(f"{path} is not a whole gzip file: {error}") from None
 
@@ -128,42 +127,30 @@ def _standard_input() -> BinaryIO:
     return sys.stdin.buffer
 
 
-def _decode(stream: BinaryIO | Iterable[bytes], name: str) -> Iterator[str]:
+def _decode(
+  stream: BinaryIO | Iterable[bytes], name: str, replace_invalid: bool
+) -> Iterator[str]:
   """Yields decoded lines; `name` is for messages."""
+  replaced = 0
   for number, raw in enumerate(stream, start=1):
     try:
       line = raw.decode("utf-8")
     except UnicodeDecodeError as error:
-      raise InputError(
-        f"{name}, line {number}: not UTF-8 (byte {error.start + 1} of the "
-        "line). Convert the file, e.g. with iconv -f latin1 -t utf-8, or see "
-        "--invalid_utf8 of --mode=predict"
-      ) from None
-    yield _without_marks(line, number)
-
-
-def _decode_replacing(
-  stream: BinaryIO | Iterable[bytes], name: str
-) -> Iterator[str]:
-  """Does the same, but replaces what is not UTF-8, and says so."""
-  damaged = 0
-  for number, raw in enumerate(stream, start=1):
-    line = raw.decode("utf-8", errors="replace")
-    # Every U+FFFD that the line really holds stands in its bytes.
-    if line.count("\ufffd") != raw.count("\ufffd".encode()):
-      damaged += 1
-      if damaged <= REPORTED_LINES:
+      if not replace_invalid:
+        raise InputError(
+          f"{name}, line {number}: not UTF-8 (byte {error.start + 1} of the "
+          "line). Convert the file, e.g. with iconv -f latin1 -t utf-8, or see "
+          "--invalid_utf8 of --mode=predict"
+        ) from None
+      line = raw.decode("utf-8", errors="replace")
+      replaced += 1
+      if replaced <= REPORTED_LINES:
         logging.warning("%s, line %d: not UTF-8; replaced", name, number)
-    yield _without_marks(line, number)
-  if damaged > REPORTED_LINES:
-    logging.warning("%s: %d lines were not UTF-8; replaced", name, damaged)
-
-
-def _without_marks(line: str, number: int) -> str:
-  """Drops a line's end and, of the first line, a byte order mark."""
-  if number == 1:
-    line = line.removeprefix("\ufeff")
-  return line.removesuffix("\n").removesuffix("\r")
+    if number == 1:
+      line = line.removeprefix("\ufeff")
+    yield line.removesuffix("\n").removesuffix("\r")
+  if replaced > REPORTED_LINES:
+    logging.warning("%s: %d lines were not UTF-8; replaced", name, replaced)
 
 
 def write_lines(path: str, lines: Iterable[str]) -> int:

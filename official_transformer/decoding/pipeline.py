@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 import queue
 import threading
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import (
   FIRST_COMPLETED,
   Future,
@@ -129,12 +129,9 @@ def in_order(
     pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _wait_for_either(reading: Future, started: Iterable[Started]) -> None:
+def _wait_for_either(reading: Future, started: Sequence[Started]) -> None:
   """Waits until a window has been read, or the first started one is done."""
-  for first in started:
-    unfinished = set(first.work)
-    while unfinished and not reading.done():
-      done, _ = wait({reading, *unfinished}, return_when=FIRST_COMPLETED)
-      unfinished -= done
-    return
-  wait([reading])
+  unfinished = set(started[0].work) if started else {reading}
+  while unfinished and not reading.done():
+    _, unfinished = wait({reading, *unfinished}, return_when=FIRST_COMPLETED)
+    unfinished.discard(reading)

@@ -98,7 +98,8 @@ class Searcher:
     """
     try:
       result = self._search(tf.constant(self._lay_out(sources)))
-      arrays = [tensor.numpy() for tensor in result]
+      # Rows that fill a batch up come last.
+      arrays = [tensor.numpy()[: len(sources)] for tensor in result]
     except tf.errors.ResourceExhaustedError as error:
       longest = max(map(len, sources))
       raise InputError(
@@ -106,10 +107,7 @@ class Searcher:
         f"tokens ({error.message.splitlines()[0]}); lower --decode_batch_tokens"
         " or --beam_size, or let long lines be split"
       ) from None
-    return [
-      list(_hypotheses(*row))
-      for row, _ in zip(zip(*arrays, strict=True), sources, strict=False)
-    ]
+    return [list(_hypotheses(*row)) for row in zip(*arrays, strict=True)]
 
   def _lay_out(self, sources: Sequence[Sequence[int]]) -> np.ndarray:
     if not self.static_shapes:

@@ -12,7 +12,7 @@ import keras
 import tensorflow as tf
 
 from official_transformer.model.beam_cache import BeamCache, write_position
-from official_transformer.model.dense import dense, matmul, product_dtype
+from official_transformer.model.dense import dense, join_kernels, matmul
 from official_transformer.model.dropout import Dropout
 
 
@@ -161,10 +161,23 @@ class Attention(keras.layers.Layer):
 
     Several kernels make one product: a wide one is faster, in the gradient too.
     """
-    shape = tf.shape(x)
+    return self._split_heads(dense(x, kernels), len(kernels), tf.shape(x))
+
+  def _split_heads(
+    self, products: tf.Tensor, number: int, shape: tf.Tensor
+  ) -> list[tf.Tensor]:
+    """Splits products side by side, [..., number * D], and each into heads.
+
+    Args:
+      products: of all positions.
+      number: how many stand side by side.
+      shape: of what was multiplied, [B, L, D].
+
+    Returns:
+      [B, N, L, H] for each product.
+    """
     heads = tf.reshape(
-      dense(x, kernels),
-      [shape[0], shape[1], len(kernels), self.num_heads, self.head_size],
+      products, [shape[0], shape[1], number, self.num_heads, self.head_size]
     )
     return tf.unstack(tf.transpose(heads, [2, 0, 3, 1, 4]))
 
@@ -193,8 +206,7 @@ class SelfAttention(Attention):
   def step_kernel(self) -> tf.Tensor:
     """Returns what `step` multiplies by: one kernel [D, 3D] for all three."""
     kernels = (self.query_kernel, self.key_kernel, self.value_kernel)
-    kernel = tf.concat([tf.convert_to_tensor(k) for k in kernels], axis=1)
-    return tf.cast(kernel, product_dtype(tf.as_dtype(self.compute_dtype)))
+    return join_kernels(kernels, tf.as_dtype(self.compute_dtype))
 
   def step(
     self,
@@ -216,17 +228,13 @@ class SelfAttention(Attention):
     Returns:
       [B, K, D], and the cache with the new position.
     """
-    batch, beams = tf.shape(x)[0], x.shape[1]
-    heads = tf.reshape(
-      matmul(tf.reshape(x, [-1, self.hidden_size]), kernel),
-      [batch, beams, 3, self.num_heads, self.head_size],
-    )
-    query, key, value = tf.unstack(tf.transpose(heads, [2, 0, 3, 1, 4]))
+    products = matmul(tf.reshape(x, [-1, self.hidden_size]), kernel)
+    query, key, value = self._split_heads(products, 3, tf.shape(x))
     cache = BeamCache(
       keys=write_position(cache.keys, index, key),
       values=write_position(cache.values, index, value),
     )
-    shape = [batch, self.num_heads, -1, self.head_size]
+    shape = [tf.shape(x)[0], self.num_heads, -1, self.head_size]
     past = KeyValueCache(
       keys=tf.reshape(cache.keys, shape), values=tf.reshape(cache.values, shape)
     )

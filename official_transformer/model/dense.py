@@ -74,14 +74,17 @@ def dense(x: tf.Tensor, kernels: Sequence[Any], bias: Any = None) -> tf.Tensor:
   return tf.reshape(product, shape)
 
 
+def join_kernels(kernels: Sequence[Any], dtype: tf.DType) -> tf.Tensor:
+  """Returns kernels [I, O_i] side by side, in what `dtype` is multiplied in."""
+  kernel = tf.concat([tf.convert_to_tensor(k) for k in kernels], axis=1)
+  return tf.cast(kernel, product_dtype(dtype))
+
+
 def _product(x: tf.Tensor, kernels: list[tf.Tensor]) -> tf.Tensor:
   """Multiplies [L, I] by float32 kernels [I, O_i] side by side."""
   if x.dtype == tf.float32 and len(kernels) == 1:
     return tf.matmul(x, kernels[0])
   dtype = product_dtype(x.dtype)
-
-  def joined(kernels: Sequence[tf.Tensor]) -> tf.Tensor:
-    return tf.cast(tf.concat(kernels, axis=1), dtype)
 
   @tf.custom_gradient
   def product(x: tf.Tensor, *kernels: tf.Tensor) -> Any:
@@ -89,7 +92,7 @@ def _product(x: tf.Tensor, kernels: list[tf.Tensor]) -> tf.Tensor:
     def gradient(upstream: tf.Tensor) -> tuple[tf.Tensor, ...]:
       upstream = tf.cast(upstream, dtype)
       with tf.control_dependencies([upstream]):  # Not before it is needed.
-        kernel = joined(kernels)
+        kernel = join_kernels(kernels, x.dtype)
         wide_x = tf.cast(x, dtype)
       dx = tf.matmul(upstream, kernel, transpose_b=True)
       dkernel = tf.matmul(wide_x, upstream, transpose_a=True)
@@ -98,7 +101,7 @@ def _product(x: tf.Tensor, kernels: list[tf.Tensor]) -> tf.Tensor:
       )
       return (tf.cast(dx, x.dtype), *parts)
 
-    y = tf.matmul(tf.cast(x, dtype), joined(kernels))
+    y = tf.matmul(tf.cast(x, dtype), join_kernels(kernels, x.dtype))
     return tf.cast(y, x.dtype), gradient
 
   return product(x, *kernels)
