@@ -52,13 +52,13 @@ FLAGS = flags.FLAGS
 
 
 def evaluate() -> None:
-  """Translates the test set with the newest checkpoint and prints scores."""
+  """Translates the test set and prints scores."""
   if not FLAGS.bleu_source:
     raise InputError("--mode=eval needs --bleu_source and --bleu_ref")
   test_set = TestSet.read(FLAGS.bleu_source, FLAGS.bleu_ref)
   translator = _load_translator()
   directory = ModelDirectory(FLAGS.model_dir)
-  step = directory.checkpoint_steps()[-1]
+  step = translator.step
   params = translator.transformer.params
   scores, path = test_set.evaluate(
     translator,
@@ -156,7 +156,11 @@ def score() -> None:
   params = _checked_params()
   choose_devices(FLAGS.num_gpus)
   scorer = Scorer.load(
-    FLAGS.model_dir, params.alpha, FLAGS.dtype, batch_limits()
+    FLAGS.model_dir,
+    params.alpha,
+    FLAGS.dtype,
+    batch_limits(),
+    FLAGS.checkpoint,
   )
   _write(_score_line(s) for s in scorer.score_stream(_pairs(*inputs)))
 
@@ -257,6 +261,7 @@ def _load_translator(n_best: int = 1, one_by_one: bool = False) -> Translator:
     FLAGS.model_dir,
     dtype=_dtype(),
     options=options,
+    checkpoint=FLAGS.checkpoint,
     **{name: getattr(params, name) for name in DECODING_FIELDS},
   )
 

@@ -1,8 +1,9 @@
-"""The one exception for input that a user can mend, and how it is shown."""
+"""What ends a command, and how it is shown: no traceback for what is known."""
 
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Callable
 
@@ -15,6 +16,34 @@ class InputError(ValueError):
   """
 
 
+class RunError(RuntimeError):
+  """A run that cannot go on, through nothing that was passed wrongly.
+
+  The command lines print it without a traceback and exit with status 1.
+  """
+
+
+class Interrupted(BaseException):
+  """A signal has ended a run in good order.
+
+  The command lines print it and exit with 128 plus the signal's number, as a
+  shell tells that a process was ended by it. Like `KeyboardInterrupt`, no
+  ordinary `except` clause takes it for a failure.
+
+  Attributes:
+    signal: the signal's number.
+  """
+
+  def __init__(self, signal: int, message: str = "") -> None:
+    super().__init__(message)
+    self.signal = signal
+
+
+def signal_name(number: int) -> str:
+  """Returns a signal's name, such as SIGTERM."""
+  return signal.Signals(number).name
+
+
 def describe_failures(main: Callable[[list[str]], int | None]) -> Callable:
   """Wraps a command's `main` so that a user's mistake costs one message.
 
@@ -23,10 +52,10 @@ def describe_failures(main: Callable[[list[str]], int | None]) -> Callable:
       nothing but the program's name; returns an exit status or None.
 
   Returns:
-    A `main` that exits with status 2 after an `InputError`, 1 where the
-    operating system refuses (a full disk, a permission), 130 after an
-    interrupt. Any other exception passes: it is a defect, and its traceback
-    is wanted.
+    A `main` that exits with status 2 after an `InputError`, 1 after a
+    `RunError` and where the operating system refuses (a full disk, a
+    permission), 130 after an interrupt, 143 after SIGTERM. Any other exception
+    passes: it is a defect, and its traceback is wanted.
   """
 
   def guarded(argv: list[str]) -> None:
@@ -43,9 +72,13 @@ def describe_failures(main: Callable[[list[str]], int | None]) -> Callable:
       # The reader of our output has gone, as in `... | head`.
       os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
       status = 1
-    except OSError as error:
+    except (OSError, RunError) as error:
       print(f"{command}: error: {error}", file=sys.stderr)
       status = 1
+    except Interrupted as stop:
+      name = signal_name(stop.signal)
+      print(f"{command}: stopped by {name}: {stop}", file=sys.stderr)
+      status = 128 + stop.signal
     except KeyboardInterrupt:
       print(f"{command}: interrupted", file=sys.stderr)
       status = 130

@@ -3,6 +3,8 @@
 DIR/model.json             parameters, vocabulary, versions
 DIR/VOCABULARY             a copy of the vocabulary file
 DIR/checkpoints/step-N/    one directory a checkpoint
+DIR/best/step-N/           the weights that a milestone found best
+DIR/measurements.jsonl     what every milestone measured
 DIR/translations/          the hypotheses of every evaluation
 DIR/logs/                  TensorBoard
 """
@@ -22,6 +24,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import official_transformer
+from official_transformer.durable_files import remove_if_there, write_text
 from official_transformer.errors import InputError
 from official_transformer.model_params import (
   DECODING_FIELDS,
@@ -34,6 +37,10 @@ from official_transformer.model_params import (
 
 DESCRIPTION_FILE = "model.json"
 CHECKPOINTS = "checkpoints"
+BEST = "best"
+LATEST = "latest"
+LOCK_FILE = "train.lock"
+MEASUREMENTS_FILE = "measurements.jsonl"
 TRANSLATIONS = "translations"
 LOGS = "logs"
 
@@ -62,7 +69,9 @@ class ModelDescription:
       the fields of `data.buckets.Batching`. Empty until a model has been
       trained here.
     versions: of TensorFlow, Keras and this package, for the record.
-    origin: where an imported model comes from: `format`, `checkpoint`, `step`.
+    origin: where a model's first weights come from, if from another's:
+      `format`, `checkpoint`, `step`.
+    data: what tells the training data from others; empty likewise.
   """
 
   params: TransformerParams
@@ -70,6 +79,7 @@ class ModelDescription:
   batching: dict[str, Any]
   versions: dict[str, str]
   origin: dict[str, Any] = dataclasses.field(default_factory=dict)
+  data: dict[str, Any] = dataclasses.field(default_factory=dict)
 
   @property
   def max_length(self) -> int:
@@ -121,6 +131,7 @@ class ModelDirectory:
         content["batching"],
         content["versions"],
         content.get("origin", {}),
+        content.get("data", {}),
       )
     except (ValueError, KeyError, TypeError) as error:
       raise InputError(f"{path} is damaged: {error!r}") from None
@@ -148,15 +159,13 @@ class ModelDirectory:
           "there; move it away or name another --model_dir"
         )
       shutil.copyfile(vocab_file, copy)
-    path = self.join(DESCRIPTION_FILE)
-    with open(path + ".incomplete", "w", encoding="utf-8") as stream:
-      json.dump(dataclasses.asdict(description), stream, indent=2)
-      stream.write("\n")
-    os.replace(path + ".incomplete", path)
+    text = json.dumps(dataclasses.asdict(description), indent=2)
+    write_text(self.join(DESCRIPTION_FILE), text + "\n")
 
   def check_removable(self) -> None:
     """Raises an `InputError` where there are files but no model."""
-    if os.path.isdir(self.path) and os.listdir(self.path) and not self.exists():
+    names = set(os.listdir(self.path)) if os.path.isdir(self.path) else set()
+    if names - {LOCK_FILE} and not self.exists():
       raise InputError(
         f"--clean: {self.path} holds files but no {DESCRIPTION_FILE}, so it is "
         "no model directory; nothing was deleted. Check --model_dir"
@@ -171,29 +180,38 @@ class ModelDirectory:
       InputError: where the directory holds other files and no model.
     """
     self.check_removable()
-    for name in (CHECKPOINTS, TRANSLATIONS, LOGS):
+    for name in (CHECKPOINTS, BEST, TRANSLATIONS, LOGS):
       shutil.rmtree(self.join(name), ignore_errors=True)
-    if self.exists():
-      os.remove(self.join(DESCRIPTION_FILE))
+    for name in (MEASUREMENTS_FILE, DESCRIPTION_FILE):
+      remove_if_there(self.join(name))
 
   def vocab_file(self) -> str:
     """Returns the path of the vocabulary's copy."""
     return self.join(self.read().vocabulary["file"])
 
-  def checkpoint_steps(self) -> list[int]:
-    """Returns the steps of all whole checkpoints, ascending."""
-    directory = self.join(CHECKPOINTS)
+  def checkpoint_steps(self, kind: str = CHECKPOINTS) -> list[int]:
+    """Returns the steps of all whole checkpoints, ascending.
+
+    Args:
+      kind: `CHECKPOINTS`, or `BEST`.
+    """
+    directory = self.join(kind)
     names = os.listdir(directory) if os.path.isdir(directory) else []
     found = (_CHECKPOINT.match(name) for name in names)
     return sorted(int(match.group(1)) for match in found if match)
 
-  def checkpoint_directory(self, step: int) -> str:
+  def checkpoint_directory(self, step: int, kind: str = CHECKPOINTS) -> str:
     """Returns the directory of the checkpoint of a step."""
-    return self.join(CHECKPOINTS, f"step-{step}")
+    return self.join(kind, f"step-{step}")
 
-  def checkpoint_prefix(self, step: int) -> str:
+  def checkpoint_prefix(self, step: int, kind: str = CHECKPOINTS) -> str:
     """Returns the checkpoint's path without `.index`."""
-    return os.path.join(self.checkpoint_directory(step), _BUNDLE)
+    return self.prefix_in(self.checkpoint_directory(step, kind))
+
+  @staticmethod
+  def prefix_in(checkpoint_directory: str) -> str:
+    """Returns the path without `.index` of the checkpoint in its directory."""
+    return os.path.join(checkpoint_directory, _BUNDLE)
 
   def latest_checkpoint(self) -> str:
     """Returns the prefix of the newest checkpoint.
@@ -201,13 +219,39 @@ class ModelDirectory:
     Raises:
       InputError: where there is none.
     """
-    steps = self.checkpoint_steps()
+    return self.checkpoint_prefix(self.choose_steps(LATEST)[0])
+
+  def choose_steps(self, which: str) -> list[int]:
+    """Returns the steps of the checkpoints to try, in turn.
+
+    Args:
+      which: `latest`, for which each older one may stand in; `best`; or a step.
+
+    Raises:
+      InputError: where there is none.
+    """
+    kind = BEST if which == BEST else CHECKPOINTS
+    steps = self.checkpoint_steps(kind)
     if not steps:
       raise InputError(
-        f"no checkpoint in {self.join(CHECKPOINTS)}: the model has not been "
-        "trained, or its training stopped before the first checkpoint"
+        f"no checkpoint in {self.join(kind)}: "
+        + (
+          "no milestone of its training has measured anything"
+          if kind == BEST
+          else "the model has not been trained, or its training stopped before "
+          "the first checkpoint"
+        )
       )
-    return self.checkpoint_prefix(steps[-1])
+    if which == LATEST:
+      return steps[::-1]
+    if which == BEST:
+      return steps[-1:]
+    if which not in map(str, steps):
+      raise InputError(
+        f"--checkpoint={which}: {self.path} has {LATEST}, {BEST} and the steps "
+        + ", ".join(map(str, steps))
+      )
+    return [int(which)]
 
 
 @dataclasses.dataclass(frozen=True)

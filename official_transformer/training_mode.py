@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import random
 import zlib
-from typing import Any
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 from absl import flags, logging
 
 from flags import core as flags_core
-from official_transformer.data import data_directory
 from official_transformer.data.buckets import Batching
-from official_transformer.data.data_pipeline import length_histogram
+from official_transformer.data.prepared_data import (
+  PreparedData,
+  read_prepared_data,
+)
 from official_transformer.data.tokenizer import load_tokenizer
 from official_transformer.decoding.translator import Translator
 from official_transformer.errors import InputError
@@ -24,12 +27,14 @@ from official_transformer.requested_params import (
   decoding_options,
   requested_params,
 )
-from official_transformer.training.checkpoints import read_progress
+from official_transformer.training.checkpoints import clean_up, read_progress
+from official_transformer.training.directory_lock import DirectoryLock
 from official_transformer.training.distribution import (
   Distribution,
   choose_devices,
   create_distribution,
 )
+from official_transformer.training.interruption import Interruption
 from official_transformer.training.model_setup import (
   DirectoryPlan,
   plan_directory,
@@ -49,31 +54,71 @@ SAMPLES = 8
 
 def train() -> None:
   """Trains a new model, or goes on with the one in the model directory."""
-  _check_flags()
-  directory = ModelDirectory(FLAGS.model_dir)
-  if FLAGS.clean:
-    directory.check_removable()
-  evaluate = _evaluation_in_training(directory)
-  devices = choose_devices(FLAGS.num_gpus)
-  distribution = create_distribution(
-    FLAGS.distribution_strategy,
-    devices,
-    FLAGS.all_reduce_alg,
-    FLAGS.num_packs,
-    FLAGS.tpu,
-    FLAGS.connect_timeout,
-  )
-  with distribution.loss_of_peers_is_told():
-    _train(directory, evaluate, distribution, len(devices))
+  with Interruption() as interruption:
+    _check_flags()
+    directory = ModelDirectory(FLAGS.model_dir)
+    if FLAGS.clean:
+      directory.check_removable()
+    evaluate = _evaluation_in_training(directory)
+    if FLAGS.deterministic:
+      tf.config.experimental.enable_op_determinism()
+    devices = choose_devices(FLAGS.num_gpus)
+    distribution = create_distribution(
+      FLAGS.distribution_strategy,
+      devices,
+      FLAGS.all_reduce_alg,
+      FLAGS.num_packs,
+      FLAGS.tpu,
+      FLAGS.connect_timeout,
+    )
+    with (
+      DirectoryLock(directory.path) as lock,
+      distribution.loss_of_peers_is_told(),
+    ):
+      if distribution.is_chief and os.path.isdir(directory.path):
+        lock.acquire()
+        if not FLAGS.clean:
+          clean_up(directory)
+      distribution.meet()
+      run = _plan(directory, distribution, len(devices))
+      trainer = Trainer(
+        directory,
+        run.plan.description.params,
+        run.settings,
+        run.data,
+        evaluate,
+        distribution,
+        interruption,
+      )
+      # Everything that a user can have got wrong has been checked, everywhere.
+      distribution.meet()
+      if distribution.is_chief:
+        _write_directory(run.plan, lock)
+      distribution.meet()
+      distribution.check_agreement(
+        int(directory.exists()), f"whether there is a model in {directory.path}"
+      )
+      trainer.train()
 
 
-def _train(
-  directory: ModelDirectory,
-  evaluate: Evaluate | None,
-  distribution: Distribution,
-  num_gpus: int,
-) -> None:
-  """Trains on the devices that have been found."""
+class _Run(NamedTuple):
+  """What the flags, the data and the model directory make together.
+
+  Attributes:
+    plan: the model directory as it will be.
+    settings: how the run goes.
+    data: what it goes through; None for synthetic batches.
+  """
+
+  plan: DirectoryPlan
+  settings: TrainingSettings
+  data: PreparedData | None
+
+
+def _plan(
+  directory: ModelDirectory, distribution: Distribution, num_gpus: int
+) -> _Run:
+  """Checks all that was given against each other; writes nothing."""
   seed = distribution.value_of_chief(_choose_seed(directory))
   plan = plan_directory(
     directory,
@@ -84,25 +129,31 @@ def _train(
     num_gpus=num_gpus,
     num_replicas=distribution.replicas,
     anew=FLAGS.clean,
+    init_checkpoint=FLAGS.init_checkpoint,
   )
-  settings = _settings(_batching(plan), seed, distribution.replicas)
+  data = None
+  if not FLAGS.use_synthetic_data:
+    data = read_prepared_data(
+      FLAGS.data_dir,
+      plan.description.vocabulary["size"],
+      with_dev=FLAGS.validation_steps > 0,
+      skip_bad_records=FLAGS.skip_bad_records,
+    )
+    plan = plan.with_data(data)
+  settings = _settings(_batching(plan), data, seed, distribution.replicas)
   _check_agreement(distribution, plan, settings)
   if FLAGS.enable_xla and not settings.execution.compile:
     tf.config.optimizer.set_jit("autoclustering")
-  trainer = Trainer(
-    directory, plan.description.params, settings, evaluate, distribution
-  )
-  # Everything that a user can have got wrong has been checked, everywhere.
-  distribution.meet()
-  if distribution.is_chief:
-    if FLAGS.clean:
-      directory.remove_model()
-    plan.carry_out()
-  distribution.meet()
-  distribution.check_agreement(
-    int(directory.exists()), f"whether there is a model in {directory.path}"
-  )
-  trainer.train()
+  return _Run(plan, settings, data)
+
+
+def _write_directory(plan: DirectoryPlan, lock: DirectoryLock) -> None:
+  """Makes the model directory what it is planned to be."""
+  os.makedirs(plan.directory.path, exist_ok=True)
+  lock.acquire()  # Another run may have made it meanwhile.
+  if FLAGS.clean:
+    plan.directory.remove_model()
+  plan.carry_out()
 
 
 def _check_agreement(
@@ -177,23 +228,16 @@ def _fixed_loss_scale() -> float | None:
   return flags_core.fixed_loss_scale(FLAGS.loss_scale)
 
 
-def _schedule(batching: Batching) -> tuple[int, tuple[int, ...]]:
+def _schedule(
+  batching: Batching, data: PreparedData | None
+) -> tuple[int, tuple[int, ...]]:
   """Returns the last step, and all milestones where epochs decide them."""
   if FLAGS.train_epochs is None:
     return FLAGS.train_steps, ()
-  known = data_directory.read_description(FLAGS.data_dir)
-  if not known:
-    logging.info("counting the lengths of all training pairs")
-  lengths = (
-    known[data_directory.TRAIN_TAG]["length_histogram"]
-    if known
-    else length_histogram(
-      data_directory.shard_paths(FLAGS.data_dir, data_directory.TRAIN_TAG)
-    )
-  )
+  assert data  # Synthetic data have no epochs.
   ends = [
     batching.count_updates(
-      {int(length): n * epoch for length, n in lengths.items()}
+      {length: n * epoch for length, n in data.train.lengths.items()}
     )
     for epoch in (
       *range(
@@ -223,9 +267,11 @@ def _batching(plan: DirectoryPlan) -> Batching:
     ) from None
 
 
-def _settings(batching: Batching, seed: int, replicas: int) -> TrainingSettings:
+def _settings(
+  batching: Batching, data: PreparedData | None, seed: int, replicas: int
+) -> TrainingSettings:
   """Returns how the run goes."""
-  train_steps, milestones = _schedule(batching)
+  train_steps, milestones = _schedule(batching, data)
   is_static = batching.static_batch or FLAGS.use_synthetic_data
   return TrainingSettings(
     data_dir=FLAGS.data_dir,
@@ -244,6 +290,9 @@ def _settings(batching: Batching, seed: int, replicas: int) -> TrainingSettings:
     # What has been trained on ones must not be gone on with.
     with_checkpoints=FLAGS.enable_checkpointing
     and not FLAGS.use_synthetic_data,
+    save_checkpoints_steps=FLAGS.save_checkpoints_steps,
+    save_checkpoints_secs=FLAGS.save_checkpoints_secs,
+    max_nonfinite_steps=FLAGS.max_nonfinite_steps,
     with_throughput=FLAGS.enable_time_history,
     num_parallel_calls=FLAGS.num_parallel_calls,
     private_threads=FLAGS.datasets_num_private_threads,
@@ -254,6 +303,7 @@ def _settings(batching: Batching, seed: int, replicas: int) -> TrainingSettings:
       compile=FLAGS.enable_xla and is_static and replicas == 1,
       custom_loop=FLAGS.use_ctl,
       steps_per_loop=FLAGS.steps_per_loop,
+      deterministic=FLAGS.deterministic,
     ),
     profile_steps=_profile_steps(),
   )

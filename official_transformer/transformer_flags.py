@@ -6,6 +6,7 @@ from absl import flags
 
 from flags import core as flags_core
 from flags.core import help_wrap
+from official_transformer.model_directory import LATEST
 from official_transformer.model_params import (
   DEFAULT_MAX_LENGTH,
   DEFAULT_PARAM_SET,
@@ -99,6 +100,42 @@ def _define_training_flags() -> None:
     ),
     lower_bound=0,
     upper_bound=2**31 - 1,
+  )
+  flags.DEFINE_bool(
+    "deterministic",
+    False,
+    help_wrap(
+      "Keep TensorFlow to operations that give the same bits each time: runs "
+      "of one --seed are then equal, interrupted or not, on the same kind of "
+      "machine with the same versions."
+    ),
+  )
+  flags.DEFINE_integer(
+    "max_nonfinite_steps",
+    20,
+    help_wrap(
+      "Updates in a row that are skipped because the loss or its gradients "
+      "are not finite; one more stops the run."
+    ),
+    lower_bound=0,
+  )
+  flags.DEFINE_bool(
+    "skip_bad_records",
+    False,
+    help_wrap(
+      "Leave out records that cannot be read, hold ids outside the vocabulary "
+      "or an empty side, and missing shards, and report them, instead of "
+      "refusing the data."
+    ),
+  )
+  flags.DEFINE_string(
+    "init_checkpoint",
+    None,
+    help_wrap(
+      "A model directory, or a checkpoints/step-N or best/step-N in one, whose "
+      "weights a new model starts from, its step and optimizer afresh: "
+      "fine-tuning."
+    ),
   )
   flags.DEFINE_bool(
     "static_batch",
@@ -215,8 +252,25 @@ def _define_milestone_flags() -> None:
   flags.DEFINE_integer(
     "keep_checkpoint_max",
     5,
-    help_wrap("Checkpoints to keep, the newest; 0 keeps all."),
+    help_wrap(
+      "Checkpoints to keep, the newest, interim ones apart; 0 keeps all."
+    ),
     lower_bound=0,
+  )
+  flags.DEFINE_integer(
+    "save_checkpoints_steps",
+    None,
+    help_wrap("Save a checkpoint every so many updates too."),
+    lower_bound=1,
+  )
+  flags.DEFINE_float(
+    "save_checkpoints_secs",
+    1800.0,
+    help_wrap(
+      "Save a checkpoint to go on from, which the next one replaces, after so "
+      "many seconds without any; 0 for none."
+    ),
+    lower_bound=0.0,
   )
   flags.DEFINE_bool(
     "enable_checkpointing",
@@ -270,6 +324,15 @@ def _define_evaluation_flags() -> None:
 
 def define_decoding_flags() -> None:
   """Defines what to translate, how, and where the translation goes."""
+  flags.DEFINE_string(
+    "checkpoint",
+    LATEST,
+    help_wrap(
+      "The weights to use: latest, best (at a milestone of training, by BLEU "
+      "where it was measured, else by validation loss), or the step of a "
+      "checkpoint that is kept."
+    ),
+  )
   _define_text_flags()
   _define_search_flags()
   _define_decoding_speed_flags()

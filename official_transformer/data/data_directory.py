@@ -12,6 +12,8 @@ import os
 import re
 from typing import Any
 
+from absl import logging
+
 from official_transformer.data.text_files import write_lines
 from official_transformer.errors import InputError
 
@@ -36,27 +38,47 @@ def is_shard(name: str, tag: str) -> bool:
   return bool(re.search(rf"-{tag}{_SHARD.pattern}", name))
 
 
-def shard_paths(data_dir: str, tag: str) -> list[str]:
-  """Returns the paths of a tag's shards, sorted.
-
-  Raises:
-    InputError: where there is none, or where one is missing.
-  """
-  found = [
+def _found_shards(data_dir: str, tag: str) -> list[str]:
+  """Returns the paths of a tag's shards that are there, sorted."""
+  return [
     path
     for path in sorted(glob.glob(os.path.join(glob.escape(data_dir), "*")))
     if is_shard(path, tag)
   ]
+
+
+def has_shards(data_dir: str, tag: str) -> bool:
+  """Tells whether there are any shards of a tag."""
+  return bool(_found_shards(data_dir, tag))
+
+
+def shard_paths(
+  data_dir: str, tag: str, may_lack_some: bool = False
+) -> list[str]:
+  """Returns the paths of a tag's shards, sorted.
+
+  Args:
+    data_dir: the prepared data.
+    tag: `TRAIN_TAG` or `DEV_TAG`.
+    may_lack_some: whether a missing shard is reported only.
+
+  Raises:
+    InputError: where there is none, or where one is missing.
+  """
+  found = _found_shards(data_dir, tag)
   if not found:
     raise InputError(
       f"no *{tag}*-of-* files in --data_dir={data_dir}. Make them with: "
       + HOW_TO_MAKE
     )
   missing = _missing_shards(found)
-  if missing:
+  if missing and may_lack_some:
+    logging.warning("missing, and left out: %s", ", ".join(missing))
+  elif missing:
     raise InputError(
       f"{data_dir} lacks {len(missing)} of its {tag} shards, {missing[0]} "
-      "among them; prepare the data again"
+      "among them; prepare the data again, or do without with "
+      "--skip_bad_records"
     )
   return found
 
@@ -122,9 +144,3 @@ def find_vocabulary(data_dir: str) -> str:
       "not there; prepare the data again or pass --vocab_file"
     )
   return path
-
-
-def count_longer(description: dict[str, Any], max_length: int) -> int:
-  """Counts the training pairs with a side of more than `max_length` tokens."""
-  histogram = description[TRAIN_TAG]["length_histogram"]
-  return sum(n for length, n in histogram.items() if int(length) > max_length)

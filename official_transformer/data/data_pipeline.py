@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import collections
 import dataclasses
 import os
-from collections.abc import Sequence
+import types
+from collections.abc import Mapping, Sequence
 
 import tensorflow as tf
 
 from official_transformer.data.buckets import Batching
+from official_transformer.data.record_check import Omission
 
 SHUFFLE_BUFFER = 100_000
 # Shards read in turn. A constant: were it the number of processors, the order
@@ -78,11 +79,49 @@ def _endless(dataset: tf.data.Dataset) -> tf.data.Dataset:
   )
 
 
-def _read(paths: tf.data.Dataset, num_parallel_calls: int) -> tf.data.Dataset:
+def _records(
+  path: tf.Tensor, limit: tf.Tensor, omitted: tf.Tensor
+) -> tf.data.Dataset:
+  """Yields a shard's records.
+
+  Args:
+    path: string [].
+    limit: int64 [], how many there are to read.
+    omitted: int64 [N], the numbers, from 0, of those to leave out; -1 of none.
+  """
+  records = tf.data.TFRecordDataset(path, buffer_size=_READ_BUFFER_BYTES)
+  if omitted.shape == [0]:
+    return records
+  numbered = records.take(limit).enumerate()
+  return numbered.filter(lambda n, _: tf.reduce_all(n != omitted)).map(
+    lambda _, record: record
+  )
+
+
+def _shards(
+  paths: Sequence[str], omissions: Mapping[str, Omission]
+) -> tf.data.Dataset:
+  """Yields what `_records` takes, of each shard."""
+  longest = max((len(o.numbers) + 1 for o in omissions.values()), default=0)
+  rows = []
+  for path in paths:
+    limit, numbers = omissions.get(path, (2**62, ()))
+    rows.append((limit, [*numbers, *[-1] * (longest - len(numbers))]))
+  limits, omitted = zip(*rows, strict=True)
+  return tf.data.Dataset.from_tensor_slices(
+    (
+      list(paths),
+      tf.constant(limits, tf.int64),
+      tf.constant(omitted, tf.int64, [len(paths), longest]),
+    )
+  )
+
+
+def _read(shards: tf.data.Dataset, num_parallel_calls: int) -> tf.data.Dataset:
   """Yields the examples of several shards, interleaved in a fixed order."""
   threads = num_parallel_calls or os.cpu_count() or 1
-  records = paths.interleave(
-    lambda path: tf.data.TFRecordDataset(path, buffer_size=_READ_BUFFER_BYTES),
+  records = shards.interleave(
+    _records,
     cycle_length=SHARDS_AT_ONCE,
     num_parallel_calls=min(threads, SHARDS_AT_ONCE),
     deterministic=True,
@@ -112,6 +151,7 @@ def train_dataset(
   skip_batches: int = 0,
   num_parallel_calls: int = 4,
   private_threads: int | None = None,
+  omissions: Mapping[str, Omission] = types.MappingProxyType({}),
 ) -> tf.data.Dataset:
   """Returns endless training batches, in an order that the seed decides.
 
@@ -128,20 +168,19 @@ def train_dataset(
       order does not depend on it.
     private_threads: threads of the pipeline's own pool; None shares
       TensorFlow's.
+    omissions: records to leave out, by shard.
 
   Returns:
     Batches of inputs [B, S] and targets [B, T], int64, padded with 0.
   """
-  shards = tf.constant(list(paths))
+  shards = _shards(paths, omissions)
 
   def epoch(number: tf.Tensor) -> tf.data.Dataset:
     # Of this function's graph alone: else whatever seed the process has would
     # count too, and TensorFlow cannot combine a 0 with a seed per epoch.
     tf.random.set_seed(seed or 1)
     epoch_seed = (seed + number * 1_000_003) % _MAX_SEED
-    order = tf.data.Dataset.from_tensor_slices(shards).shuffle(
-      len(paths), seed=epoch_seed
-    )
+    order = shards.shuffle(len(paths), seed=epoch_seed)
     return _read(order, num_parallel_calls).shuffle(
       SHUFFLE_BUFFER, seed=epoch_seed
     )
@@ -153,48 +192,18 @@ def train_dataset(
   )
 
 
-def has_examples(paths: Sequence[str], max_length: int) -> bool:
-  """Tells whether any example is short enough to be trained on.
-
-  Where none is, a run would wait for its first batch for ever.
-  """
-  shards = tf.data.Dataset.from_tensor_slices(list(paths))
-  short = _read(shards, num_parallel_calls=0).filter(
-    lambda x, y: _length(x, y) <= max_length
-  )
-  return any(True for _ in short.take(1))
-
-
-def length_histogram(paths: Sequence[str]) -> dict[int, int]:
-  """Counts the examples of each length, that of their longer side."""
-  shards = tf.data.Dataset.from_tensor_slices(list(paths))
-  lengths = _read(shards, num_parallel_calls=0).map(_length).batch(8192)
-  histogram: collections.Counter[int] = collections.Counter()
-  for batch in lengths.as_numpy_iterator():
-    histogram.update(batch.tolist())
-  return dict(histogram)
-
-
-def damaged_shards(paths: Sequence[str]) -> list[str]:
-  """Returns the shards that cannot be read to their ends."""
-  damaged = []
-  for path in paths:
-    try:
-      for _ in tf.data.TFRecordDataset(path):
-        pass
-    except (tf.errors.DataLossError, tf.errors.NotFoundError):
-      damaged.append(path)
-  return damaged
-
-
-def dev_dataset(paths: Sequence[str], batching: Batching) -> tf.data.Dataset:
+def dev_dataset(
+  paths: Sequence[str],
+  batching: Batching,
+  omissions: Mapping[str, Omission] = types.MappingProxyType({}),
+) -> tf.data.Dataset:
   """Returns the development batches once, in the order of the files.
 
   They are as large as one replica's share of a training batch, and grouped by
-  length even where those are static: nothing is left out.
+  length even where those are static: nothing is left out but records that
+  cannot be used.
   """
-  shards = tf.data.Dataset.from_tensor_slices(list(paths))
-  dataset = _read(shards, num_parallel_calls=0)
+  dataset = _read(_shards(paths, omissions), num_parallel_calls=0)
   share = batching.batch_size // batching.batch_divisor
   by_length = dataclasses.replace(
     batching,

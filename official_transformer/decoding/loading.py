@@ -1,8 +1,9 @@
-"""Opening a model directory for whatever reads its newest checkpoint."""
+"""Opening a model directory for whatever reads one of its checkpoints."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from absl import logging
@@ -13,8 +14,15 @@ from official_transformer.model.transformer import (
   Transformer,
   build_transformer,
 )
-from official_transformer.model.weights import WEIGHTS, restore_variables
+from official_transformer.model.weights import (
+  WEIGHTS,
+  DamagedCheckpointError,
+  restore_variables,
+)
 from official_transformer.model_directory import (
+  BEST,
+  CHECKPOINTS,
+  LATEST,
   ModelDirectory,
   check_vocabulary,
 )
@@ -27,11 +35,13 @@ class LoadedModel(NamedTuple):
     transformer: with the checkpoint's weights.
     tokenizer: of source and target.
     max_length: the longest line it was trained with, in tokens.
+    step: of the checkpoint.
   """
 
   transformer: Transformer
   tokenizer: Tokenizer
   max_length: int
+  step: int
 
 
 def fast_dtype(dtype: str) -> str:
@@ -47,14 +57,19 @@ def fast_dtype(dtype: str) -> str:
 
 
 def load_model(
-  model_dir: str, dtype: str = "fp32", **decoding: float | None
+  model_dir: str,
+  dtype: str = "fp32",
+  checkpoint: str = LATEST,
+  **decoding: float | None,
 ) -> LoadedModel:
-  """Loads the newest checkpoint of a model directory, and its vocabulary.
+  """Loads a checkpoint of a model directory, and its vocabulary.
 
   Args:
     model_dir: as training or import made it; nothing else is needed.
     dtype: what to compute in: `fp32`, `bf16` or `fp16`; float32 where nothing
       here computes faster in that type, as on most processors.
+    checkpoint: `latest`, instead of which an older one is taken where it cannot
+      be read; `best`; or a step.
     **decoding: values of `DECODING_FIELDS` instead of the model's own; None
       changes nothing.
 
@@ -67,10 +82,37 @@ def load_model(
     name: value for name, value in decoding.items() if value is not None
   }
   params = dataclasses.replace(stored.params, **changes)
-  checkpoint = directory.latest_checkpoint()
+  steps = directory.choose_steps(checkpoint)
   vocab_file = directory.join(stored.vocabulary["file"])
   tokenizer = load_tokenizer(vocab_file)
   check_vocabulary(vocab_file, tokenizer.vocab_size, stored, model_dir)
   transformer = build_transformer(params, fast_dtype(dtype), is_train=False)
-  restore_variables(checkpoint, WEIGHTS, transformer.weights)
-  return LoadedModel(transformer, tokenizer, stored.max_length)
+  kind = BEST if checkpoint == BEST else CHECKPOINTS
+  prefixes = {step: directory.checkpoint_prefix(step, kind) for step in steps}
+  step = _restore_first(prefixes, transformer)
+  return LoadedModel(transformer, tokenizer, stored.max_length, step)
+
+
+def _restore_first(
+  prefixes: Mapping[int, str], transformer: Transformer
+) -> int:
+  """Restores the first checkpoint that can be read, and tells its step.
+
+  Args:
+    prefixes: by step.
+    transformer: takes the weights.
+
+  Raises:
+    DamagedCheckpointError: where none can be read; it is the first one's.
+  """
+  errors: list[DamagedCheckpointError] = []
+  for step, prefix in prefixes.items():
+    try:
+      restore_variables(prefix, WEIGHTS, transformer.weights)
+    except DamagedCheckpointError as error:
+      errors.append(error)
+      continue
+    for problem in errors:
+      logging.error("%s; using the one of step %d", problem, step)
+    return step
+  raise errors[0]

@@ -20,6 +20,7 @@ from official_transformer.decoding.batching import (
 from official_transformer.decoding.loading import load_model
 from official_transformer.model.beam_search import length_normalization
 from official_transformer.model.transformer import Transformer
+from official_transformer.model_directory import LATEST
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,19 +79,21 @@ class Scorer:
     alpha: float | None = None,
     dtype: str = "fp32",
     limits: BatchLimits | None = None,
+    checkpoint: str = LATEST,
   ) -> Scorer:
-    """Loads the newest checkpoint of a model directory.
+    """Loads a checkpoint of a model directory.
 
     Args:
       model_dir: as training made it; nothing else is needed.
       alpha: strength of the length normalisation, instead of the model's own.
       dtype: what to compute in, as in `load_model`.
       limits: how many pairs are scored at once.
+      checkpoint: which one, as in `load_model`.
 
     Raises:
       InputError: where the directory holds no usable model.
     """
-    model = load_model(model_dir, dtype, alpha=alpha)
+    model = load_model(model_dir, dtype, checkpoint, alpha=alpha)
     return cls(model.transformer, model.tokenizer, limits)
 
   def score_stream(

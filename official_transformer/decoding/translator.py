@@ -30,6 +30,7 @@ from official_transformer.decoding.searcher import (
 )
 from official_transformer.errors import InputError
 from official_transformer.model.transformer import Transformer
+from official_transformer.model_directory import LATEST
 from official_transformer.model_params import (
   DEFAULT_MAX_LENGTH,
   EOS_ID,
@@ -148,7 +149,10 @@ class Translator:
     tokenizer: of source and target.
     options: how lines are brought to the model.
     max_length: the longest line the model was trained with, in tokens.
+    step: of the checkpoint that was loaded, if one was.
   """
+
+  step: int | None = None
 
   def __init__(
     self,
@@ -173,8 +177,9 @@ class Translator:
     extra_decode_length: int | None = None,
     dtype: str = "fp32",
     options: DecodingOptions | None = None,
+    checkpoint: str = LATEST,
   ) -> Translator:
-    """Loads the newest checkpoint of a model directory.
+    """Loads a checkpoint of a model directory.
 
     Args:
       model_dir: as training made it; nothing else is needed.
@@ -183,6 +188,7 @@ class Translator:
       extra_decode_length: tokens a translation may be longer than its source.
       dtype: what to compute in, as in `load_model`.
       options: how lines are brought to the model.
+      checkpoint: which one, as in `load_model`.
 
     Raises:
       InputError: where the directory holds no usable model.
@@ -190,11 +196,16 @@ class Translator:
     model = load_model(
       model_dir,
       dtype,
+      checkpoint,
       beam_size=beam_size,
       alpha=alpha,
       extra_decode_length=extra_decode_length,
     )
-    return cls(model.transformer, model.tokenizer, options, model.max_length)
+    translator = cls(
+      model.transformer, model.tokenizer, options, model.max_length
+    )
+    translator.step = model.step
+    return translator
 
   def translate(self, lines: Iterable[str]) -> list[str]:
     """Returns one translation for each line, in order."""

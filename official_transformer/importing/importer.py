@@ -16,6 +16,7 @@ import numpy as np
 import tensorflow as tf
 
 from official_transformer.data.tokenizer import load_tokenizer
+from official_transformer.durable_files import new_directory
 from official_transformer.errors import InputError
 from official_transformer.importing.formats import (
   EMBEDDING,
@@ -138,7 +139,8 @@ def import_checkpoint(request: ImportRequest, model_dir: str) -> str:
     bundle_key(WEIGHTS, v): values[v.path] for v in transformer.weights
   }
   tensors["step"] = tf.constant(0, tf.int64)
-  write_bundle(directory.checkpoint_prefix(0), tensors)
+  with new_directory(directory.checkpoint_directory(0)) as aside:
+    write_bundle(directory.prefix_in(aside), tensors)
   parameters = sum(int(np.prod(shape)) for shape in wanted.values())
   return (
     f"imported {len(wanted)} variables, {parameters:,} parameters"

@@ -9,8 +9,6 @@ which would store and restore nothing for them, in silence.
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -31,33 +29,41 @@ def bundle_key(group: str, variable: Any) -> str:
   return f"{group}/{variable.path}"
 
 
-def write_bundle(prefix: str, tensors: Mapping[str, Any]) -> None:
-  """Writes tensors into a directory of their own, whole or not at all.
+class DamagedCheckpointError(InputError):
+  """A checkpoint that cannot be read."""
 
-  They are written aside, and the directory is renamed once it is whole.
+
+def write_bundle(prefix: str, tensors: Mapping[str, Any]) -> None:
+  """Writes tensors as `prefix.index` and its data.
+
+  A crash can leave half of it: see `durable_files.new_directory`.
 
   Args:
-    prefix: DIRECTORY/NAME; an earlier directory is replaced.
+    prefix: DIRECTORY/NAME; the directory exists.
     tensors: by the name each is to be stored under.
 
   Raises:
     OSError: where the system refuses.
   """
-  final, name = os.path.split(prefix)
-  aside = final + ".incomplete"
-  shutil.rmtree(aside, ignore_errors=True)
-  os.makedirs(aside)
   try:
     tf.raw_ops.SaveV2(
-      prefix=os.path.join(aside, name),
+      prefix=prefix,
       tensor_names=list(tensors),
       shape_and_slices=[""] * len(tensors),
       tensors=[tf.convert_to_tensor(t) for t in tensors.values()],
     )
   except tf.errors.OpError as error:  # A full disk, a permission.
-    raise OSError(f"cannot write {aside}: {error.message}") from None
-  shutil.rmtree(final, ignore_errors=True)
-  os.rename(aside, final)
+    raise OSError(f"cannot write {prefix}: {error.message}") from None
+
+
+def check_bundle(prefix: str) -> None:
+  """Reads a whole checkpoint, checksums included, and drops it.
+
+  Raises:
+    DamagedCheckpointError: where it cannot be read.
+  """
+  for name in stored_shapes(prefix):
+    read_tensors(prefix, [name])
 
 
 def read_tensors(prefix: str, names: Iterable[str]) -> dict[str, Any]:
@@ -71,31 +77,31 @@ def read_tensors(prefix: str, names: Iterable[str]) -> dict[str, Any]:
     NumPy arrays by name.
 
   Raises:
-    InputError: where the checkpoint is missing or damaged.
+    DamagedCheckpointError: where it cannot be read.
   """
   try:
     reader = tf.train.load_checkpoint(prefix)
     return {name: reader.get_tensor(name) for name in names}
   except _READ_ERRORS as error:
-    raise InputError(_damaged(prefix, error)) from None
+    raise _damaged(prefix, error) from None
 
 
 def stored_shapes(prefix: str) -> dict[str, tuple[int, ...]]:
   """Returns the shape of each of a checkpoint's tensors, by name.
 
   Raises:
-    InputError: where the checkpoint is missing or damaged.
+    DamagedCheckpointError: where it cannot be read.
   """
   try:
     return {n: tuple(shape) for n, shape in tf.train.list_variables(prefix)}
   except _READ_ERRORS as error:
-    raise InputError(_damaged(prefix, error)) from None
+    raise _damaged(prefix, error) from None
 
 
-def _damaged(prefix: str, error: Exception) -> str:
-  return (
-    f"the checkpoint {prefix} is missing or damaged ({error}); copy it again "
-    "if it is a copy, or go on from the one before it by removing its directory"
+def _damaged(prefix: str, error: Exception) -> DamagedCheckpointError:
+  reason = str(error).split("\n")[0]
+  return DamagedCheckpointError(
+    f"the checkpoint {prefix} is missing or damaged ({reason})"
   )
 
 
@@ -110,8 +116,9 @@ def restore_variables(
     variables: exactly those the checkpoint holds in that group.
 
   Raises:
-    InputError: where the checkpoint is unreadable, or lists of variables or
-      shapes differ; every difference is named.
+    DamagedCheckpointError: where it cannot be read.
+    InputError: where lists of variables or shapes differ; every difference is
+      named.
   """
   stored = {
     name: shape

@@ -1,10 +1,12 @@
-"""What happens beside the updates of a run: progress, milestones, scalars."""
+"""What happens beside the updates of a run: progress, profiles."""
 
 from __future__ import annotations
 
+import contextlib
+import math
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import keras
@@ -15,7 +17,13 @@ from absl import logging
 from official_transformer.training.training_step import StepResult
 
 # What a report derives from an update's logs; the rest is metrics.
-_DERIVED = {*StepResult._fields, "input_seconds", "skipped_updates", "steps"}
+_DERIVED = {
+  *StepResult._fields,
+  "input_seconds",
+  "skipped_updates",
+  "steps",
+  "streak",
+}
 
 
 class ProgressReport(keras.callbacks.Callback):
@@ -87,23 +95,26 @@ class ProgressReport(keras.callbacks.Callback):
       return
     seconds = max(time.monotonic() - self._started - self._paused, 1e-9)
     speed = self._tokens / seconds
-    logging.info(
-      "%d steps, %d source and target tokens, %.0f tokens/s%s, %.1f%% of the "
-      "time waiting for data%s",
-      self.step - self.first_step,
-      self._tokens,
-      speed,
-      f" ({speed / self.replicas:.0f} a replica)" * (self.replicas > 1),
-      100 * self._waited / seconds,
-      f", {self._skipped} updates skipped" * bool(self._skipped),
+    message = (
+      f"{self.step - self.first_step} steps, {self._tokens} source and target "
+      f"tokens, {speed:.0f} tokens/s"
     )
+    if self.replicas > 1:
+      message += f" ({speed / self.replicas:.0f} a replica)"
+    if not math.isnan(self._waited):
+      wait = 100 * self._waited / seconds
+      message += f", {wait:.1f}% of the time waiting for data"
+    if self._skipped:
+      message += f", {self._skipped} updates skipped"
+    logging.info("%s", message)
 
-  def make_room(self) -> None:
-    """Takes the bar off the line that a log message is about to use."""
-    self._bar.clear()
-
-  def pause(self, seconds: float) -> None:
-    """Leaves time spent on something else out of the reported speed."""
+  @contextlib.contextmanager
+  def paused(self) -> Iterator[None]:
+    """Leaves the body's time out of the reported speed, and the bar away."""
+    started = time.monotonic()
+    self._bar.clear()  # It stands on the line that a message is about to use.
+    yield
+    seconds = time.monotonic() - started
     self._paused += seconds
     self._reported += seconds
 
@@ -151,12 +162,11 @@ class ProgressReport(keras.callbacks.Callback):
     }
     if self.with_throughput:
       numbers["tokens_per_second"] = tokens / seconds
-      numbers["input_wait"] = waited / seconds
-    if float(last["gradient_norm"]) >= 0:
-      numbers["gradient_norm"] = float(last["gradient_norm"])
-    if "skipped_updates" in last:
-      self._skipped = int(last["skipped_updates"])
-      numbers["skipped_updates"] = self._skipped
+      if not math.isnan(waited):
+        numbers["input_wait"] = waited / seconds
+    numbers["gradient_norm"] = float(last["gradient_norm"])
+    self._skipped = int(last["skipped_updates"])
+    numbers["skipped_updates"] = self._skipped
     # What is left are metrics, means since the last report.
     metrics = [name for name in last if name not in _DERIVED]
     return numbers | {name: float(last[name]) for name in metrics}
@@ -173,49 +183,16 @@ class ProgressReport(keras.callbacks.Callback):
       fields["tokens/s"] = f"{speed:.0f}"
       if self.replicas > 1:
         fields["a replica"] = f"{speed / self.replicas:.0f}"
+    if "input_wait" in numbers:
       fields["input wait"] = f"{100 * numbers['input_wait']:.1f}%"
-      shown |= {"tokens_per_second", "input_wait"}
     if self._skipped:
       fields["skipped"] = str(self._skipped)
+    shown |= {"tokens_per_second", "input_wait"}
     shown |= {"skipped_updates", "gradient_norm"}
     for name in numbers:
       if name not in shown:
         fields[name] = f"{numbers[name]:.4f}"
     return fields
-
-
-class Milestones(keras.callbacks.Callback):
-  """Calls an action after some updates of the whole run.
-
-  Attributes:
-    action: takes the number of finished updates.
-    is_milestone: tells whether the action follows an update.
-    first_step: updates made before this run.
-    progress: is told how long the actions took.
-  """
-
-  def __init__(
-    self,
-    action: Callable[[int], None],
-    is_milestone: Callable[[int], bool],
-    first_step: int,
-    progress: ProgressReport,
-  ) -> None:
-    super().__init__()
-    self.action = action
-    self.is_milestone = is_milestone
-    self.first_step = first_step
-    self.progress = progress
-    self._step = first_step
-
-  def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-    """Acts where the step is a milestone."""
-    self._step += int(logs.get("steps", 1))
-    if self.is_milestone(self._step):
-      started = time.monotonic()
-      self.progress.make_room()
-      self.action(self._step)
-      self.progress.pause(time.monotonic() - started)
 
 
 class Profiler(keras.callbacks.Callback):

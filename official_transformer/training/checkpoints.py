@@ -1,25 +1,43 @@
-"""Writing checkpoints, keeping the newest, and resuming from one."""
+"""Writing checkpoints, keeping the newest and the best, and resuming."""
 
 from __future__ import annotations
 
+import os
+import re
 import shutil
 from collections.abc import Mapping, Sequence
 
 import keras
+import numpy as np
 import tensorflow as tf
 from absl import logging
 
+from official_transformer.durable_files import new_directory, remove_leftovers
+from official_transformer.errors import InputError, RunError
 from official_transformer.model.weights import (
   WEIGHTS,
+  DamagedCheckpointError,
   bundle_key,
+  check_bundle,
   read_tensors,
   restore_variables,
   stored_shapes,
   write_bundle,
 )
-from official_transformer.model_directory import ModelDirectory
+from official_transformer.model_directory import (
+  BEST,
+  CHECKPOINTS,
+  TRANSLATIONS,
+  ModelDirectory,
+)
 
 LOSS_SCALE = "loss_scale"
+
+# A file in the directory of a checkpoint that only serves to go on from: the
+# next one takes its place.
+_INTERIM = "interim"
+_DAMAGED = ".damaged"
+_SET_ASIDE = re.compile(rf"step-(\d+){re.escape(_DAMAGED)}$")
 
 
 class CheckpointManager:
@@ -28,7 +46,8 @@ class CheckpointManager:
   Attributes:
     directory: the model directory.
     groups: the variables of each group: `WEIGHTS`, `OPTIMIZER`, `LOSS_SCALE`.
-    keep_max: how many checkpoints to keep, the newest; 0 keeps all.
+    keep_max: how many checkpoints to keep, the newest; 0 keeps all. Interim
+      ones are not counted.
   """
 
   def __init__(
@@ -41,15 +60,22 @@ class CheckpointManager:
     self.groups = groups
     self.keep_max = keep_max
 
-  def save(self, step: int, seed: int) -> str:
-    """Writes a checkpoint aside, renames it, and drops the oldest.
+  def save(self, step: int, seed: int, interim: bool = False) -> str:
+    """Writes a checkpoint, whole or not at all, and drops what it supersedes.
+
+    Args:
+      step: finished updates.
+      seed: of the run.
+      interim: whether it only serves to go on from, until the next one.
 
     Returns:
       The checkpoint's directory.
 
     Raises:
+      RunError: where a weight is not finite; nothing was written.
       OSError: where the system refuses; earlier checkpoints are untouched.
     """
+    self._check_finite(step)
     tensors = {
       bundle_key(group, variable): variable.value
       for group, variables in self.groups.items()
@@ -57,11 +83,32 @@ class CheckpointManager:
     }
     tensors["step"] = tf.constant(step, tf.int64)
     tensors["seed"] = tf.constant(seed, tf.int64)
-    write_bundle(self.directory.checkpoint_prefix(step), tensors)
-    if self.keep_max:
-      for old in self.directory.checkpoint_steps()[: -self.keep_max]:
-        shutil.rmtree(self.directory.checkpoint_directory(old))
-    return self.directory.checkpoint_directory(step)
+    path = self.directory.checkpoint_directory(step)
+    with new_directory(path) as aside:
+      write_bundle(self.directory.prefix_in(aside), tensors)
+      if interim:
+        with open(os.path.join(aside, _INTERIM), "wb"):
+          pass
+    self._drop_superseded(step)
+    return path
+
+  def save_best(self, step: int) -> None:
+    """Writes the weights alone, in the place of those that were best so far.
+
+    Raises:
+      OSError: where the system refuses; those before are untouched.
+    """
+    tensors = {
+      bundle_key(WEIGHTS, variable): variable.value
+      for variable in self.groups[WEIGHTS]
+    }
+    tensors["step"] = tf.constant(step, tf.int64)
+    path = self.directory.checkpoint_directory(step, BEST)
+    with new_directory(path) as aside:
+      write_bundle(self.directory.prefix_in(aside), tensors)
+    for other in self.directory.checkpoint_steps(BEST):
+      if other != step:
+        shutil.rmtree(self.directory.checkpoint_directory(other, BEST))
 
   def restore(self, prefix: str) -> None:
     """Restores weights and the optimizer's variables, all or an error.
@@ -78,6 +125,34 @@ class CheckpointManager:
       else:
         logging.info("%s has no %s state: it starts afresh", prefix, group)
 
+  def _check_finite(self, step: int) -> None:
+    for variable in self.groups[WEIGHTS]:
+      # Any NaN or infinity shows in the sum of the magnitudes.
+      if not np.isfinite(tf.norm(variable.value, 1)):
+        raise RunError(
+          f"after step {step}, {variable.path} holds numbers that are not "
+          "finite: this is not saved, and the checkpoints before it are kept"
+        )
+
+  def _drop_superseded(self, newest: int) -> None:
+    steps = [n for n in self.directory.checkpoint_steps() if n != newest]
+    kept = [n for n in steps if not self._is_interim(n)]
+    if not self._is_interim(newest):
+      kept.append(newest)
+    if self.keep_max:
+      kept = sorted(kept)[-self.keep_max :]
+    for step in steps:
+      if step not in kept:
+        shutil.rmtree(self.directory.checkpoint_directory(step))
+    # What was damaged has been made again.
+    for step, path in _set_aside(self.directory):
+      if step <= newest:
+        shutil.rmtree(path)
+
+  def _is_interim(self, step: int) -> bool:
+    directory = self.directory.checkpoint_directory(step)
+    return os.path.exists(os.path.join(directory, _INTERIM))
+
 
 def read_progress(prefix: str) -> tuple[int, int | None]:
   """Returns a checkpoint's step and seed; an imported one has no seed."""
@@ -86,3 +161,54 @@ def read_progress(prefix: str) -> tuple[int, int | None]:
   )
   seed = progress.get("seed")
   return int(progress["step"]), None if seed is None else int(seed)
+
+
+def clean_up(directory: ModelDirectory) -> None:
+  """Makes the newest checkpoint one that can be read, before a run goes on.
+
+  What an interrupted run has left half-written is removed. Checkpoints that
+  are damaged are renamed to `step-N.damaged`, the newest first, up to one that
+  is whole.
+
+  Raises:
+    InputError: where all are damaged; none is renamed then.
+  """
+  # Translations of other names belong to commands that may be running.
+  for name, prefix in (
+    ("", ""),
+    (CHECKPOINTS, ""),
+    (BEST, ""),
+    (TRANSLATIONS, "step-"),
+  ):
+    for path in remove_leftovers(directory.join(name), prefix):
+      logging.info("removed %s, which an interrupted run has left", path)
+  damaged: list[DamagedCheckpointError] = []
+  steps = directory.checkpoint_steps()
+  while steps:
+    try:
+      check_bundle(directory.checkpoint_prefix(steps[-1]))
+      break
+    except DamagedCheckpointError as error:
+      damaged.append(error)
+      steps.pop()
+  if damaged and not steps:
+    raise InputError(
+      f"no checkpoint in {directory.join(CHECKPOINTS)} can be read; the "
+      f"newest: {damaged[0]}. If it is a copy, copy it again; "
+      "--clean trains anew"
+    )
+  for problem in damaged:
+    logging.error("%s; going on from the one of step %d", problem, steps[-1])
+  for step in directory.checkpoint_steps()[len(steps) :]:
+    path = directory.checkpoint_directory(step)
+    shutil.rmtree(path + _DAMAGED, ignore_errors=True)
+    os.rename(path, path + _DAMAGED)
+
+
+def _set_aside(directory: ModelDirectory) -> list[tuple[int, str]]:
+  """Returns step and path of the checkpoints that were found damaged."""
+  checkpoints = directory.join(CHECKPOINTS)
+  found = ((n, _SET_ASIDE.match(n)) for n in os.listdir(checkpoints))
+  return [
+    (int(m.group(1)), os.path.join(checkpoints, n)) for n, m in found if m
+  ]

@@ -1,23 +1,27 @@
-"""The batches of a run, and what can be wrong with its data."""
+"""The batches of a run."""
 
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Iterator
 
 import tensorflow as tf
 from absl import logging
 
-from official_transformer.data import data_directory
 from official_transformer.data.data_pipeline import (
-  damaged_shards,
   dev_dataset,
-  has_examples,
   synthetic_dataset,
   train_dataset,
   uniform_dataset,
 )
+from official_transformer.data.prepared_data import (
+  PreparedData,
+  read_prepared_data,
+)
+from official_transformer.data.record_check import READ_ERRORS
 from official_transformer.errors import InputError
+from official_transformer.model_params import PAD_ID
 from official_transformer.training.settings import TrainingSettings
 
 
@@ -26,110 +30,109 @@ class DataFeed:
 
   Attributes:
     settings: the run's.
+    data: what there is to train on; None for synthetic batches.
 
   Raises:
     InputError: where there is nothing to train on.
   """
 
-  def __init__(self, settings: TrainingSettings) -> None:
+  def __init__(
+    self, settings: TrainingSettings, data: PreparedData | None
+  ) -> None:
     self.settings = settings
-    self._train_shards: list[str] = []
-    self._dev_shards: list[str] = []
-    if settings.synthetic:
-      return
-    self._train_shards = data_directory.shard_paths(
-      settings.data_dir, data_directory.TRAIN_TAG
-    )
-    with self.damage_is_the_users():
-      usable = has_examples(self._train_shards, settings.batching.max_length)
-    if not usable:
+    self.data = data
+    # Without any, a run would wait for its first batch for ever.
+    if data and data.train.pairs == self._longer:
       raise InputError(
-        f"no pair in {settings.data_dir} has both sides within "
+        f"no pair in {data.data_dir} has both sides within "
         f"--max_length={settings.batching.max_length} tokens; raise it"
       )
-    self._dev_shards = self._find_dev_shards()
+
+  @property
+  def _longer(self) -> int:
+    """How many training pairs are too long."""
+    assert self.data
+    return self.data.train.count_longer(self.settings.batching.max_length)
 
   @property
   def has_development_data(self) -> bool:
     """Whether there is anything to validate on."""
-    return bool(self._dev_shards)
+    return bool(self.data and self.data.dev)
 
   def training_batches(self, updates: int) -> tf.data.Dataset:
     """Returns endless batches, after those of a run's finished updates."""
     settings = self.settings
-    skip = updates * settings.batching.accumulate_steps
-    if settings.synthetic:
+    if not self.data:
       return synthetic_dataset(settings.batching)
     return train_dataset(
-      self._train_shards,
+      self.data.train.paths,
       settings.batching,
       settings.seed,
-      skip_batches=skip,
+      skip_batches=updates * settings.batching.accumulate_steps,
       num_parallel_calls=settings.num_parallel_calls,
       private_threads=settings.private_threads,
+      omissions=self.data.omissions,
     )
+
+  def lines_of_update(self, step: int) -> Iterator[str]:
+    """Yields the ids of an update's pairs, a line of JSON each.
+
+    Args:
+      step: the update, counted from 1.
+    """
+    number = self.settings.batching.accumulate_steps
+    batches = self.training_batches(step - 1).take(number).as_numpy_iterator()
+    for index, batch in enumerate(batches, start=(step - 1) * number):
+      for sides in zip(*batch, strict=True):
+        inputs, targets = (ids[ids != PAD_ID].tolist() for ids in sides)
+        line = {"batch": index, "inputs": inputs, "targets": targets}
+        yield json.dumps(line) + "\n"
 
   @property
   def longest_example(self) -> int:
-    """The tokens of the longest example that is trained on, at most."""
+    """The tokens of the longest example that is trained on."""
     limit = self.settings.batching.max_length
-    description = data_directory.read_description(self.settings.data_dir)
-    if self.settings.synthetic or not description:
+    if not self.data:
       return limit
-    lengths = description[data_directory.TRAIN_TAG]["length_histogram"]
-    return max(int(n) for n in lengths if int(n) <= limit)
+    return max(n for n in self.data.train.lengths if n <= limit)
 
   def longest_batches(self) -> tf.data.Dataset:
     """Returns endless batches of the bucket that needs most memory."""
     settings = self.settings
-    if settings.synthetic:
+    if not self.data:
       return synthetic_dataset(settings.batching)
     return uniform_dataset(settings.batching, self.longest_example)
 
   def development_batches(self) -> tf.data.Dataset:
     """Returns the batches that a validation loss is taken over."""
+    assert self.data and self.data.dev
     settings = self.settings
-    dataset = dev_dataset(self._dev_shards, settings.batching)
+    dataset = dev_dataset(
+      self.data.dev.paths, settings.batching, self.data.omissions
+    )
     return dataset.take(settings.validation_steps)
 
   def warn_of_omissions(self) -> None:
     """Says how many pairs are too long to be trained on."""
-    settings = self.settings
-    description = data_directory.read_description(settings.data_dir)
-    if settings.synthetic or not description:
-      return
-    max_length = settings.batching.max_length
-    longer = data_directory.count_longer(description, max_length)
-    if longer:
+    if self.data and self._longer:
       logging.warning(
         "%d of %d training pairs have a side of over --max_length=%d tokens "
         "and are left out",
-        longer,
-        data_directory.count_longer(description, 0),
-        max_length,
+        self._longer,
+        self.data.train.pairs,
+        self.settings.batching.max_length,
       )
 
   @contextlib.contextmanager
   def damage_is_the_users(self) -> Iterator[None]:
-    """Makes one clear error of shards that cannot be read."""
+    """Makes one clear error of data that were damaged during the run."""
     try:
       yield
-    except (tf.errors.DataLossError, tf.errors.NotFoundError):
-      damaged = damaged_shards(self._train_shards)
-      if not damaged:
+    except READ_ERRORS:
+      if not self.data:
         raise
-      raise InputError(
-        f"damaged: {', '.join(damaged)}; prepare the data again"
-      ) from None
-
-  def _find_dev_shards(self) -> list[str]:
-    """Returns the development shards, or none where there are none."""
-    if not self.settings.validation_steps:
-      return []
-    try:
-      return data_directory.shard_paths(
-        self.settings.data_dir, data_directory.DEV_TAG
+      # Names what is wrong; where nothing is, the error has another cause.
+      read_prepared_data(
+        self.data.data_dir, self.data.vocab_size, with_dev=False
       )
-    except InputError as error:
-      logging.warning("no validation loss: %s", error)
-      return []
+      raise

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import re
+import signal
 import socket
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -86,19 +88,48 @@ class Distribution:
 
   def value_of_chief(self, value: int) -> int:
     """Returns the chief's value to all processes; all must call this."""
+    return self._sum_over_processes(value if self.is_chief else 0)
+
+  def any_signal(self, number: int | None) -> int | None:
+    """Returns a signal that any process has received; all must call this.
+
+    Args:
+      number: of the one that this process has received, if it has.
+
+    Returns:
+      The same to all: SIGTERM's number, where anybody has received that.
+    """
+    if self.cluster is None:
+      return number
+    place = 1 << 15  # More than there are processes.
+    term, interrupt = number == signal.SIGTERM, number == signal.SIGINT
+    received = self._sum_over_processes(term * place + interrupt)
+    if received >= place:
+      return int(signal.SIGTERM)
+    return int(signal.SIGINT) if received else None
+
+  def _sum_over_processes(self, value: int) -> int:
     if self.cluster is None:
       return value
-    mine = value if self.is_chief else 0
+    summed = self._sum_function(tf.constant(value))
+    return int(self.strategy.experimental_local_results(summed)[0])
 
-    def share() -> tf.Tensor:
+  @functools.cached_property
+  def _sum_function(self) -> Callable[[tf.Tensor], Any]:
+    """Sums one number of each process; made, and traced, once."""
+
+    def on_replica(value: tf.Tensor) -> tf.Tensor:
       replica = tf.distribute.get_replica_context()
-      first = tf.equal(replica.replica_id_in_sync_group, 0)
+      number = replica.replica_id_in_sync_group
+      first_here = tf.equal(number % self.replicas_here, 0)
       return replica.all_reduce(
-        tf.distribute.ReduceOp.SUM, tf.where(first, tf.constant(mine), 0)
+        tf.distribute.ReduceOp.SUM, tf.where(first_here, value, 0)
       )
 
-    shared = tf.function(lambda: self.strategy.run(share), autograph=False)()
-    return int(self.strategy.experimental_local_results(shared)[0])
+    return tf.function(
+      lambda value: self.strategy.run(on_replica, args=(value,)),
+      autograph=False,
+    )
 
   def meet(self) -> None:
     """Waits until all processes have come here."""

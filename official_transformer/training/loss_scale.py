@@ -11,8 +11,6 @@ each replica by itself, and branches around the reduction over replicas.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
 import keras
 import tensorflow as tf
 
@@ -21,12 +19,11 @@ GROWTH_STEPS = 2000
 
 
 class DynamicLossScale:
-  """The scale, and what has become of the updates.
+  """The scale, and how long it has held.
 
   Attributes:
     scale: float32 [].
     good_steps: int32 [], updates since the scale last changed.
-    skipped_steps: int32 [], updates that were skipped so far.
   """
 
   def __init__(self) -> None:
@@ -41,18 +38,16 @@ class DynamicLossScale:
 
     self.scale = variable(INITIAL_SCALE, "float32", "scale")
     self.good_steps = variable(0, "int32", "good_steps")
-    self.skipped_steps = variable(0, "int32", "skipped_steps")
 
   @property
   def variables(self) -> list[keras.Variable]:
     """What a checkpoint must hold."""
-    return [self.scale, self.good_steps, self.skipped_steps]
+    return [self.scale, self.good_steps]
 
   def reset(self) -> None:
     """Returns to the beginning."""
     self.scale.assign(INITIAL_SCALE)
     self.good_steps.assign(0)
-    self.skipped_steps.assign(0)
 
   def adapt(self, finite: tf.Tensor) -> None:
     """Adapts the scale, alike on all replicas.
@@ -65,26 +60,3 @@ class DynamicLossScale:
     factor = tf.where(finite, tf.where(grown, 2.0, 1.0), 0.5)
     self.scale.assign(tf.maximum(self.scale.value * factor, 1.0))
     self.good_steps.assign(tf.where(grown, 0, good_steps))
-    self.skipped_steps.assign(self.skipped_steps.value + tf.where(finite, 0, 1))
-
-
-def update_if_finite(
-  gradients: Sequence[tf.Tensor], update: Callable[[], None]
-) -> tf.Tensor:
-  """Updates, or not, on all replicas alike.
-
-  Args:
-    gradients: those of all replicas together.
-    update: updates a replica's own variables with them, and exchanges nothing
-      with other replicas: it stands in a branch.
-
-  Returns:
-    bool [], whether it updated.
-  """
-  checks = [tf.reduce_all(tf.math.is_finite(g)) for g in gradients]
-
-  def updated() -> tf.Tensor:
-    update()
-    return tf.constant(True)
-
-  return tf.cond(tf.reduce_all(checks), updated, lambda: tf.constant(False))

@@ -8,6 +8,7 @@ from typing import Any
 from absl import logging
 
 from official_transformer.data import data_directory
+from official_transformer.data.prepared_data import PreparedData
 from official_transformer.data.tokenizer import load_tokenizer
 from official_transformer.errors import InputError
 from official_transformer.model_directory import (
@@ -26,6 +27,11 @@ from official_transformer.model_params import (
   TRAINING_FIELDS,
   TransformerParams,
 )
+from official_transformer.training.initial_weights import (
+  Source,
+  copy_weights,
+  find_source,
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,18 +43,49 @@ class DirectoryPlan:
     description: what to train with.
     vocab_file: the vocabulary's path.
     changes: whether the directory has to be written.
+    initial: the checkpoint that the first weights come from, where they do.
   """
 
   directory: ModelDirectory
   description: ModelDescription
   vocab_file: str
   changes: bool
+  initial: str | None = None
 
   def carry_out(self) -> None:
     """Writes the directory, where there is anything to write."""
-    if self.changes:
-      self.directory.write(self.description, self.vocab_file)
-      logging.info("wrote the model directory %s", self.directory.path)
+    if not self.changes:
+      return
+    self.directory.write(self.description, self.vocab_file)
+    logging.info("wrote the model directory %s", self.directory.path)
+    if self.initial:
+      copy_weights(self.initial, self.directory)
+      logging.info("the first weights are those of %s", self.initial)
+
+  def with_data(self, data: PreparedData) -> DirectoryPlan:
+    """Returns the plan for training on some data.
+
+    Raises:
+      InputError: where the model has been trained on others so far.
+    """
+    given, stored = data.identity(), self.description.data
+    if not stored:
+      description = dataclasses.replace(self.description, data=given)
+      # A model of before data were recorded stays as it is.
+      return dataclasses.replace(
+        self, description=description if self.changes else self.description
+      )
+    if given != stored and not data.is_whole:
+      logging.warning("as something is left out, the data are not compared")
+    elif given != stored:
+      raise InputError(
+        f"{data.data_dir} holds {_show_data(given)}; {self.directory.path}/"
+        f"model.json says that the model is trained on {_show_data(stored)}. A "
+        "resumed run goes through the data where it stopped, and needs the "
+        "same. To go on with its weights on others, name another --model_dir, "
+        f"and this one as --init_checkpoint={self.directory.path}"
+      )
+    return self
 
 
 def plan_directory(
@@ -60,6 +97,7 @@ def plan_directory(
   num_gpus: int = 1,
   num_replicas: int = 1,
   anew: bool = False,
+  init_checkpoint: str | None = None,
 ) -> DirectoryPlan:
   """Checks a model directory against the flags, or plans a new one.
 
@@ -74,6 +112,8 @@ def plan_directory(
     num_gpus: above 1, `base` and `big` are the sets tuned for several.
     num_replicas: devices that share a batch.
     anew: whether a model that is there will be removed.
+    init_checkpoint: the model, or the checkpoint of one, whose weights a new
+      one is to start from.
 
   Returns:
     What to train with: the model's own parameters where it exists, decoded as
@@ -91,16 +131,23 @@ def plan_directory(
   # A description without a checkpoint is what a run left that never started
   # training: it binds nobody.
   stored = directory.read() if steps else None
+  model, initial = directory, None
+  if init_checkpoint:
+    source = find_source(init_checkpoint, directory)
+    if stored:
+      _check_origin(source, stored, directory.path)
+    else:
+      model, initial = source.directory, source.prefix
+      stored = source.description
+      steps = [0]
   if vocab_file is None:
     vocab_file = (
-      directory.vocab_file()
-      if stored
-      else data_directory.find_vocabulary(data_dir)
+      model.vocab_file() if stored else data_directory.find_vocabulary(data_dir)
     )
   tokenizer = load_tokenizer(vocab_file)
   vocabulary = vocabulary_identity(vocab_file, tokenizer.vocab_size)
   if stored:
-    check_vocabulary(vocab_file, tokenizer.vocab_size, stored, directory.path)
+    check_vocabulary(vocab_file, tokenizer.vocab_size, stored, model.path)
   _check_data(data_dir, vocab_file, vocabulary["sha256"])
   if stored and max(steps) > 0:
     params = request.for_existing_model(stored.params, directory.path)
@@ -109,9 +156,9 @@ def plan_directory(
     _check_batching(batching, stored_batching, directory.path)
     description = dataclasses.replace(stored, params=params)
     return DirectoryPlan(directory, description, vocab_file, changes=False)
-  if stored:  # Imported, and not trained here yet.
+  if stored:  # Imported or another model's, and not trained here yet.
     params = request.for_existing_model(
-      stored.params, directory.path, (*DECODING_FIELDS, *TRAINING_FIELDS)
+      stored.params, model.path, (*DECODING_FIELDS, *TRAINING_FIELDS)
     )
     vocabulary, origin = stored.vocabulary, stored.origin
   else:
@@ -124,9 +171,9 @@ def plan_directory(
     vocabulary,
     {**default, **_resolve_target(batching, default)},
     current_versions(),
-    origin,
+    origin if initial is None else source.origin,
   )
-  return DirectoryPlan(directory, description, vocab_file, changes=True)
+  return DirectoryPlan(directory, description, vocab_file, True, initial)
 
 
 def prepare_directory(
@@ -197,3 +244,28 @@ def _check_data(data_dir: str, vocab_file: str, digest: str) -> None:
       f"({digest[:12]}...); prepare the data with --vocab_file="
       f"{vocab_file}, or train a new model"
     )
+
+
+def _check_origin(source: Source, stored: ModelDescription, where: str) -> None:
+  """Refuses first weights for a model that has others."""
+  given, origin = source.origin["checkpoint"], stored.origin.get("checkpoint")
+  if given != origin:
+    raise InputError(
+      f"--init_checkpoint={given}, but the model in {where} "
+      + (f"started from {origin}" if origin else "started from none")
+      + "; name another --model_dir, or leave the flag out to go on with it"
+    )
+  logging.info(
+    "%s goes on from its own newest checkpoint; --init_checkpoint was for its "
+    "start",
+    where,
+  )
+
+
+def _show_data(identity: dict[str, Any]) -> str:
+  """Returns what identifies data, for a message."""
+  return (
+    f"{identity['pairs']} pairs of {identity['source_tokens']} and "
+    f"{identity['target_tokens']} tokens in {identity['shards']} shards (sizes "
+    f"{identity['sizes_sha256'][:12]}...)"
+  )

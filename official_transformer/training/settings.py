@@ -17,6 +17,8 @@ class Execution:
     compile: whether XLA compiles the whole step; only for static batches.
     custom_loop: whether a loop over `strategy.run` trains, instead of `fit`.
     steps_per_loop: updates that may be made in one call into TensorFlow.
+    deterministic: whether TensorFlow is kept to operations that give the same
+      bits each time.
   """
 
   dtype: str = "fp32"
@@ -24,6 +26,7 @@ class Execution:
   compile: bool = False
   custom_loop: bool = False
   steps_per_loop: int = 1
+  deterministic: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,13 +36,14 @@ class TrainingSettings:
   Attributes:
     data_dir: the prepared data.
     train_steps: updates in all, counted across resumed runs.
-    steps_between_evals: updates between two milestones, each a validation, an
-      evaluation and a checkpoint.
+    steps_between_evals: updates between two milestones, each a checkpoint, a
+      validation and an evaluation.
     batching: how examples are grouped.
     validation_steps: development batches the validation loss is taken over; 0
       for no validation.
     seed: decides initial weights, data order and dropout.
-    keep_checkpoint_max: checkpoints kept, the newest; 0 keeps all.
+    keep_checkpoint_max: checkpoints kept, the newest; 0 keeps all. Those saved
+      by time, or at a signal, are not counted.
     log_steps: updates between two reports.
     with_metrics: whether accuracies are measured on training batches.
     with_tensorboard: whether scalars are written for TensorBoard.
@@ -50,7 +54,13 @@ class TrainingSettings:
     synthetic: whether batches of ones take the place of the data.
     private_threads: threads of the pipeline's own pool; None shares
       TensorFlow's.
-    with_checkpoints: whether milestones save.
+    with_checkpoints: whether anything is saved.
+    save_checkpoints_steps: updates between two checkpoints, beside those of
+      milestones.
+    save_checkpoints_secs: seconds after which one is saved to go on from, where
+      nothing else was saved meanwhile; 0 for never.
+    max_nonfinite_steps: updates in a row that may be skipped because loss or
+      gradients were not finite.
     with_throughput: whether reports tell tokens a second.
     execution: how the updates are computed.
     profile_steps: the first and the last update that TensorFlow's profiler
@@ -73,6 +83,9 @@ class TrainingSettings:
   synthetic: bool = False
   private_threads: int | None = None
   with_checkpoints: bool = True
+  save_checkpoints_steps: int | None = None
+  save_checkpoints_secs: float = 0.0
+  max_nonfinite_steps: int = 20
   with_throughput: bool = True
   execution: Execution = Execution()
   profile_steps: tuple[int, int] | None = None
@@ -85,6 +98,11 @@ class TrainingSettings:
       return step in self.milestones
     return step % self.steps_between_evals == 0
 
+  def is_saved(self, step: int) -> bool:
+    """Tells whether a checkpoint follows an update, milestone or not."""
+    every = self.save_checkpoints_steps
+    return self.is_milestone(step) or (every is not None and step % every == 0)
+
   def next_pause(self, step: int) -> int:
     """Returns after which update something else comes first, but at once.
 
@@ -96,6 +114,6 @@ class TrainingSettings:
     for pause in range(step + 1, step + self.execution.steps_per_loop):
       if pause % self.log_steps == 0 or pause in pauses:
         return pause
-      if self.is_milestone(pause):
+      if self.is_saved(pause):
         return pause
     return min(step + self.execution.steps_per_loop, self.train_steps)

@@ -30,6 +30,8 @@ class StepRunner:
     accumulate_steps: micro-batches an update takes.
     compile: whether XLA compiles what a replica does, as a whole; batches must
       have one static shape.
+    with_clock: whether the time is taken that updates wait for data; TensorFlow
+      forbids that to runs that are to be deterministic.
     replica_update: makes an update from a replica's inputs and targets.
   """
 
@@ -39,11 +41,13 @@ class StepRunner:
     strategy: tf.distribute.Strategy,
     accumulate_steps: int = 1,
     compile: bool = False,
+    with_clock: bool = True,
   ) -> None:
     self.step = step
     self.strategy = strategy
     self.accumulate_steps = accumulate_steps
     self.compile = compile
+    self.with_clock = with_clock
     # Once for all: each of them is compiled once, wherever it is traced.
     self.replica_update = self._compiled(self._update_on_replica)
     self._accumulate = self._compiled(self._accumulate_on_replica)
@@ -63,7 +67,8 @@ class StepRunner:
 
     Returns:
       What `TrainingStep.logs` does, the loss as a mean and tokens as sums over
-      the steps, and `input_seconds`, for which the updates waited for data.
+      the steps, and `input_seconds`, for which the updates waited for data,
+      NaN without a clock.
 
     Raises:
       InputError: where the memory does not suffice.
@@ -120,6 +125,8 @@ class StepRunner:
 
   def _next_batch(self, iterator: Iterator) -> tuple[Any, tf.Tensor]:
     """Returns the next batch, and the seconds it took to come."""
+    if not self.with_clock:
+      return next(iterator), tf.constant(float("nan"))
     before = tf.timestamp()
     with tf.control_dependencies([before]):
       batch = next(iterator)

@@ -10,17 +10,19 @@ import keras
 import tensorflow as tf
 from absl import logging
 
-from official_transformer.model.cross_entropy import summed_cross_entropies
+from official_transformer.data.prepared_data import PreparedData
+from official_transformer.durable_files import write_text
+from official_transformer.errors import Interrupted, RunError
 from official_transformer.model.transformer import Transformer, create_model
 from official_transformer.model.weights import OPTIMIZER, WEIGHTS
-from official_transformer.model_directory import LOGS, ModelDirectory
-from official_transformer.model_params import PAD_ID, TransformerParams
-from official_transformer.training import run_report
-from official_transformer.training.callbacks import (
-  Milestones,
-  Profiler,
-  ProgressReport,
+from official_transformer.model_directory import (
+  LOGS,
+  MEASUREMENTS_FILE,
+  ModelDirectory,
 )
+from official_transformer.model_params import TransformerParams
+from official_transformer.training import run_report
+from official_transformer.training.callbacks import Profiler, ProgressReport
 from official_transformer.training.checkpoints import (
   LOSS_SCALE,
   CheckpointManager,
@@ -28,12 +30,23 @@ from official_transformer.training.checkpoints import (
 )
 from official_transformer.training.data_feed import DataFeed
 from official_transformer.training.distribution import Distribution
+from official_transformer.training.finite_updates import (
+  Divergence,
+  FiniteUpdatesGuard,
+)
+from official_transformer.training.interruption import Interruption
 from official_transformer.training.loss_scale import DynamicLossScale
+from official_transformer.training.measurements import Measurements
+from official_transformer.training.milestones import (
+  Milestones,
+  failures_are_logged,
+)
 from official_transformer.training.optimizer import create_optimizer
 from official_transformer.training.settings import TrainingSettings
 from official_transformer.training.step_runner import FitModel, StepRunner
 from official_transformer.training.summaries import SummaryWriter
 from official_transformer.training.training_step import TrainingStep
+from official_transformer.training.validation import Validation
 
 
 class Evaluation(NamedTuple):
@@ -50,9 +63,6 @@ class Evaluation(NamedTuple):
 
 Evaluate = Callable[[Transformer, int], Evaluation]
 
-# The official model stops by BLEU without case.
-STOPPING_SCORE = "evaluation/bleu_uncased"
-
 
 class Trainer:
   """Builds the training model, resumes where there is a checkpoint, trains.
@@ -63,6 +73,7 @@ class Trainer:
     settings: how the run goes.
     evaluate: called at each milestone, where given.
     distribution: the devices, here and elsewhere, that share the run.
+    interruption: knows of signals; nobody's, unless somebody listens.
   """
 
   def __init__(
@@ -70,8 +81,10 @@ class Trainer:
     directory: ModelDirectory,
     params: TransformerParams,
     settings: TrainingSettings,
+    data: PreparedData | None,
     evaluate: Evaluate | None = None,
     distribution: Distribution | None = None,
+    interruption: Interruption | None = None,
   ) -> None:
     self.directory = directory
     self.params = params
@@ -80,28 +93,25 @@ class Trainer:
     self.distribution = distribution or Distribution(
       tf.distribute.get_strategy()
     )
-    self.feed = DataFeed(settings)
+    self.interruption = interruption or Interruption()
+    self.feed = DataFeed(settings, data)
     keras.utils.set_random_seed(settings.seed)
     with self.distribution.strategy.scope():
       self._build()
     self.transformer: Transformer = self.model.get_layer(
       "teacher_forcing"
     ).transformer
+    self.validation = Validation(self.transformer, params)
+    groups = {WEIGHTS: self.model.weights, OPTIMIZER: self.optimizer.variables}
+    if isinstance(self.loss_scale, DynamicLossScale):
+      groups[LOSS_SCALE] = [
+        *self.loss_scale.variables,
+        self.step.finite_updates.skipped,
+      ]
     self.checkpoints = CheckpointManager(
-      directory,
-      {
-        WEIGHTS: self.model.weights,
-        OPTIMIZER: self.optimizer.variables,
-        LOSS_SCALE: getattr(self.loss_scale, "variables", []),
-      },
-      settings.keep_checkpoint_max,
+      directory, groups, settings.keep_checkpoint_max
     )
     self._summaries: SummaryWriter | None = None
-    self._validation_losses = tf.function(
-      self._batch_losses,
-      input_signature=[tf.TensorSpec([None, None], tf.int64)] * 2,
-      autograph=False,
-    )
 
   def _build(self) -> None:
     """Makes the model, the optimizer and the step that joins them."""
@@ -120,16 +130,19 @@ class Trainer:
     if execution.dtype == "fp16":
       self.loss_scale = execution.loss_scale or DynamicLossScale()
     accumulate_steps = settings.batching.accumulate_steps
-    step = TrainingStep(
+    self.step = TrainingStep(
       self.model,
       self.optimizer,
       settings.seed,
       self.loss_scale,
       accumulates=accumulate_steps > 1,
-      with_gradient_norm=settings.with_tensorboard,
     )
     self.model.step_runner = StepRunner(
-      step, self.distribution.strategy, accumulate_steps, execution.compile
+      self.step,
+      self.distribution.strategy,
+      accumulate_steps,
+      execution.compile,
+      with_clock=not execution.deterministic,
     )
 
   def train(self) -> None:
@@ -138,19 +151,25 @@ class Trainer:
     Raises:
       InputError: where data or checkpoint cannot be used, or the memory does
         not suffice.
+      RunError: where loss or gradients stay not finite.
+      Interrupted: where a signal has ended the run; the model is saved.
+      OSError: where the last checkpoint cannot be saved.
     """
     settings = self.settings
     steps = self.directory.checkpoint_steps()
-    if steps and steps[-1] >= settings.train_steps:
+    is_finished = bool(steps) and steps[-1] >= settings.train_steps
+    if is_finished:
       logging.info(
         "the model has %d steps already, and this run is to end with %d",
         steps[-1],
         settings.train_steps,
       )
-      return
-    self._describe()
-    self._rehearse()
+    else:
+      self._describe()
+      self._rehearse()
     step = self._resume()
+    if settings.with_tensorboard and self.distribution.is_chief:
+      self._summaries = SummaryWriter(self.directory.join(LOGS))
     progress = ProgressReport(
       step,
       settings.train_steps,
@@ -159,31 +178,61 @@ class Trainer:
       replicas=self.distribution.replicas,
       on_report=self._write_report,
     )
-    callbacks: list[keras.callbacks.Callback] = [progress]
-    if settings.with_tensorboard and self.distribution.is_chief:
-      self._summaries = SummaryWriter(self.directory.join(LOGS))
-    if settings.profile_steps and self.distribution.is_chief:
-      first, last = settings.profile_steps
-      if first > settings.train_steps or last <= step:
-        logging.warning(
-          "--profile_steps=%d,%d: no step of this run, %d to %d",
-          *(first, last, step + 1, settings.train_steps),
-        )
-      callbacks.append(Profiler(self.directory.join(LOGS), first, last, step))
-    callbacks.append(
-      Milestones(self._milestone, settings.is_milestone, step, progress)
+    milestones = Milestones(
+      settings,
+      self.checkpoints,
+      Measurements(self.directory.join(MEASUREMENTS_FILE)),
+      self._measure,
+      self.distribution,
+      self.interruption,
+      progress,
+      step,
     )
+    if not milestones.catch_up() and not is_finished:
+      self._run(progress, milestones)
+    self.distribution.meet()  # Nobody leaves while the chief still evaluates.
+
+  def _run(self, progress: ProgressReport, milestones: Milestones) -> None:
+    """Makes the updates that are left, and says how they ended."""
+    settings, first = self.settings, milestones.step
+    guard = FiniteUpdatesGuard(settings.max_nonfinite_steps, first)
+    callbacks: list[keras.callbacks.Callback] = [progress, guard, milestones]
+    if settings.profile_steps and self.distribution.is_chief:
+      callbacks.insert(1, self._profiler(*settings.profile_steps, first))
+    if first:
+      logging.info(
+        "resuming after step %d: reading past the batches before it", first
+      )
     run = self._loop if self._needs_loop() else self._fit
     started = time.monotonic()
     with self.feed.damage_is_the_users():
-      run(self.feed.training_batches(step), step, callbacks)
-    self.distribution.meet()  # Nobody leaves while the chief still evaluates.
+      run(self.feed.training_batches(first), first, callbacks)
+    if guard.divergence:
+      raise self._failure(guard.divergence)
+    if milestones.stopped_by is not None:
+      milestones.save(interim=True, must=True)
+      self.distribution.meet()
+      raise Interrupted(
+        milestones.stopped_by,
+        f"step {milestones.step} of {settings.train_steps} was the last"
+        + ", and is saved: the same command goes on from there"
+        * settings.with_checkpoints,
+      )
     logging.info(
       "trained %d steps in %.0f s; the model is in %s",
-      progress.step - step,
+      progress.step - first,
       time.monotonic() - started,
       self.directory.path,
     )
+
+  def _profiler(self, first: int, last: int, step: int) -> Profiler:
+    """Returns what records some steps."""
+    if first > self.settings.train_steps or last <= step:
+      logging.warning(
+        "--profile_steps=%d,%d: no step of this run, %d to %d",
+        *(first, last, step + 1, self.settings.train_steps),
+      )
+    return Profiler(self.directory.join(LOGS), first, last, step)
 
   def _needs_loop(self) -> bool:
     """Tells whether Keras' `fit` is not wanted, or cannot do it."""
@@ -249,6 +298,7 @@ class Trainer:
     self.model.reset_metrics()
     for variable in self.optimizer.variables:
       variable.assign(tf.zeros(variable.shape, variable.dtype))
+    self.step.finite_updates.reset()
     if isinstance(self.loss_scale, DynamicLossScale):
       self.loss_scale.reset()
 
@@ -258,76 +308,51 @@ class Trainer:
     `loss` is smoothed as in training, `perplexity` is not. Empty where all
     pairs are longer than `max_length`.
     """
-    sums = [
-      self._validation_losses(inputs, targets)
-      for inputs, targets in self.feed.development_batches()
-    ]
-    if not sums:
+    found = self.validation(self.feed.development_batches())
+    if not found:
       logging.warning("no validation loss: no development pair is usable")
-      return {}
-    smoothed, plain, tokens = (float(n) for n in tf.add_n(sums))
-    return {
-      "loss": smoothed / tokens,
-      "perplexity": float(tf.exp(plain / tokens)),
-    }
+    return found
 
-  def _batch_losses(self, inputs: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
-    """Returns a batch's summed loss, smoothed and not, and its tokens."""
-    states = self.transformer.decoder_states([inputs, targets])
-    labels = tf.reshape(targets, [-1])
-    weights = tf.cast(tf.not_equal(labels, PAD_ID), tf.float32)
-    sums = summed_cross_entropies(
-      tf.reshape(states, [-1, self.params.hidden_size]),
-      tf.convert_to_tensor(self.transformer.embedding.table),
-      labels,
-      weights,
-      (self.params.label_smoothing, 0.0),
-    )
-    return tf.concat([sums, [tf.reduce_sum(weights)]], axis=0)
-
-  def _milestone(self, step: int) -> None:
-    """Saves, measures, and ends the run where it is good enough."""
-    stop = self.distribution.is_chief and self._measure(step)
-    if self.settings.stop_threshold is not None:
-      stop = bool(self.distribution.value_of_chief(int(stop)))
-      self.model.stop_training = stop
-
-  def _measure(self, step: int) -> bool:
-    """Saves first, so that nothing an evaluation does can cost the steps.
-
-    Returns:
-      Whether the score is reached that ends the run.
-    """
-    if self.settings.with_checkpoints:
-      self.checkpoints.save(step, self.settings.seed)
-    scalars: dict[str, float] = {}
-    samples: Sequence[tuple[str, ...]] = ()
+  def _measure(self, step: int) -> dict[str, float]:
+    """Returns all that a milestone is to measure, of what does not fail."""
+    values: dict[str, float] = {}
     if self.feed.has_development_data:
-      scalars |= {f"validation/{k}": v for k, v in self.validate().items()}
+      with failures_are_logged(f"the validation after step {step}"):
+        values |= {f"validation/{k}": v for k, v in self.validate().items()}
+    samples: Sequence[tuple[str, ...]] = ()
     if self.evaluate:
-      scores, samples = self.evaluate(self.transformer, step)
-      scalars |= {f"evaluation/{k}": v for k, v in scores.items()}
-    if scalars:
-      logging.info(
-        "step %d: %s",
-        step,
-        ", ".join(f"{name} {value:.4f}" for name, value in scalars.items()),
-      )
+      with failures_are_logged(f"the evaluation after step {step}"):
+        scores, samples = self.evaluate(self.transformer, step)
+        values |= {f"evaluation/{k}": v for k, v in scores.items()}
     if self._summaries:
-      self._summaries.write_scalars(scalars, step)
-      if samples:
-        heading = ("source", "reference", "translation")
-        self._summaries.write_table("translations", [heading, *samples], step)
-    threshold = self.settings.stop_threshold
-    if threshold is None or scalars[STOPPING_SCORE] < threshold:
-      return False
-    logging.info(
-      "stopping: %s %.4f has reached --stop_threshold=%g",
-      STOPPING_SCORE,
-      scalars[STOPPING_SCORE],
-      threshold,
+      with failures_are_logged(f"TensorBoard's record of step {step}"):
+        self._summaries.write_scalars(values, step)
+        if samples:
+          heading = ("source", "reference", "translation")
+          self._summaries.write_table("translations", [heading, *samples], step)
+    return values
+
+  def _failure(self, found: Divergence) -> RunError:
+    """Returns what to say of updates that were not finite."""
+    number = self.settings.batching.accumulate_steps
+    first, last = (found.first - 1) * number, found.last * number - 1
+    message = (
+      f"steps {found.first} to {found.last}: the loss or its gradients were "
+      f"not finite in each (loss {found.loss:g}, learning rate "
+      f"{found.learning_rate:.3g}, batches {first} to {last} of the run, from "
+      "0). They have changed no weight, and the checkpoints before them are "
+      "kept. A learning rate too high is the usual cause: start a new model "
+      "with a lower learning_rate or a longer learning_rate_warmup_steps in "
+      "--params_override, from --init_checkpoint if from these weights; or a "
+      "dtype too narrow: see --dtype=bf16"
     )
-    return True
+    if self.distribution.is_chief and self.feed.data:
+      path = self.directory.join(f"nonfinite-step-{found.first}.jsonl")
+      logging.info("reading up to the batches of step %d", found.first)
+      with failures_are_logged(f"writing {path}"):
+        write_text(path, "".join(self.feed.lines_of_update(found.first)))
+        message += f". The ids of step {found.first} are in {path}"
+    return RunError(message)
 
   def _write_report(self, numbers: Mapping[str, float], step: int) -> None:
     """Writes a progress report's numbers for TensorBoard."""
@@ -343,11 +368,7 @@ class Trainer:
       prefix = self.directory.latest_checkpoint()
       self.checkpoints.restore(prefix)
       step, _ = read_progress(prefix)
-      logging.info(
-        "resuming after step %d from %s; reading past the batches before it",
-        step,
-        prefix,
-      )
+      logging.info("the model is that of step %d, in %s", step, prefix)
     self.distribution.check_agreement(
       step, f"the newest checkpoint in --model_dir={self.directory.path}"
     )

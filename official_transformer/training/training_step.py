@@ -13,10 +13,8 @@ import tensorflow as tf
 
 from official_transformer.model.dropout import dropout_seed, fold_in
 from official_transformer.model_params import PAD_ID
-from official_transformer.training.loss_scale import (
-  DynamicLossScale,
-  update_if_finite,
-)
+from official_transformer.training.finite_updates import FiniteUpdates
+from official_transformer.training.loss_scale import DynamicLossScale
 from official_transformer.training.optimizer import FusedAdam
 
 
@@ -28,8 +26,7 @@ class StepResult(NamedTuple):
     learning_rate: float32 [], the rate the update used.
     source_tokens: float32 [], without padding.
     target_tokens: float32 [], likewise.
-    gradient_norm: float32 [], of all gradients as one vector; -1 where it is
-      not measured.
+    gradient_norm: float32 [], of all gradients as one vector.
   """
 
   loss: tf.Tensor
@@ -70,15 +67,17 @@ class TrainingStep:
   micro-batch and the replica, so that a resumed run draws the masks an
   uninterrupted one would have drawn.
 
+  An update whose loss or gradients are not finite is not made: it would leave
+  nothing of the weights.
+
   Attributes:
     model: takes `[inputs, targets]` and adds its loss.
     optimizer: updates the model's trainable variables.
     seed: of the run.
     loss_scale: multiplies the loss while gradients are computed, a constant or
-      one that adapts; updates that are not finite are then skipped. None
-      does neither.
+      one that adapts.
     accumulates: whether an update takes several micro-batches.
-    with_gradient_norm: whether the norm of the gradients is measured.
+    finite_updates: counts the updates that were not made.
   """
 
   def __init__(
@@ -88,14 +87,13 @@ class TrainingStep:
     seed: int,
     loss_scale: float | DynamicLossScale | None = None,
     accumulates: bool = False,
-    with_gradient_norm: bool = False,
   ) -> None:
     self.model = model
     self.optimizer = optimizer
     self.seed = seed
     self.loss_scale = loss_scale
     self.accumulates = accumulates
-    self.with_gradient_norm = with_gradient_norm
+    self.finite_updates = FiniteUpdates()
     if accumulates:
       # A replica's own: they are summed over the replicas once an update.
       local = functools.partial(
@@ -158,9 +156,8 @@ class TrainingStep:
         sums = tf.stack([metric.total.value, metric.count.value])
         total, count = tf.unstack(_sum_over_replicas(sums))
         logs[metric.name] = tf.math.divide_no_nan(total, count)
-    if isinstance(self.loss_scale, DynamicLossScale):
-      skipped = self.loss_scale.skipped_steps.value
-      logs["skipped_updates"] = tf.cast(skipped, tf.float32)
+    logs["skipped_updates"] = self.finite_updates.skipped.value
+    logs["streak"] = self.finite_updates.streak.value
     return logs
 
   def _gradients(
@@ -196,24 +193,20 @@ class TrainingStep:
     """
     gradients = _sum_over_replicas(gradients)
     learning_rate = tf.cast(self.optimizer.learning_rate, tf.float32)
-    norm = tf.constant(-1.0)
-    if self.with_gradient_norm:
-      norm = tf.linalg.global_norm(gradients)
+    norm = tf.linalg.global_norm(gradients)
+    # One element that is not finite leaves the norm so.
+    finite = tf.math.is_finite(norm) & tf.math.is_finite(totals.loss)
 
     def update() -> None:
       self.optimizer.update_variables(
         gradients, self.model.trainable_variables, learning_rate
       )
 
-    updated = tf.constant(True)
-    if self.loss_scale is None:
-      update()
-    else:
-      updated = update_if_finite(gradients, update)
+    self.finite_updates.make(finite, update)
     if isinstance(self.loss_scale, DynamicLossScale):
-      self.loss_scale.adapt(updated)
+      self.loss_scale.adapt(finite)
     iterations = self.optimizer.iterations
-    iterations.assign_add(tf.cast(updated, iterations.dtype))
+    iterations.assign_add(tf.cast(finite, iterations.dtype))
     return StepResult(
       tf.math.divide_no_nan(totals.loss, totals.target_tokens),
       learning_rate,

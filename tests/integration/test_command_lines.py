@@ -494,6 +494,7 @@ def test_a_checkpoint_of_upstream_is_imported_used_and_trained(
   (table,) = (name for name in tensors if "embedding" in name)
   tensors[table] = np.resize(tensors[table], [size + 5, 16])
   prefix = str(tmp_path / "old" / "cp.ckpt")
+  (tmp_path / "old").mkdir()
   write_bundle(prefix, tensors)
   imported = f"--model_dir={tmp_path}/imported"
   said = run(

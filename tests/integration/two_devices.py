@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from data_prep.records import write_shards
 from official_transformer.data.buckets import Batching
+from official_transformer.data.prepared_data import read_prepared_data
 from official_transformer.model.transformer import create_model
 from official_transformer.model_directory import ModelDirectory
 from official_transformer.model_params import TransformerParams
@@ -71,6 +72,7 @@ def train(data_dir, distribution, params, execution, divisor=2, accumulate=1):
       ModelDirectory(path),
       params,
       settings,
+      read_prepared_data(data_dir, params.vocab_size, with_dev=True),
       distribution=distribution,
     )
     recorder = Recorder(trainer.model.step_runner)

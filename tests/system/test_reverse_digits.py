@@ -6,6 +6,7 @@ import pytest
 
 from data_prep.prepare_data import Corpus, DataSettings, prepare
 from official_transformer.data.buckets import Batching
+from official_transformer.data.prepared_data import read_prepared_data
 from official_transformer.decoding.translator import Translator
 from official_transformer.model_directory import (
   ModelDirectory,
@@ -76,7 +77,10 @@ def test_reverses_digit_strings_it_has_never_seen(tmp_path):
     with_tensorboard=False,
     num_parallel_calls=2,
   )
-  Trainer(directory, description.params, settings).train()
+  data = read_prepared_data(
+    data_dir, description.vocabulary["size"], with_dev=False
+  )
+  Trainer(directory, description.params, settings, data).train()
   translated = Translator.load(directory.path).translate(unseen)
   exact = sum(
     translation.split() == source.split()[::-1]

@@ -10,7 +10,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 PACKAGE = "official_transformer"
 
 # Modules that belong to no room and that every room may import.
-LEAVES = {"errors", "model_params", "model_directory"}
+LEAVES = {"durable_files", "errors", "model_params", "model_directory"}
 ARROWS = {
   "model": LEAVES,
   "data": LEAVES,
@@ -20,10 +20,11 @@ ARROWS = {
   "importing": LEAVES | {"model", "data"},
 }
 LEAF_ARROWS = {
+  "durable_files": set(),
   "errors": set(),
   "model_params": {"errors"},
-  "model_directory": {"errors", "model_params"},
-  "transformer_flags": {"model_params", "flags"},
+  "model_directory": {"durable_files", "errors", "model_params"},
+  "transformer_flags": {"model_directory", "model_params", "flags"},
   "flag_effects": set(),
   "requested_params": {"decoding", "model_directory", "model_params"},
 }

@@ -5,6 +5,7 @@ import pytest
 import tensorflow as tf
 
 from official_transformer.decoding import loading
+from official_transformer.durable_files import new_directory
 from official_transformer.model import dense
 from official_transformer.model.transformer import build_transformer
 from official_transformer.model.weights import (
@@ -38,10 +39,10 @@ def model_dir(params, tmp_path):
   )
   tf.random.set_seed(3)
   weights = build_transformer(params).weights
-  write_bundle(
-    directory.checkpoint_prefix(1),
-    {bundle_key(WEIGHTS, w): w for w in weights},
-  )
+  with new_directory(directory.checkpoint_directory(1)) as aside:
+    write_bundle(
+      directory.prefix_in(aside), {bundle_key(WEIGHTS, w): w for w in weights}
+    )
   return directory.path
 
 

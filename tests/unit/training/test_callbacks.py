@@ -24,8 +24,9 @@ def clock(monkeypatch):
 
 
 def logs(loss, **metrics):
-  result = StepResult(loss, 0.25, 30, 20, -1.0)
-  return {**result._asdict(), "input_seconds": 0.1, **metrics}
+  result = StepResult(loss, 0.25, 30, 20, 0.5)
+  others = {"input_seconds": 0.1, "skipped_updates": 0, "streak": 0}
+  return {**result._asdict(), **others, **metrics}
 
 
 @pytest.fixture
@@ -47,8 +48,8 @@ def test_speed_and_time_left_by_hand(report, clock, caplog):
       clock.now += 2.0
       report.on_train_batch_end(step, logs(loss, accuracy=0.5))
       if step == 1:
-        clock.now += 100.0  # An evaluation, which is no training time.
-        report.pause(100.0)
+        with report.paused():
+          clock.now += 100.0  # An evaluation, which is no training time.
   first, second = caplog.messages
   # Two steps of 50 tokens in 4 seconds; 8 steps of 2 seconds are left.
   assert first == (
@@ -88,6 +89,17 @@ def test_the_speed_of_the_whole_run_by_hand(report, clock, caplog):
   ]
 
 
+def test_without_a_clock_no_wait_is_told(report, clock, caplog):
+  report.on_train_begin()
+  with caplog.at_level(logging.INFO, logger="absl"):
+    for step in range(2):
+      clock.now += 2.0
+      report.on_train_batch_end(step, logs(3.0, input_seconds=float("nan")))
+    report.on_train_end()
+  assert len(caplog.messages) == 2
+  assert not any("wait" in message for message in caplog.messages)
+
+
 def test_a_stop_between_two_reports_loses_no_token(report, clock, caplog):
   report.on_train_begin()
   for step in range(3):
@@ -96,17 +108,6 @@ def test_a_stop_between_two_reports_loses_no_token(report, clock, caplog):
   with caplog.at_level(logging.INFO, logger="absl"):
     report.on_train_end()
   assert caplog.messages[-1].startswith("3 steps, 150 source and target tokens")
-
-
-def test_milestones_come_at_multiples_and_at_the_end(report, clock):
-  report.on_train_begin()
-  seen = []
-  milestones = lib.Milestones(
-    seen.append, lambda step: step % 4 == 0 or step == 19, 10, report
-  )
-  for step in range(9):
-    milestones.on_train_batch_end(step, {})
-  assert seen == [12, 16, 19]
 
 
 def test_several_updates_a_call_and_several_replicas(clock, caplog):
@@ -121,7 +122,7 @@ def test_several_updates_a_call_and_several_replicas(clock, caplog):
       clock.now += 2.0
       report.on_train_batch_end(
         0,
-        logs(loss, steps=steps, skipped_updates=3.0) | {"gradient_norm": 0.5},
+        logs(loss, steps=steps, skipped_updates=3),
       )
   (message,) = caplog.messages
   assert "loss 2.0000" in message  # One step of 5, three of 1.

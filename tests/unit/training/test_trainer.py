@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from data_prep.records import write_shards
 from official_transformer.data.buckets import Batching
+from official_transformer.data.prepared_data import read_prepared_data
 from official_transformer.errors import InputError
 from official_transformer.model_directory import ModelDirectory
 from official_transformer.training.settings import Execution, TrainingSettings
@@ -55,10 +56,22 @@ def settings(data_dir, steps, **changes):
   return TrainingSettings(**{**defaults, **changes})
 
 
+def make_trainer(path, params, run, evaluate=None):
+  data = None
+  if not run.synthetic:
+    data = read_prepared_data(run.data_dir, params.vocab_size, with_dev=True)
+  return Trainer(ModelDirectory(str(path)), params, run, data, evaluate)
+
+
 def train(path, params, run, evaluate=None):
-  trainer = Trainer(ModelDirectory(str(path)), params, run, evaluate)
+  trainer = make_trainer(path, params, run, evaluate)
   trainer.train()
   return trainer
+
+
+def assert_equal_weights(one, other, tolerance=0.0):
+  for a, b in zip(one.model.weights, other.model.weights, strict=True):
+    np.testing.assert_allclose(a, b, rtol=0, atol=tolerance, err_msg=a.path)
 
 
 def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path, params, data_dir):
@@ -75,9 +88,7 @@ def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path, params, data_dir):
 
 
 def test_weights_move_and_the_loss_falls(tmp_path, params, data_dir):
-  trainer = Trainer(
-    ModelDirectory(str(tmp_path)), params, settings(data_dir, 40)
-  )
+  trainer = make_trainer(tmp_path, params, settings(data_dir, 40))
   before = trainer.validate()
   trainer.train()
   after = trainer.validate()
@@ -86,9 +97,7 @@ def test_weights_move_and_the_loss_falls(tmp_path, params, data_dir):
 
 
 def test_validation_loss_by_hand(tmp_path, undropped, data_dir):
-  trainer = Trainer(
-    ModelDirectory(str(tmp_path)), undropped, settings(data_dir, 1)
-  )
+  trainer = make_trainer(tmp_path, undropped, settings(data_dir, 1))
   total = tokens = 0
   shard = os.path.join(data_dir, "x-dev-00001-of-00001")
   for raw in tf.data.TFRecordDataset(shard).as_numpy_iterator():
@@ -182,9 +191,7 @@ def test_no_usable_pair_is_refused_and_no_usable_dev_pair_is_not(
   for n in (1, 2):
     name = f"x-train-{n:05d}-of-00002"
     os.symlink(os.path.join(data_dir, name), tmp_path / name)
-  trainer = Trainer(
-    ModelDirectory(str(tmp_path)), params, settings(str(tmp_path), 1)
-  )
+  trainer = make_trainer(tmp_path, params, settings(str(tmp_path), 1))
   assert trainer.validate() == {}
 
 
@@ -260,7 +267,7 @@ def test_logits_of_half_precision_are_computed_in_it(
   tmp_path, undropped, data_dir
 ):
   run = settings(data_dir, 1, execution=Execution(dtype="bf16"))
-  half = Trainer(ModelDirectory(str(tmp_path)), undropped, run).transformer
+  half = make_trainer(tmp_path, undropped, run).transformer
   x = half.encode(np.array([[5, 6, 7, 1]]))
   assert x.outputs.dtype == tf.bfloat16
   assert half([np.array([[5, 1]]), np.array([[6, 1]])]).dtype == tf.bfloat16
@@ -271,9 +278,7 @@ def test_the_loss_scale_is_resumed(tmp_path, params, data_dir):
   first = train(tmp_path, params, settings(data_dir, 3, execution=fp16))
   first.loss_scale.scale.assign(64.0)
   first.checkpoints.save(3, 3)
-  again = Trainer(
-    first.directory, params, settings(data_dir, 5, execution=fp16)
-  )
+  again = make_trainer(tmp_path, params, settings(data_dir, 5, execution=fp16))
   again.train()
   assert float(again.loss_scale.scale) == 64.0
   # Another type goes on from the same weights.
@@ -339,7 +344,7 @@ def test_the_compiled_step_has_no_dynamic_shape(tmp_path, params, data_dir):
     batching=Batching(128, 16, True),
     execution=Execution(compile=True),
   )
-  trainer = Trainer(ModelDirectory(str(tmp_path)), params, run)
+  trainer = make_trainer(tmp_path, params, run)
   compiled = trainer.model.step_runner.replica_update
   batch = tf.ones([8, 16], tf.int64)
   for stage in ("hlo", "optimized_hlo"):
@@ -410,9 +415,7 @@ def test_an_accumulating_run_is_resumed_exactly(tmp_path, params, data_dir):
 def test_a_lack_of_memory_shows_before_the_first_update(
   tmp_path, params, data_dir, monkeypatch
 ):
-  trainer = Trainer(
-    ModelDirectory(str(tmp_path)), params, settings(data_dir, 4)
-  )
+  trainer = make_trainer(tmp_path, params, settings(data_dir, 4))
   shapes = []
 
   def full(iterator):
@@ -428,7 +431,7 @@ def test_a_lack_of_memory_shows_before_the_first_update(
 
 def test_the_rehearsal_leaves_no_trace(tmp_path, params, data_dir):
   fp16 = settings(data_dir, 4, execution=Execution(dtype="fp16"))
-  trainer = Trainer(ModelDirectory(str(tmp_path)), params, fp16)
+  trainer = make_trainer(tmp_path, params, fp16)
   state = [
     *trainer.model.weights,
     *trainer.optimizer.variables,

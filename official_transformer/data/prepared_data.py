@@ -1,0 +1,143 @@
+"""Prepared data, read through and found usable."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from absl import logging
+
+from official_transformer.data import data_directory
+from official_transformer.data.record_check import (
+  Omission,
+  RecordCheck,
+  check_records,
+)
+from official_transformer.errors import InputError
+
+_SKIP_ADVICE = "or leave such records out with --skip_bad_records"
+
+
+@dataclasses.dataclass(frozen=True)
+class PreparedData:
+  """What a data directory holds.
+
+  Attributes:
+    data_dir: the directory.
+    vocab_size: all ids are below it.
+    train: the training pairs.
+    dev: the development pairs, where there are any.
+    is_whole: whether nothing is left out.
+  """
+
+  data_dir: str
+  vocab_size: int
+  train: RecordCheck
+  dev: RecordCheck | None
+  is_whole: bool
+
+  @property
+  def omissions(self) -> dict[str, Omission]:
+    """What to leave out, by shard."""
+    dev = self.dev.omissions() if self.dev else {}
+    return {**self.train.omissions(), **dev}
+
+  def identity(self) -> dict[str, Any]:
+    """Returns what tells these training data, and their order, from others."""
+    sizes = [os.path.getsize(path) for path in self.train.paths]
+    return {
+      "pairs": self.train.pairs,
+      "source_tokens": self.train.source_tokens,
+      "target_tokens": self.train.target_tokens,
+      "shards": len(sizes),
+      "sizes_sha256": hashlib.sha256(repr(sizes).encode()).hexdigest(),
+    }
+
+
+def read_prepared_data(
+  data_dir: str, vocab_size: int, with_dev: bool, skip_bad_records: bool = False
+) -> PreparedData:
+  """Reads all records of a data directory.
+
+  Args:
+    data_dir: as `prepare_data` or upstream made it.
+    vocab_size: ids must be below it.
+    with_dev: whether development data are wanted; they may be missing.
+    skip_bad_records: whether what cannot be used is reported and left out.
+
+  Raises:
+    InputError: where there are no training data; where any of it cannot be
+      used and is not to be left out, with file and record.
+  """
+  train = _check(
+    data_dir, data_directory.TRAIN_TAG, vocab_size, skip_bad_records
+  )
+  dev = None
+  if with_dev:
+    if data_directory.has_shards(data_dir, data_directory.DEV_TAG):
+      dev = _check(
+        data_dir, data_directory.DEV_TAG, vocab_size, skip_bad_records
+      )
+    else:
+      logging.warning("no validation loss: no development data in %s", data_dir)
+  is_whole = not train.problems and _agrees(
+    data_dir, train.lengths, skip_bad_records
+  )
+  return PreparedData(data_dir, vocab_size, train, dev, is_whole)
+
+
+def _check(
+  data_dir: str, tag: str, vocab_size: int, skip_bad_records: bool
+) -> RecordCheck:
+  """Reads the shards of a tag."""
+  paths = data_directory.shard_paths(data_dir, tag, skip_bad_records)
+  check = check_records(paths, vocab_size)
+  if not check.problems:
+    return check
+  number = len(check.problems)
+  found = (
+    f"{number} bad record{'s' * (number > 1)} in the {tag} data:\n"
+    + check.describe_problems()
+  )
+  if not skip_bad_records:
+    raise InputError(
+      f"{found}\nPrepare the data again, copy them again if they are a copy, "
+      + _SKIP_ADVICE
+    )
+  logging.warning("leaving out %s", found)
+  for problem in check.problems:
+    if problem.ends_shard:
+      logging.warning("nothing after it can be read: %s", problem)
+  return check
+
+
+def _agrees(
+  data_dir: str, lengths: Mapping[int, int], skip_bad_records: bool
+) -> bool:
+  """Tells whether the shards hold what data.json says of them.
+
+  A shard that was cut off between two records shows nowhere else.
+  """
+  description = data_directory.read_description(data_dir)
+  if description is None:
+    return True
+  stored = description[data_directory.TRAIN_TAG]["length_histogram"]
+  if {int(length): n for length, n in stored.items()} == dict(lengths):
+    return True
+  counts = sum(lengths.values()), sum(stored.values())
+  found = (
+    f"the training shards in {data_dir} hold {counts[0]} usable pairs, "
+    f"{data_directory.DESCRIPTION_FILE} says {counts[1]}"
+    + ", of other lengths"
+    * (counts[0] == counts[1])
+  )
+  if not skip_bad_records:
+    raise InputError(
+      f"{found}: a shard is cut off or another's. Prepare the data again, copy "
+      f"them again if they are a copy, {_SKIP_ADVICE}"
+    )
+  logging.warning("%s", found)
+  return False

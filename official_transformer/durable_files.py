@@ -1,0 +1,107 @@
+"""Files that a crash leaves either as they were or as they were to be.
+
+What is new is written aside, under a name ending in `.incomplete`, forced to
+the disk, and renamed; the renaming is forced to the disk as well.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Iterator
+
+INCOMPLETE = ".incomplete"
+
+
+def write_text(path: str, text: str) -> None:
+  """Writes a text file as UTF-8, or replaces one.
+
+  Raises:
+    OSError: where the system refuses; the file is as it was.
+  """
+  aside = path + INCOMPLETE
+  try:
+    with open(aside, "w", encoding="utf-8") as stream:
+      stream.write(text)
+      stream.flush()
+      os.fsync(stream.fileno())
+  except OSError:
+    remove_if_there(aside)
+    raise
+  os.replace(aside, path)
+  _sync(os.path.dirname(os.path.abspath(path)))
+
+
+@contextlib.contextmanager
+def new_directory(path: str) -> Iterator[str]:
+  """Gives a directory to write files into, which then becomes `path`.
+
+  It does so where the body ends without an exception; else what was written is
+  removed. An earlier directory of that name is replaced.
+
+  Args:
+    path: the directory's final name.
+
+  Yields:
+    Its name meanwhile.
+
+  Raises:
+    OSError: where the system refuses; `path` is as it was.
+  """
+  aside, replaced = path + INCOMPLETE, path + ".replaced" + INCOMPLETE
+  for leftover in (aside, replaced):
+    shutil.rmtree(leftover, ignore_errors=True)
+  os.makedirs(aside)
+  try:
+    yield aside
+    for name in os.listdir(aside):
+      _sync(os.path.join(aside, name))
+    _sync(aside)
+    if os.path.exists(path):
+      os.rename(path, replaced)
+    os.rename(aside, path)
+  except BaseException:
+    shutil.rmtree(aside, ignore_errors=True)
+    raise
+  parent = os.path.dirname(os.path.abspath(path))
+  _sync(parent)
+  _sync(os.path.dirname(parent))  # The parent may be new itself.
+  shutil.rmtree(replaced, ignore_errors=True)
+
+
+def remove_leftovers(directory: str, prefix: str = "") -> list[str]:
+  """Removes what an interrupted process has left in a directory.
+
+  Args:
+    directory: need not exist.
+    prefix: how the names begin.
+
+  Returns:
+    What it was.
+  """
+  removed = []
+  names = os.listdir(directory) if os.path.isdir(directory) else []
+  for name in sorted(names):
+    if name.startswith(prefix) and name.endswith(INCOMPLETE):
+      path = os.path.join(directory, name)
+      shutil.rmtree(path) if os.path.isdir(path) else os.remove(path)
+      removed.append(path)
+  return removed
+
+
+def remove_if_there(path: str) -> None:
+  """Removes a file, where it exists."""
+  with contextlib.suppress(FileNotFoundError):
+    os.remove(path)
+
+
+def _sync(path: str) -> None:
+  """Forces a file, or the names in a directory, to the disk."""
+  if os.name != "posix" and os.path.isdir(path):
+    return  # Elsewhere directories cannot be opened.
+  descriptor = os.open(path, os.O_RDONLY)
+  try:
+    os.fsync(descriptor)
+  finally:
+    os.close(descriptor)

@@ -1,0 +1,103 @@
+"""Signals that end a run in good order."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import threading
+from collections.abc import Iterator
+from types import FrameType, TracebackType
+from typing import Any
+
+from absl import logging
+
+from official_transformer.errors import Interrupted, signal_name
+
+SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+class Interruption:
+  """Remembers a first SIGTERM or SIGINT; a second one ends the process.
+
+  Python runs a signal's handler only between two of its own instructions, and
+  a step, or the compilation of one, is a single instruction: a thread listens
+  too, so that a second signal is never late.
+
+  Attributes:
+    signal: the number of the first signal, once there was one.
+    may_lose: whether there is nothing yet that an end at once would lose.
+  """
+
+  def __init__(self) -> None:
+    self.signal: int | None = None
+    self.may_lose = True
+    self._breaks_off = False
+    self._handlers: dict[int, Any] = {}
+
+  def __enter__(self) -> Interruption:
+    """Starts to listen; in the main thread only, as Python demands."""
+    self._receiver, self._sender = socket.socketpair()
+    self._sender.setblocking(False)
+    for number in SIGNALS:
+      # A process in the background of a script is told to ignore SIGINT.
+      if signal.getsignal(number) is not signal.SIG_IGN:
+        self._handlers[number] = signal.signal(number, self._handle)
+    self._wakeup = signal.set_wakeup_fd(
+      self._sender.fileno(), warn_on_full_buffer=False
+    )
+    threading.Thread(target=self._listen, daemon=True).start()
+    return self
+
+  def __exit__(
+    self,
+    kind: type[BaseException] | None,
+    error: BaseException | None,
+    traceback: TracebackType | None,
+  ) -> None:
+    """Gives the signals back to whoever had them."""
+    signal.set_wakeup_fd(self._wakeup)
+    for number, handler in self._handlers.items():
+      signal.signal(number, handler)
+    self._sender.close()  # Ends the thread.
+
+  @contextlib.contextmanager
+  def breaks_off(self) -> Iterator[None]:
+    """Has a signal break off what the body does, by `Interrupted`.
+
+    For what loses nothing, and takes long.
+    """
+    if self.signal is not None:
+      raise Interrupted(self.signal)
+    self._breaks_off = True
+    try:
+      yield
+    finally:
+      self._breaks_off = False
+
+  def _handle(self, number: int, frame: FrameType | None) -> None:
+    """Python's handler, in the main thread."""
+    self.signal = number
+    if self._breaks_off:
+      self._breaks_off = False  # Once: a second signal must end the process.
+      raise Interrupted(number)
+
+  def _listen(self) -> None:
+    """Takes each signal's number as soon as it comes."""
+    received = 0
+    with self._receiver:
+      while numbers := self._receiver.recv(1):
+        (number,) = numbers
+        if number not in self._handlers:
+          continue
+        received += 1
+        if self.may_lose or received > 1:
+          # Without logging: whoever was interrupted may hold its lock.
+          os.write(2, f"{signal_name(number)}: stopped at once\n".encode())
+          os._exit(128 + number)
+        self.signal = number
+        logging.warning(
+          "%s: finishing the step, then saving; a second signal stops at once",
+          signal_name(number),
+        )

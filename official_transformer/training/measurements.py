@@ -1,0 +1,79 @@
+"""What the milestones of a model measured, kept with it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+
+from absl import logging
+
+from official_transformer.durable_files import write_text
+
+VALIDATION_LOSS = "validation/loss"
+# The official model stops by BLEU without case.
+BLEU = "evaluation/bleu_uncased"
+
+
+class Measurements:
+  """One JSON object a milestone, in the order of their steps.
+
+  Attributes:
+    path: the file; it need not exist.
+  """
+
+  def __init__(self, path: str) -> None:
+    self.path = path
+    self._by_step: dict[int, dict[str, float]] = {}
+    if not os.path.exists(path):
+      return
+    try:
+      with open(path, encoding="utf-8") as lines:
+        for line in lines:
+          values = json.loads(line)
+          self._by_step[int(values.pop("step"))] = values
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+      logging.error("%s is damaged (%r): starting it anew", path, error)
+      self._by_step = {}
+
+  def __contains__(self, step: int) -> bool:
+    """Tells whether a step's milestone has measured something."""
+    return step in self._by_step
+
+  def __getitem__(self, step: int) -> Mapping[str, float]:
+    """Returns what a step's milestone measured."""
+    return self._by_step[step]
+
+  def record(self, step: int, values: Mapping[str, float]) -> None:
+    """Keeps what a milestone measured, instead of what it did before.
+
+    Raises:
+      OSError: where the system refuses; the file is as it was.
+    """
+    self._by_step[step] = {k: float(v) for k, v in values.items()}
+    lines = [
+      json.dumps({"step": n, **self._by_step[n]}) + "\n"
+      for n in sorted(self._by_step)
+    ]
+    write_text(self.path, "".join(lines))
+
+  def best_by(self, step: int, values: Mapping[str, float]) -> str | None:
+    """Tells by what a milestone is better than all others so far, if it is.
+
+    Args:
+      step: of the milestone; what it measured before does not count.
+      values: what it measures.
+
+    Returns:
+      `BLEU` where any milestone has measured that, else `VALIDATION_LOSS`; None
+      where another is as good.
+    """
+    others = [v for n, v in self._by_step.items() if n != step]
+    for name, sign in ((BLEU, 1), (VALIDATION_LOSS, -1)):
+      rivals = [sign * other[name] for other in others if name in other]
+      if name in values:
+        is_best = all(sign * values[name] > rival for rival in rivals)
+        return name if is_best else None
+      if rivals:
+        return None
+    return None

@@ -1,0 +1,201 @@
+"""What happens between two updates: saving, measuring, stopping."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import keras
+from absl import logging
+
+from official_transformer.errors import Interrupted
+from official_transformer.training.callbacks import ProgressReport
+from official_transformer.training.checkpoints import CheckpointManager
+from official_transformer.training.distribution import Distribution
+from official_transformer.training.interruption import Interruption
+from official_transformer.training.measurements import BLEU, Measurements
+from official_transformer.training.settings import TrainingSettings
+
+Measure = Callable[[int], Mapping[str, float]]
+
+
+class Milestones(keras.callbacks.Callback):
+  """Saves and measures after some updates of the whole run, and ends it.
+
+  Attributes:
+    settings: of the run.
+    checkpoints: saves the model.
+    measurements: keeps what milestones measure.
+    measure: takes the number of finished updates; returns what it measured,
+      by name.
+    distribution: who takes part; the chief alone saves and measures.
+    interruption: knows of signals.
+    progress: is told how long all this takes.
+    step: updates made so far.
+    stopped_by: the number of the signal that ended the run, if one did.
+  """
+
+  def __init__(
+    self,
+    settings: TrainingSettings,
+    checkpoints: CheckpointManager,
+    measurements: Measurements,
+    measure: Measure,
+    distribution: Distribution,
+    interruption: Interruption,
+    progress: ProgressReport,
+    step: int,
+  ) -> None:
+    super().__init__()
+    self.settings = settings
+    self.checkpoints = checkpoints
+    self.measurements = measurements
+    self.measure = measure
+    self.distribution = distribution
+    self.interruption = interruption
+    self.progress = progress
+    self.step = step
+    self.stopped_by: int | None = None
+    self._saved_step = step
+    self._saved_at = time.monotonic()
+
+  def on_train_begin(self, logs: Any = None) -> None:
+    """Starts the clock of interim checkpoints."""
+    self._saved_at = time.monotonic()
+
+  def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+    """Does what follows the update, and sees whether there was a signal."""
+    self.step += int(logs.get("steps", 1))
+    self.interruption.may_lose = False
+    if self.settings.is_milestone(self.step):
+      with self.progress.paused():
+        self.save()
+        self._measure()
+      if self._is_good_enough():
+        self.model.stop_training = True
+    elif self.settings.is_saved(self.step):
+      with self.progress.paused():
+        self.save()
+    elif self._is_interim_due():
+      with self.progress.paused():
+        self.save(interim=True)
+    self.stopped_by = self.distribution.any_signal(self.interruption.signal)
+    if self.stopped_by is not None:
+      self.model.stop_training = True
+
+  def catch_up(self) -> bool:
+    """Measures what a milestone, at which a run was ended, has not.
+
+    Returns:
+      Whether the model is good enough to end the run at once.
+    """
+    if self.step and self.settings.is_milestone(self.step):
+      if self.distribution.is_chief and self.step not in self.measurements:
+        self._measure()
+      return self._is_good_enough()
+    return False
+
+  def save(self, interim: bool = False, must: bool = False) -> None:
+    """Saves the model, where that is wanted and has not been done.
+
+    Where the system refuses, training goes on, until the end is reached: the
+    next time it may not.
+
+    Args:
+      interim: whether the checkpoint only serves to go on from.
+      must: whether a failure ends the run.
+
+    Raises:
+      RunError: where the weights are not finite.
+      OSError: where the system refuses the last chance to save.
+    """
+    settings, step = self.settings, self.step
+    if not settings.with_checkpoints or not self.distribution.is_chief:
+      return
+    if self._saved_step == step:
+      return
+    try:
+      self.checkpoints.save(step, settings.seed, interim)
+      self._saved_step = step
+    except OSError as error:
+      if must or step >= settings.train_steps:
+        raise
+      logging.error(
+        "no checkpoint after step %d: %s; training goes on, and the next one "
+        "is tried in its turn",
+        step,
+        error,
+      )
+    self._saved_at = time.monotonic()
+
+  def _is_interim_due(self) -> bool:
+    seconds = self.settings.save_checkpoints_secs
+    return 0 < seconds <= time.monotonic() - self._saved_at
+
+  def _measure(self) -> None:
+    """Measures, and keeps the best; no failure of it ends the run.
+
+    All is saved before, so that nothing it does can cost the steps.
+    """
+    if not self.distribution.is_chief:
+      return
+    step = self.step
+    try:
+      with self.interruption.breaks_off():
+        values = self.measure(step)
+    except Interrupted:
+      logging.warning(
+        "what is measured after step %d is broken off; it is done when the run "
+        "goes on",
+        step,
+      )
+      return
+    if not values:
+      return
+    logging.info(
+      "step %d: %s",
+      step,
+      ", ".join(f"{name} {value:.4f}" for name, value in values.items()),
+    )
+    with failures_are_logged(f"keeping the measurements of step {step}"):
+      # Recorded last: until then, the milestone is taken again.
+      name = self.measurements.best_by(step, values)
+      if name and self.settings.with_checkpoints:
+        self.checkpoints.save_best(step)
+        logging.info("step %d is the best so far by %s", step, name)
+      self.measurements.record(step, values)
+
+  def _is_good_enough(self) -> bool:
+    """Tells whether the score is reached that ends the run, to all alike."""
+    threshold = self.settings.stop_threshold
+    if threshold is None:
+      return False
+    values: Mapping[str, float] = {}
+    if self.step in self.measurements:
+      values = self.measurements[self.step]
+    reached = values.get(BLEU, -1.0) >= threshold
+    if reached:
+      logging.info(
+        "stopping: %s %.4f has reached --stop_threshold=%g",
+        BLEU,
+        values[BLEU],
+        threshold,
+      )
+    return bool(self.distribution.value_of_chief(int(reached)))
+
+
+@contextlib.contextmanager
+def failures_are_logged(what: str) -> Iterator[None]:
+  """Logs an exception of the body, which goes no further; signals pass.
+
+  Args:
+    what: is said to have failed.
+  """
+  try:
+    yield
+  except Exception as error:
+    reason = str(error).split("\n")[0]
+    kind = type(error).__name__
+    logging.error("%s failed (%s: %s); training goes on", what, kind, reason)
