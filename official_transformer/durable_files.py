@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 INCOMPLETE = ".incomplete"
 
@@ -20,12 +20,29 @@ def write_text(path: str, text: str) -> None:
   Raises:
     OSError: where the system refuses; the file is as it was.
   """
-  aside = path + INCOMPLETE
-  try:
+
+  def write(aside: str) -> None:
     with open(aside, "w", encoding="utf-8") as stream:
       stream.write(text)
-      stream.flush()
-      os.fsync(stream.fileno())
+
+  _replace(path, write)
+
+
+def copy_file(source: str, path: str) -> None:
+  """Copies a file, or replaces one.
+
+  Raises:
+    OSError: where the system refuses; the file is as it was.
+  """
+  _replace(path, lambda aside: shutil.copyfile(source, aside))
+
+
+def _replace(path: str, write: Callable[[str], object]) -> None:
+  """Replaces a file by what `write` writes to the path that it is given."""
+  aside = path + INCOMPLETE
+  try:
+    write(aside)
+    _sync(aside)
   except OSError:
     remove_if_there(aside)
     raise

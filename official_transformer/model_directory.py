@@ -24,7 +24,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import official_transformer
-from official_transformer.durable_files import remove_if_there, write_text
+from official_transformer.durable_files import (
+  copy_file,
+  remove_if_there,
+  write_text,
+)
 from official_transformer.errors import InputError
 from official_transformer.model_params import (
   DECODING_FIELDS,
@@ -151,14 +155,14 @@ class ModelDirectory:
     os.makedirs(self.path, exist_ok=True)
     copy = self.join(description.vocabulary["file"])
     if not os.path.exists(copy):
-      shutil.copyfile(vocab_file, copy)
+      copy_file(vocab_file, copy)
     elif not filecmp.cmp(copy, vocab_file, shallow=False):
       if not self.exists():
         raise InputError(
           f"{copy} is another file than {vocab_file}, which would be copied "
           "there; move it away or name another --model_dir"
         )
-      shutil.copyfile(vocab_file, copy)
+      copy_file(vocab_file, copy)
     text = json.dumps(dataclasses.asdict(description), indent=2)
     write_text(self.join(DESCRIPTION_FILE), text + "\n")
 

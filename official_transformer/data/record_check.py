@@ -21,13 +21,14 @@ SIDES = ("inputs", "targets")
 
 _RECORDS_AT_ONCE = 4096
 _READ_BUFFER_BYTES = 8_000_000
-# What TensorFlow's reader raises of a file that is cut off, overwritten, gone,
-# or not of this kind.
+# What TensorFlow raises of a file that is cut off, overwritten, gone, or not of
+# this kind; its messages show bytes of a bad record, which may be no UTF-8.
 READ_ERRORS = (
   tf.errors.DataLossError,
   tf.errors.InvalidArgumentError,
   tf.errors.NotFoundError,
   tf.errors.PermissionDeniedError,
+  UnicodeDecodeError,
 )
 # A message names so many problems; a shard may have any number.
 _SHOWN = 5
@@ -179,7 +180,7 @@ def _inspect(paths: Sequence[str], vocab_size: int) -> RecordCheck:
         source_tokens += source
         target_tokens += target
     except READ_ERRORS as error:
-      reason = error.message.split("\n")[0]
+      reason = str(error).split("\n")[0]
       problems.append(Problem(path, number + 1, reason, ends_shard=True))
   return RecordCheck(
     tuple(paths),

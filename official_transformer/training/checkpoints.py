@@ -27,6 +27,8 @@ from official_transformer.model.weights import (
 from official_transformer.model_directory import (
   BEST,
   CHECKPOINTS,
+  DESCRIPTION_FILE,
+  MEASUREMENTS_FILE,
   TRANSLATIONS,
   ModelDirectory,
 )
@@ -173,11 +175,12 @@ def clean_up(directory: ModelDirectory) -> None:
   Raises:
     InputError: where all are damaged; none is renamed then.
   """
-  # Translations of other names belong to commands that may be running.
+  # What has other names is somebody else's, or of a command that is running.
   for name, prefix in (
-    ("", ""),
-    (CHECKPOINTS, ""),
-    (BEST, ""),
+    ("", DESCRIPTION_FILE),
+    ("", MEASUREMENTS_FILE),
+    (CHECKPOINTS, "step-"),
+    (BEST, "step-"),
     (TRANSLATIONS, "step-"),
   ):
     for path in remove_leftovers(directory.join(name), prefix):

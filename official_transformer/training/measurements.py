@@ -20,10 +20,13 @@ class Measurements:
 
   Attributes:
     path: the file; it need not exist.
+    last_step: what was measured after it does not count: the run goes on from
+      there, and will measure it again.
   """
 
-  def __init__(self, path: str) -> None:
+  def __init__(self, path: str, last_step: int) -> None:
     self.path = path
+    self.last_step = last_step
     self._by_step: dict[int, dict[str, float]] = {}
     if not os.path.exists(path):
       return
@@ -35,6 +38,8 @@ class Measurements:
     except (ValueError, KeyError, TypeError, AttributeError) as error:
       logging.error("%s is damaged (%r): starting it anew", path, error)
       self._by_step = {}
+    for step in [n for n in self._by_step if n > last_step]:
+      del self._by_step[step]
 
   def __contains__(self, step: int) -> bool:
     """Tells whether a step's milestone has measured something."""

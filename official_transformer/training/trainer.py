@@ -181,7 +181,7 @@ class Trainer:
     milestones = Milestones(
       settings,
       self.checkpoints,
-      Measurements(self.directory.join(MEASUREMENTS_FILE)),
+      Measurements(self.directory.join(MEASUREMENTS_FILE), step),
       self._measure,
       self.distribution,
       self.interruption,

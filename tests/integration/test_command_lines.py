@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -11,9 +12,11 @@ import time
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from official_transformer.data.tokenizer import load_tokenizer
 from official_transformer.model.weights import write_bundle
+from official_transformer.training.directory_lock import DirectoryLock
 
 ROOT = pathlib.Path(__file__).parents[2]
 MAIN = str(ROOT / "official_transformer" / "transformer_main.py")
@@ -651,3 +654,105 @@ def test_lines_are_answered_as_they_come(model):
     assert process.stdout.read() == ""
     assert process.wait() == 0
   assert answers[1] == "\n" and answers[0] == answers[3]
+
+
+def test_a_model_starts_from_anothers_weights(model, text, data, tmp_path):
+  command = (
+    *(MAIN, "--mode=train", f"--data_dir={data}", f"--model_dir={tmp_path}/m"),
+    f"--init_checkpoint={model}",
+  )
+  error = run(*command, "--params_override=hidden_size=64", status=2)
+  assert "hidden_size: 64 given, 32 stored" in error
+  assert not (tmp_path / "m").exists()
+  # The rate is 0 in the first step: its weights are still the other's.
+  tuned = (*command, "--params_override=learning_rate=0.5", "--seed=5")
+  run(*tuned, "--train_steps=1")
+  ours, theirs = (
+    tf.train.load_checkpoint(str(directory / "checkpoints" / name / "model"))
+    for directory, name in ((tmp_path / "m", "step-1"), (model, "step-30"))
+  )
+  names = [n for n in theirs.get_variable_to_shape_map() if "weights/" in n]
+  assert len(names) > 20
+  for name in names:
+    np.testing.assert_array_equal(
+      ours.get_tensor(name), theirs.get_tensor(name)
+    )
+  assert ours.get_tensor("optimizer/adam/iteration") == 1
+  # The same command goes on, and no other weights are taken for these.
+  done = subprocess.run(
+    [sys.executable, *tuned, "--train_steps=2"],
+    capture_output=True, text=True, check=True,
+  )  # fmt: skip
+  assert "resuming after step 1" in done.stderr
+  error = run(*tuned[:-3], f"--init_checkpoint={model}/best/step-10", status=2)
+  assert "no such checkpoint" in error or "started from" in error
+  error = run(
+    *(MAIN, "--mode=train", f"--data_dir={data}", f"--model_dir={model}"),
+    f"--init_checkpoint={model}/checkpoints/step-30",
+    status=2,
+  )
+  assert "lies in --model_dir" in error
+
+
+def test_the_best_and_any_kept_checkpoint_can_be_used(model, text):
+  (best,) = (model / "best").iterdir()
+  step = best.name.removeprefix("step-")
+  command = (MAIN, "--mode=predict", f"--model_dir={model}", "--text=A man.")
+  by_name = run(*command, "--checkpoint=best")
+  assert by_name == run(*command, f"--checkpoint={step}")
+  error = run(*command, "--checkpoint=25", status=2)
+  assert "has latest, best and the steps 10, 20, 30" in error
+  printed = run(
+    *(MAIN, "--mode=eval", f"--model_dir={model}", "--checkpoint=10"),
+    *(f"--bleu_source={text}/test.en", f"--bleu_ref={text}/test.de"),
+  )
+  assert printed.startswith("Step 10, ")
+
+
+def test_two_runs_on_one_directory_are_refused(copied, data):
+  with DirectoryLock(str(copied)) as lock:
+    lock.acquire()
+    error = run(
+      *(MAIN, "--mode=train", f"--data_dir={data}", f"--model_dir={copied}"),
+      "--train_steps=40",
+      status=2,
+    )
+  assert f"is being trained by process {os.getpid()} on " in error
+
+
+def test_other_data_are_refused_with_both_values(copied, text, tmp_path):
+  (vocabulary,) = (text / "data").glob("vocab.*")
+  run(
+    *("-m", "data_prep.prepare_data", f"--data_dir={tmp_path}/other"),
+    *(f"--train_source={text}/dev.en", f"--train_target={text}/dev.de"),
+    f"--vocab_file={vocabulary}",
+  )
+  error = run(
+    *(MAIN, "--mode=train", f"--model_dir={copied}"),
+    *(f"--data_dir={tmp_path}/other", "--train_steps=40"),
+    status=2,
+  )
+  assert re.search(r"holds 4\d pairs of \d+ and \d+ tokens in", error), error
+  assert re.search(r"trained on 5\d\d pairs of \d+ and \d+ tokens", error)
+
+
+@pytest.mark.parametrize("way", [(), ("--use_ctl", "--accumulate_steps=2")])
+def test_the_seed_decides_every_bit(data, tmp_path, way):
+  found = []
+  for number, seed in enumerate((1, 1, 2)):
+    run(
+      *(MAIN, "--mode=train", f"--data_dir={data}", *MODEL, *way),
+      *(f"--model_dir={tmp_path}/{number}", "--deterministic"),
+      *(f"--seed={seed}", "--train_steps=15"),
+    )
+    (checkpoint,) = (tmp_path / str(number) / "checkpoints").iterdir()
+    reader = tf.train.load_checkpoint(str(checkpoint / "model"))
+    found.append(
+      {
+        name: reader.get_tensor(name).tobytes()
+        for name in reader.get_variable_to_shape_map()
+        if name.startswith("weights/")
+      }
+    )
+  assert found[0] == found[1]
+  assert sum(found[0][name] != found[2][name] for name in found[0]) > 10

@@ -48,3 +48,9 @@ def test_fp16_trains_on_both(found):
 
 def test_replicas_draw_different_dropout_masks(found):
   assert found["masks_differ"]
+
+
+@pytest.mark.parametrize("way", ["fit", "loop"])
+def test_a_resumed_run_on_both_is_bit_equal(found, way):
+  """With dropout, and with the gradients of two batches summed."""
+  assert found[f"resumed_{way}"] == 0.0

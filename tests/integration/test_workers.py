@@ -12,6 +12,7 @@ import time
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from data_prep.records import write_shards
 
@@ -179,3 +180,43 @@ def test_workers_that_differ_are_told_and_nothing_is_written(
   text = finish(first, logs[0], status=2, seconds=120)
   assert "has lost worker 1" in text
   assert not model.exists()
+
+
+def test_workers_agree_on_a_signal_and_go_on_exactly(tmp_path, prepared):
+  """One of them is told to stop: both finish the same step, and it is saved."""
+  logs = [tmp_path / "0.log", tmp_path / "1.log"]
+  flags = ("--train_steps=60", "--deterministic", "--seed=3", "--log_steps=1")
+
+  def both(model):
+    ports = free_ports(2)
+    return [
+      worker(n, ports, prepared, model, logs[n], *flags) for n in range(2)
+    ]
+
+  first, second = both(tmp_path / "stopped")
+  deadline = time.monotonic() + 120
+  while "step 12 of 60" not in logs[1].read_text(encoding="utf-8"):
+    assert time.monotonic() < deadline and first.poll() is None, logs[
+      0
+    ].read_text()
+    time.sleep(0.05)
+  second.send_signal(signal.SIGTERM)
+  steps = []
+  for process, log in zip((first, second), logs, strict=True):
+    text = finish(process, log, status=128 + signal.SIGTERM)
+    found = re.search(r"stopped by SIGTERM: step (\d+) of 60 was the", text)
+    assert found, text
+    steps.append(int(found[1]))
+  assert steps[0] == steps[1] < 60
+  for model in (tmp_path / "stopped", tmp_path / "whole"):
+    for process, log in zip(both(model), logs, strict=True):
+      text = finish(process, log)
+    assert f"resuming after step {steps[0]}" in text or model.name == "whole"
+  stopped, whole = (
+    tf.train.load_checkpoint(str(tmp_path / name / "checkpoints/step-60/model"))
+    for name in ("stopped", "whole")
+  )
+  for name in whole.get_variable_to_shape_map():
+    np.testing.assert_array_equal(
+      stopped.get_tensor(name), whole.get_tensor(name), err_msg=name
+    )

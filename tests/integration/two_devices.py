@@ -50,10 +50,12 @@ class Recorder:
     return logs
 
 
-def train(data_dir, distribution, params, execution, divisor=2, accumulate=1):
+def make_trainer(
+  path, data_dir, distribution, params, execution, divisor, accumulate, steps
+):
   settings = TrainingSettings(
     data_dir=data_dir,
-    train_steps=STEPS,
+    train_steps=steps,
     steps_between_evals=STEPS,
     batching=Batching(
       128, 16, batch_divisor=divisor, accumulate_steps=accumulate
@@ -67,13 +69,26 @@ def train(data_dir, distribution, params, execution, divisor=2, accumulate=1):
     num_parallel_calls=2,
     execution=execution,
   )
+  return Trainer(
+    ModelDirectory(path),
+    params,
+    settings,
+    read_prepared_data(data_dir, params.vocab_size, with_dev=True),
+    distribution=distribution,
+  )
+
+
+def train(data_dir, distribution, params, execution, divisor=2, accumulate=1):
   with tempfile.TemporaryDirectory() as path:
-    trainer = Trainer(
-      ModelDirectory(path),
+    trainer = make_trainer(
+      path,
+      data_dir,
+      distribution,
       params,
-      settings,
-      read_prepared_data(data_dir, params.vocab_size, with_dev=True),
-      distribution=distribution,
+      execution,
+      divisor,
+      accumulate,
+      STEPS,
     )
     recorder = Recorder(trainer.model.step_runner)
     trainer.model.step_runner = recorder
@@ -132,7 +147,27 @@ def main():
     _, fp16 = train(data_dir, two, UNDROPPED, Execution(dtype="fp16"))
     found["fp16"] = distance(single, fp16)
     found["masks_differ"] = masks_differ(two.strategy)
+    # For the rest of this process.
+    tf.config.experimental.enable_op_determinism()
+    for name, execution in (("fit", fit), ("loop", loop)):
+      found[f"resumed_{name}"] = resumed_distance(data_dir, two, execution)
   json.dump(found, sys.stdout)
+
+
+def resumed_distance(data_dir, distribution, execution):
+  """Returns how far a run in two parts ends from one in a single part."""
+  execution = dataclasses.replace(execution, deterministic=True)
+  ends = []
+  for parts in ((STEPS,), (7, STEPS)):
+    with tempfile.TemporaryDirectory() as path:
+      for steps in parts:
+        trainer = make_trainer(
+          path, data_dir, distribution, PARAMS, execution, 2, 2, steps
+        )
+        trainer.train()
+    state = (*trainer.model.weights, *trainer.optimizer.variables)
+    ends.append([v.numpy() for v in state])
+  return distance(*ends)
 
 
 def masks_differ(strategy):

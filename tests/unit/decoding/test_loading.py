@@ -1,4 +1,6 @@
 import dataclasses
+import os
+import shutil
 
 import numpy as np
 import pytest
@@ -6,6 +8,7 @@ import tensorflow as tf
 
 from official_transformer.decoding import loading
 from official_transformer.durable_files import new_directory
+from official_transformer.errors import InputError
 from official_transformer.model import dense
 from official_transformer.model.transformer import build_transformer
 from official_transformer.model.weights import (
@@ -92,3 +95,24 @@ def test_with_units_all_but_the_norms_is_small(
   longest = exact.ids.shape[2]
   np.testing.assert_allclose(found.scores[:, 0], exact.scores[:, 0], rtol=0.05)
   assert found.ids.shape[2] == longest
+
+
+def test_where_the_newest_is_damaged_the_one_before_is_used(model_dir, caplog):
+  directory = ModelDirectory(model_dir)
+  newest = directory.checkpoint_directory(2)
+  shutil.copytree(directory.checkpoint_directory(1), newest)
+  assert loading.load_model(model_dir).step == 2
+  path = os.path.join(newest, "model.data-00000-of-00001")
+  os.truncate(path, os.path.getsize(path) - 1)
+  with caplog.at_level("ERROR", "absl"):
+    assert loading.load_model(model_dir).step == 1
+  assert "step-2/model is missing or damaged" in caplog.text
+  assert caplog.messages[-1].endswith("using the one of step 1")
+  # One that is asked for is that one.
+  with pytest.raises(InputError, match="step-2/model is missing or damaged"):
+    loading.load_model(model_dir, checkpoint="2")
+
+
+def test_there_is_no_best_before_a_milestone(model_dir):
+  with pytest.raises(InputError, match="no milestone of its training"):
+    loading.load_model(model_dir, checkpoint="best")

@@ -3,10 +3,15 @@ import os
 import shutil
 
 import pytest
+import tensorflow as tf
 
 from data_prep.prepare_data import Corpus, DataSettings, prepare
+from official_transformer.data.prepared_data import read_prepared_data
+from official_transformer.durable_files import new_directory
 from official_transformer.errors import InputError
+from official_transformer.model.weights import write_bundle
 from official_transformer.model_directory import (
+  BEST,
   ModelDirectory,
   RequestedParams,
 )
@@ -256,3 +261,117 @@ def test_an_update_takes_as_many_batches_as_the_target_asks_for(
   assert resume(directory, data_dirs[0], batching=given) == made
   with pytest.raises(InputError, match="--accumulate_steps=7 given"):
     resume(directory, data_dirs[0], batching={"accumulate_steps": 7})
+
+
+def test_the_data_are_remembered_and_others_refused(tmp_path, data_dirs):
+  directory = ModelDirectory(str(tmp_path))
+  data = read_prepared_data(data_dirs[0], 1000, with_dev=False)
+  plan = plan_directory(directory, TINY_REQUEST, {}, None, data_dirs[0])
+  plan.with_data(data).carry_out()
+  os.makedirs(directory.checkpoint_directory(5))
+  assert directory.read().data == data.identity()
+  plan = plan_directory(directory, NOTHING, {}, None, data_dirs[0])
+  assert plan.with_data(data) == plan
+  fewer = dataclasses.replace(
+    data, train=dataclasses.replace(data.train, source_tokens=7)
+  )
+  with pytest.raises(InputError) as caught:
+    plan.with_data(fewer)
+  message = str(caught.value)
+  tokens = data.train.target_tokens
+  assert f"holds 50 pairs of 7 and {tokens} tokens in" in message
+  assert f"trained on 50 pairs of {data.train.source_tokens} and" in message
+  assert f"--init_checkpoint={directory.path}" in message
+  # What is known not to be whole cannot be compared.
+  assert plan.with_data(dataclasses.replace(fewer, is_whole=False)) == plan
+
+
+def test_a_model_from_before_data_were_remembered_is_trained(
+  tmp_path, data_dirs
+):
+  directory, made = trained(tmp_path, data_dirs[0])
+  assert made.data == {}
+  data = read_prepared_data(data_dirs[0], 1000, with_dev=False)
+  plan = plan_directory(directory, NOTHING, {}, None, data_dirs[0])
+  assert plan.with_data(data) == plan
+
+
+@pytest.fixture
+def source(tmp_path, data_dirs):
+  """A model with a checkpoint of weights and more, and one that was best."""
+  directory, _ = trained(tmp_path / "source", data_dirs[0])
+  tensors = {"weights/a": [1.0], "optimizer/a": [2.0], "step": 5}
+  for path in (
+    directory.checkpoint_directory(5),
+    directory.checkpoint_directory(3, BEST),
+  ):
+    with new_directory(path) as aside:
+      write_bundle(directory.prefix_in(aside), tensors)
+  return directory
+
+
+def plan_from(target, path, data_dir, request=NOTHING):
+  return plan_directory(
+    target, request, {}, None, data_dir, init_checkpoint=str(path)
+  )
+
+
+@pytest.mark.parametrize(
+  ("path", "step"), [("", 5), ("checkpoints/step-5", 5), ("best/step-3/", 3)]
+)
+def test_a_new_model_takes_anothers_parameters_and_weights(
+  tmp_path, source, data_dirs, path, step
+):
+  target = ModelDirectory(str(tmp_path / "target"))
+  plan = plan_from(
+    target,
+    os.path.join(source.path, path),
+    data_dirs[0],
+    RequestedParams(None, {"learning_rate": 0.5}),
+  )
+  assert not os.path.exists(target.path)
+  plan.carry_out()
+  made = target.read()
+  assert made.params == dataclasses.replace(
+    source.read().params, learning_rate=0.5
+  )
+  assert made.origin["step"] == step
+  assert made.batching["batch_size"] == 1024
+  reader = tf.train.load_checkpoint(target.latest_checkpoint())
+  assert set(reader.get_variable_to_shape_map()) == {"weights/a", "step"}
+  assert reader.get_tensor("step") == 0
+
+
+def test_first_weights_are_the_first(tmp_path, source, data_dirs, caplog):
+  target = ModelDirectory(str(tmp_path / "target"))
+  plan_from(target, source.path, data_dirs[0]).carry_out()
+  os.makedirs(target.checkpoint_directory(2))
+  with caplog.at_level("INFO", "absl"):
+    assert not plan_from(target, source.path, data_dirs[0]).changes
+  assert "goes on from its own newest checkpoint" in caplog.text
+  with pytest.raises(InputError, match="but the model in .* started from"):
+    plan_from(target, source.path + "/best/step-3", data_dirs[0])
+  with pytest.raises(InputError, match="started from none"):
+    plan_from(source, target.path, data_dirs[0])
+
+
+@pytest.mark.parametrize(
+  ("path", "complaint"),
+  [
+    ("nowhere", "is no model directory"),
+    ("source/checkpoints/step-4", "no such checkpoint; .* has step-5"),
+    ("source/best/step-5", "no such checkpoint; .* has step-3"),
+  ],
+)
+def test_what_holds_no_weights_is_refused(
+  tmp_path, source, data_dirs, path, complaint
+):
+  target = ModelDirectory(str(tmp_path / "target"))
+  with pytest.raises(InputError, match=complaint):
+    plan_from(target, tmp_path / path, data_dirs[0])
+
+
+def test_other_weights_of_the_same_vocabulary_only(tmp_path, source, data_dirs):
+  target = ModelDirectory(str(tmp_path / "target"))
+  with pytest.raises(InputError, match="tokenized with another vocabulary"):
+    plan_from(target, source.path, data_dirs[1])

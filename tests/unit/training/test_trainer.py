@@ -1,8 +1,12 @@
 """Training runs over a few batches, through the classes a command uses."""
 
+import contextlib
 import dataclasses
+import json
 import os
 import pathlib
+import re
+import signal
 
 import numpy as np
 import pytest
@@ -11,8 +15,11 @@ import tensorflow as tf
 from data_prep.records import write_shards
 from official_transformer.data.buckets import Batching
 from official_transformer.data.prepared_data import read_prepared_data
-from official_transformer.errors import InputError
-from official_transformer.model_directory import ModelDirectory
+from official_transformer.errors import InputError, Interrupted, RunError
+from official_transformer.model_directory import BEST, ModelDirectory
+from official_transformer.training.checkpoints import CheckpointManager
+from official_transformer.training.data_feed import DataFeed
+from official_transformer.training.interruption import Interruption
 from official_transformer.training.settings import Execution, TrainingSettings
 from official_transformer.training.step_runner import StepRunner
 from official_transformer.training.trainer import Evaluation, Trainer
@@ -67,6 +74,10 @@ def train(path, params, run, evaluate=None):
   trainer = make_trainer(path, params, run, evaluate)
   trainer.train()
   return trainer
+
+
+def json_lines(path):
+  return [json.loads(line) for line in path.read_text().splitlines()]
 
 
 def assert_equal_weights(one, other, tolerance=0.0):
@@ -195,16 +206,181 @@ def test_no_usable_pair_is_refused_and_no_usable_dev_pair_is_not(
   assert trainer.validate() == {}
 
 
-def test_a_damaged_shard_is_one_clear_error(tmp_path, params, data_dir):
-  name = "x-train-{:05d}-of-00002"
-  first = pathlib.Path(data_dir, name.format(1)).read_bytes()
-  (tmp_path / name.format(1)).write_bytes(first)
-  (tmp_path / name.format(2)).write_bytes(first[:-3])
-  with pytest.raises(InputError, match="damaged: .*00002-of-00002; prepare"):
-    train(tmp_path, params, settings(str(tmp_path), 30))
-  (tmp_path / name.format(1)).write_bytes(b"nonsense that is no record")
-  with pytest.raises(InputError, match="damaged: .*00001-of-00002, "):
-    train(tmp_path, params, settings(str(tmp_path), 30))
+def test_a_shard_damaged_during_the_run_is_one_clear_error(
+  tmp_path, params, data_dir
+):
+  for path in pathlib.Path(data_dir).iterdir():
+    (tmp_path / path.name).write_bytes(path.read_bytes())
+  shard = tmp_path / "x-train-00002-of-00002"
+  content = shard.read_bytes()
+  for damage in (
+    lambda: shard.write_bytes(content[:-3]),
+    lambda: shard.write_bytes(b"nonsense that is no record"),
+    shard.unlink,
+  ):
+    shard.write_bytes(content)
+    trainer = make_trainer(
+      tmp_path / "model", params, settings(str(tmp_path), 30)
+    )
+    damage()
+    with pytest.raises(InputError, match="00002-of-00002"):
+      trainer.train()
+
+
+def test_updates_that_are_not_finite_stop_the_run(
+  tmp_path, params, data_dir, caplog
+):
+  # The second update moves every weight out of sight.
+  params = dataclasses.replace(params, learning_rate=1e38)
+  run = settings(
+    data_dir,
+    30,
+    steps_between_evals=2,
+    max_nonfinite_steps=3,
+    save_checkpoints_steps=1,
+    batching=Batching(64, 16, accumulate_steps=2),
+  )
+  with pytest.raises(RunError) as caught, caplog.at_level("INFO", "absl"):
+    train(tmp_path, params, run)
+  found = re.match(
+    r"steps (\d+) to (\d+): .*learning rate (\S+), batches (\d+) to (\d+) of",
+    str(caught.value),
+  )
+  first, last, batch, last_batch = (int(found[n]) for n in (1, 2, 4, 5))
+  assert last == first + 3
+  assert (batch, last_batch) == (2 * first - 2, 2 * last - 1)
+  assert float(found[3]) > 1e30
+  # The ids are those of the first of these updates' batches.
+  feed = DataFeed(run, read_prepared_data(data_dir, 20, with_dev=False))
+  lines = json_lines(tmp_path / f"nonfinite-step-{first}.jsonl")
+  expected = list(feed.training_batches(0).take(2 * first))[2 * first - 2 :]
+  assert {line["batch"] for line in lines} == {2 * first - 2, 2 * first - 1}
+  assert [line["inputs"] for line in lines] == [
+    [n for n in row if n] for x, _ in expected for row in x.numpy().tolist()
+  ]
+  # What was saved before is kept, and finite.
+  kept = ModelDirectory(str(tmp_path))
+  assert kept.checkpoint_steps()
+  reader = tf.train.load_checkpoint(kept.latest_checkpoint())
+  for name in reader.get_variable_to_shape_map():
+    assert np.isfinite(reader.get_tensor(name)).all(), name
+
+
+def test_an_evaluation_that_fails_costs_nothing_else(
+  tmp_path, params, data_dir, caplog
+):
+  def evaluate(_, step):
+    if step == 4:
+      raise OSError("No space left on device")
+    return Evaluation({"bleu_uncased": float(step)})
+
+  with caplog.at_level("INFO", "absl"):
+    trainer = train(tmp_path, params, settings(data_dir, 8), evaluate)
+  assert "the evaluation after step 4 failed (OSError: No space" in caplog.text
+  assert int(trainer.optimizer.iterations) == 8
+  lines = json_lines(tmp_path / "measurements.jsonl")
+  assert [line["step"] for line in lines] == [4, 8]
+  assert "validation/loss" in lines[0]
+  assert "evaluation/bleu_uncased" not in lines[0]
+  assert lines[1]["evaluation/bleu_uncased"] == 8.0
+
+
+def test_the_best_is_kept_apart(tmp_path, params, data_dir):
+  scores = {4: 20.0, 8: 30.0, 12: 25.0}
+  trainer = train(
+    tmp_path,
+    params,
+    settings(data_dir, 12, keep_checkpoint_max=1),
+    lambda _, step: Evaluation({"bleu_uncased": scores[step]}),
+  )
+  assert trainer.directory.checkpoint_steps() == [12]
+  assert trainer.directory.checkpoint_steps(BEST) == [8]
+
+
+class Signalled(Interruption):
+  """A signal that comes when the test says."""
+
+  def __init__(self, evaluations=None):
+    super().__init__()
+    self.evaluations = evaluations
+
+  @contextlib.contextmanager
+  def breaks_off(self):
+    if self.evaluations is not None:
+      self.evaluations -= 1
+      if self.evaluations == 0:
+        self.signal = signal.SIGTERM
+        raise Interrupted(signal.SIGTERM)
+    yield
+
+
+@pytest.mark.parametrize("way", [Execution(), Execution(custom_loop=True)])
+def test_a_signal_ends_the_run_after_its_step(tmp_path, params, data_dir, way):
+  interruption = Signalled()
+  interruption.signal = signal.SIGTERM
+  run = settings(data_dir, 9, execution=way)
+  trainer = make_trainer(tmp_path / "parts", params, run)
+  trainer.interruption = interruption
+  with pytest.raises(Interrupted, match="step 1 of 9 was the last, and is sa"):
+    trainer.train()
+  assert not interruption.may_lose
+  assert trainer.directory.checkpoint_steps() == [1]
+  resumed = train(tmp_path / "parts", params, run)
+  assert resumed.directory.checkpoint_steps() == [8, 9]
+  assert_equal_weights(train(tmp_path / "whole", params, run), resumed)
+
+
+@pytest.mark.parametrize("last", [8, 12])
+def test_an_evaluation_that_was_broken_off_is_made_up_for(
+  tmp_path, params, data_dir, last
+):
+  run = settings(data_dir, last)
+  trainer = make_trainer(tmp_path, params, run)
+  trainer.interruption = Signalled(evaluations=2)
+  with pytest.raises(Interrupted, match="step 8"):
+    trainer.train()
+  measured = tmp_path / "measurements.jsonl"
+  assert '"step": 8' not in measured.read_text()
+  train(tmp_path, params, run)
+  assert '"step": 8' in measured.read_text()
+  # Even where nothing else was left to do.
+  assert measured.read_text().count("\n") == last // 4
+
+
+def test_a_full_disk_stops_no_run_before_its_end(
+  tmp_path, params, data_dir, monkeypatch, caplog
+):
+  save = CheckpointManager.save
+
+  def full(self, step, *arguments):
+    if step in (4, 12):
+      raise OSError("No space left on device")
+    return save(self, step, *arguments)
+
+  monkeypatch.setattr(CheckpointManager, "save", full)
+  with (
+    pytest.raises(OSError, match="No space"),
+    caplog.at_level("ERROR", "absl"),
+  ):
+    train(tmp_path, params, settings(data_dir, 12))
+  assert "no checkpoint after step 4: No space left" in caplog.text
+  assert ModelDirectory(str(tmp_path)).checkpoint_steps() == [8]
+
+
+def test_a_model_is_saved_by_time_to_go_on_from(tmp_path, params, data_dir):
+  run = settings(data_dir, 7, save_checkpoints_secs=1e-9)
+  saved = []
+  trainer = make_trainer(tmp_path, params, run)
+  save = trainer.checkpoints.save
+
+  def noted(step, seed, interim=False):
+    saved.append((step, interim))
+    return save(step, seed, interim)
+
+  trainer.checkpoints.save = noted
+  trainer.train()
+  assert saved == [(n, n not in (4, 7)) for n in range(1, 8)]
+  assert trainer.directory.checkpoint_steps() == [4, 7]
 
 
 def test_a_full_disk_costs_no_earlier_checkpoint(
@@ -425,8 +601,8 @@ def test_a_lack_of_memory_shows_before_the_first_update(
   monkeypatch.setattr(trainer.model.step_runner, "_update_once", full)
   with pytest.raises(InputError, match="OOM when allocating.*--batch_size"):
     trainer.train()
-  # Of the bucket of the longest examples: 128 tokens, up to 17 excluded.
-  assert shapes == [(7, 16)]
+  # Of the bucket of the longest examples: 128 tokens, up to 10 excluded.
+  assert shapes == [(12, 9)]
 
 
 def test_the_rehearsal_leaves_no_trace(tmp_path, params, data_dir):
@@ -452,7 +628,7 @@ def test_a_run_says_what_it_is(tmp_path, params, data_dir, caplog):
   total = sum(int(tf.size(v.value)) for v in weights)
   assert f"{total:,} trainable parameters: embedding 320, encoder" in text
   assert "up to 128 tokens a side: 2 batches of 64, over 1 replicas" in text
-  assert "holds 3 sentences of 16 tokens" in text
+  assert "holds 6 sentences of 9 tokens" in text
   assert "of the time waiting for data" in text
 
 

@@ -1,0 +1,134 @@
+import logging
+import os
+
+import pytest
+
+from data_prep.records import write_shards
+from official_transformer.data import data_directory
+from official_transformer.data import prepared_data as lib
+from official_transformer.data.buckets import Batching
+from official_transformer.data.data_pipeline import dev_dataset, train_dataset
+from official_transformer.errors import InputError
+
+PAIRS = [([n + 2, 5, 1], [5, 5, 1]) for n in range(30)]
+
+
+@pytest.fixture
+def data_dir(tmp_path):
+  directory = str(tmp_path)
+  histogram = write_shards(PAIRS, directory, "x", "train", 3, seed=1)
+  write_shards(PAIRS[:4], directory, "x", "dev", 1, seed=None)
+  data_directory.write_description(
+    directory,
+    {
+      "vocabulary": {"file": "v", "sha256": "ab"},
+      "train": {"length_histogram": histogram},
+    },
+  )
+  return directory
+
+
+def shard(data_dir, number):
+  return os.path.join(data_dir, f"x-train-0000{number}-of-00003")
+
+
+def first_ids(dataset, number):
+  return sorted(
+    int(row[0]) - 2
+    for inputs, _ in dataset.take(number).as_numpy_iterator()
+    for row in inputs
+  )
+
+
+def test_good_data(data_dir):
+  data = lib.read_prepared_data(data_dir, 40, with_dev=True)
+  assert data.train.pairs == 30
+  assert data.dev.pairs == 4
+  assert data.is_whole
+  assert data.omissions == {}
+  assert lib.read_prepared_data(data_dir, 40, with_dev=False).dev is None
+
+
+def test_the_identity_tells_data_apart(data_dir, tmp_path_factory):
+  def identity(directory):
+    return lib.read_prepared_data(directory, 40, with_dev=False).identity()
+
+  given = identity(data_dir)
+  assert given["pairs"] == 30
+  assert given["source_tokens"] == given["target_tokens"] == 90
+  assert given["shards"] == 3
+  # The same pairs in another order, wherever they lie.
+  for seed, same in ((1, True), (2, False)):
+    other = str(tmp_path_factory.mktemp("data"))
+    write_shards(PAIRS, other, "y", "train", 3, seed=seed)
+    assert (identity(other) == given) == same
+
+
+def test_bad_ids_are_refused_or_left_out(data_dir, caplog):
+  with pytest.raises(InputError, match="2 bad records in the train data:\n"):
+    lib.read_prepared_data(data_dir, 30, with_dev=False)
+  with caplog.at_level(logging.WARNING, logger="absl"):
+    data = lib.read_prepared_data(
+      data_dir, 30, with_dev=False, skip_bad_records=True
+    )
+  assert "leaving out 2 bad records" in caplog.text
+  assert not data.is_whole
+  dataset = train_dataset(
+    data.train.paths, Batching(84, 20), 1, omissions=data.omissions
+  )
+  # 28 sentences of the bucket below 8: four batches of 10 are an epoch and a
+  # half; the whole epoch comes first.
+  assert set(first_ids(dataset, 4)) == set(range(28))
+
+
+def test_a_cut_off_shard_is_refused_or_used_up_to_there(data_dir, caplog):
+  path = shard(data_dir, 2)
+  os.truncate(path, os.path.getsize(path) // 2)
+  with pytest.raises(InputError, match=r"00002-of-00003, record \d+: .*trunc"):
+    lib.read_prepared_data(data_dir, 40, with_dev=False)
+  with caplog.at_level(logging.WARNING, logger="absl"):
+    data = lib.read_prepared_data(
+      data_dir, 40, with_dev=False, skip_bad_records=True
+    )
+  assert "nothing after it can be read" in caplog.text
+  assert 20 < data.train.pairs < 30
+  assert not data.is_whole
+  dataset = train_dataset(
+    data.train.paths, Batching(100, 20), 1, omissions=data.omissions
+  )
+  assert len(set(first_ids(dataset, 20))) == data.train.pairs
+
+
+def test_a_shard_cut_off_between_records_is_noticed(data_dir):
+  open(shard(data_dir, 3), "wb").close()
+  with pytest.raises(InputError, match="usable pairs, data.json says 30: a"):
+    lib.read_prepared_data(data_dir, 40, with_dev=False)
+
+
+def test_a_missing_shard_is_refused_or_reported(data_dir, caplog):
+  os.remove(shard(data_dir, 1))
+  with pytest.raises(InputError, match="lacks 1 of its train shards"):
+    lib.read_prepared_data(data_dir, 40, with_dev=False)
+  with caplog.at_level(logging.WARNING, logger="absl"):
+    data = lib.read_prepared_data(
+      data_dir, 40, with_dev=False, skip_bad_records=True
+    )
+  assert "missing, and left out: " in caplog.text
+  assert len(data.train.paths) == 2
+  assert not data.is_whole
+
+
+def test_development_data_are_read_too(data_dir, tmp_path, caplog):
+  write_shards([*PAIRS[:4], ([99, 1], [5, 1])], data_dir, "x", "dev", 1, None)
+  with pytest.raises(InputError, match="1 bad record in the dev data"):
+    lib.read_prepared_data(data_dir, 40, with_dev=True)
+  data = lib.read_prepared_data(
+    data_dir, 40, with_dev=True, skip_bad_records=True
+  )
+  drawn = dev_dataset(data.dev.paths, Batching(100, 20), data.omissions)
+  assert first_ids(drawn, -1) == [0, 1, 2, 3]
+  assert data.is_whole  # The order of training does not depend on them.
+  os.remove(tmp_path / "x-dev-00001-of-00001")
+  with caplog.at_level(logging.WARNING, logger="absl"):
+    assert lib.read_prepared_data(data_dir, 40, with_dev=True).dev is None
+  assert "no validation loss" in caplog.text

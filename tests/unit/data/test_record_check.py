@@ -1,0 +1,76 @@
+import pytest
+import tensorflow as tf
+
+from data_prep.records import serialize_pair
+from official_transformer.data import record_check as lib
+
+GOOD = ([5, 6, 1], [7, 1])
+
+
+def write(path, records):
+  with tf.io.TFRecordWriter(str(path)) as writer:
+    for record in records:
+      writer.write(
+        record if isinstance(record, bytes) else serialize_pair(record)
+      )
+  return str(path)
+
+
+def test_what_is_usable_is_counted(tmp_path):
+  paths = [
+    write(tmp_path / "a", [GOOD, ([9, 9, 9, 9, 1], [3, 1])]),
+    write(tmp_path / "b", [GOOD]),
+  ]
+  check = lib.check_records(paths, 10)
+  assert check.lengths == {3: 2, 5: 1}
+  assert (check.pairs, check.source_tokens, check.target_tokens) == (3, 11, 6)
+  assert check.problems == ()
+  assert check.omissions() == {}
+  assert check.count_longer(3) == 1
+  # The slow look finds the same.
+  assert lib._inspect(paths, 10) == check
+
+
+@pytest.mark.parametrize(
+  ("bad", "reason"),
+  [
+    (([5, 10, 1], [7, 1]), "inputs has the id 10, the vocabulary 1 to 9"),
+    (([5, 1], [-1, 1]), "targets has the id -1, the vocabulary 1 to 9"),
+    (([5, 0, 6, 1], [7, 1]), "inputs has the id 0, the vocabulary 1 to 9"),
+    (([5, 1], []), "targets is empty"),
+    (([1], [5, 1]), "inputs is empty"),
+    (b"\xff\xff\xff", "not a tf.train.Example"),
+    (b"", "inputs is empty"),
+  ],
+)
+def test_a_bad_record_is_named(tmp_path, bad, reason):
+  first = write(tmp_path / "a", [GOOD])
+  path = write(tmp_path / "b", [GOOD, bad, GOOD])
+  check = lib.check_records([first, path], 10)
+  assert check.problems == (lib.Problem(path, 2, reason),)
+  assert str(check.problems[0]) == f"{path}, record 2: {reason}"
+  assert check.lengths == {3: 3}
+  assert check.omissions() == {path: lib.Omission(2**62, (1,))}
+
+
+def test_damage_ends_a_shard(tmp_path):
+  path = write(tmp_path / "a", [GOOD, GOOD, GOOD])
+  content = bytearray((tmp_path / "a").read_bytes())
+  content[len(content) // 3 + 20] ^= 1
+  (tmp_path / "a").write_bytes(content)
+  other = write(tmp_path / "b", [GOOD])
+  gone = str(tmp_path / "gone")
+  check = lib.check_records([path, other, gone], 10)
+  assert [p.path for p in check.problems] == [path, gone]
+  assert [p.number for p in check.problems] == [2, 1]
+  assert all(p.ends_shard for p in check.problems)
+  assert check.omissions()[path] == lib.Omission(1, ())
+  assert check.lengths == {3: 2}
+
+
+def test_only_the_first_problems_are_shown(tmp_path):
+  path = write(tmp_path / "a", [([5, 1], [])] * 7)
+  shown = lib.check_records([path], 10).describe_problems().split("\n")
+  assert len(shown) == 6
+  assert shown[0] == f"  {path}, record 1: targets is empty"
+  assert shown[-1] == "  and 2 more"

@@ -1,0 +1,81 @@
+import os
+
+import pytest
+
+from official_transformer import durable_files as lib
+
+
+def test_a_text_file_is_replaced_whole(tmp_path):
+  path = tmp_path / "file"
+  lib.write_text(str(path), "old\n")
+  lib.write_text(str(path), "neü\n")
+  assert path.read_text(encoding="utf-8") == "neü\n"
+  assert os.listdir(tmp_path) == ["file"]
+  lib.copy_file(str(path), str(tmp_path / "copy"))
+  assert (tmp_path / "copy").read_bytes() == path.read_bytes()
+  assert sorted(os.listdir(tmp_path)) == ["copy", "file"]
+
+
+def test_a_text_file_that_cannot_be_written_stays_as_it_was(
+  tmp_path, monkeypatch
+):
+  path = tmp_path / "file"
+  lib.write_text(str(path), "old\n")
+
+  def full(_):
+    raise OSError("No space left on device")
+
+  monkeypatch.setattr(lib.os, "fsync", full)
+  with pytest.raises(OSError, match="No space"):
+    lib.write_text(str(path), "new\n")
+  assert path.read_text() == "old\n"
+  assert os.listdir(tmp_path) == ["file"]
+
+
+def test_a_directory_appears_whole_and_on_the_disk(tmp_path, monkeypatch):
+  path = tmp_path / "parent" / "made"
+  synced = []
+  monkeypatch.setattr(
+    lib.os,
+    "fsync",
+    lambda d: synced.append(os.readlink(f"/proc/self/fd/{d}")),
+  )
+  with lib.new_directory(str(path)) as aside:
+    (tmp_path / "parent" / "made.incomplete" / "a").write_text("1")
+    assert aside == str(path) + ".incomplete"
+    assert not path.exists()
+  assert (path / "a").read_text() == "1"
+  # What it holds before it has its name, and its name after.
+  assert synced == [
+    str(path) + ".incomplete/a",
+    str(path) + ".incomplete",
+    str(tmp_path / "parent"),
+    str(tmp_path),
+  ]
+
+
+def test_a_directory_is_replaced_or_stays_as_it_was(tmp_path):
+  path = tmp_path / "made"
+  for content in ("old", "new"):
+    with lib.new_directory(str(path)) as aside:
+      (tmp_path / aside / content).touch()
+  assert os.listdir(path) == ["new"]
+  with (
+    pytest.raises(RuntimeError, match="half-way"),
+    lib.new_directory(str(path)) as aside,
+  ):
+    (tmp_path / aside / "half").touch()
+    raise RuntimeError("half-way")
+  assert os.listdir(path) == ["new"]
+  assert os.listdir(tmp_path) == ["made"]
+
+
+def test_leftovers_are_removed_and_nothing_else(tmp_path):
+  (tmp_path / "kept").touch()
+  (tmp_path / "other.incomplete").touch()
+  (tmp_path / "step-1.incomplete").mkdir()
+  (tmp_path / "step-1.incomplete" / "half").touch()
+  removed = lib.remove_leftovers(str(tmp_path), "step-")
+  assert removed == [str(tmp_path / "step-1.incomplete")]
+  assert sorted(os.listdir(tmp_path)) == ["kept", "other.incomplete"]
+  assert lib.remove_leftovers(str(tmp_path / "nowhere")) == []

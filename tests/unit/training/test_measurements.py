@@ -1,0 +1,55 @@
+import logging
+
+import pytest
+
+from official_transformer.training import measurements as lib
+
+LOSS, BLEU = lib.VALIDATION_LOSS, lib.BLEU
+
+
+@pytest.fixture
+def path(tmp_path):
+  return str(tmp_path / "measurements.jsonl")
+
+
+def test_they_are_kept_in_the_order_of_steps(path):
+  kept = lib.Measurements(path, 99)
+  kept.record(20, {LOSS: 2.0})
+  kept.record(10, {LOSS: 3.0, BLEU: 1.0})
+  kept.record(20, {LOSS: 2.5})
+  with open(path, encoding="utf-8") as stream:
+    assert stream.read() == (
+      '{"step": 10, "validation/loss": 3.0, "evaluation/bleu_uncased": 1.0}\n'
+      '{"step": 20, "validation/loss": 2.5}\n'
+    )
+  again = lib.Measurements(path, 99)
+  assert 10 in again and 15 not in again
+  assert again[20] == {LOSS: 2.5}
+
+
+@pytest.mark.parametrize(
+  "content", ["{", "[1]", '{"loss": 1}', '{"step": "x"}']
+)
+def test_a_damaged_file_costs_no_run(path, content, caplog):
+  with open(path, "w", encoding="utf-8") as stream:
+    stream.write('{"step": 10}\n' + content)
+  with caplog.at_level(logging.ERROR, logger="absl"):
+    kept = lib.Measurements(path, 99)
+  assert "damaged" in caplog.text
+  assert 10 not in kept
+
+
+def test_the_best_is_found_by_loss_until_there_is_bleu(path):
+  kept = lib.Measurements(path, 99)
+  assert kept.best_by(10, {}) is None
+  assert kept.best_by(10, {LOSS: 3.0}) == LOSS
+  kept.record(10, {LOSS: 3.0})
+  assert kept.best_by(20, {LOSS: 3.0}) is None
+  assert kept.best_by(20, {LOSS: 2.0}) == LOSS
+  assert kept.best_by(20, {LOSS: 4.0, BLEU: 1.0}) == BLEU
+  kept.record(20, {LOSS: 4.0, BLEU: 1.0})
+  assert kept.best_by(30, {LOSS: 1.0, BLEU: 0.5}) is None
+  assert kept.best_by(30, {LOSS: 1.0}) is None  # The evaluation has failed.
+  assert kept.best_by(30, {LOSS: 5.0, BLEU: 1.5}) == BLEU
+  # Taken again, a milestone is no rival of itself.
+  assert kept.best_by(20, {LOSS: 4.0, BLEU: 1.0}) == BLEU
