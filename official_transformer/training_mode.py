@@ -71,6 +71,7 @@ def train() -> None:
       FLAGS.tpu,
       FLAGS.connect_timeout,
     )
+    interruption.take_signals()
     with (
       DirectoryLock(directory.path) as lock,
       distribution.loss_of_peers_is_told(),

@@ -43,12 +43,22 @@ class Interruption:
     for number in SIGNALS:
       # A process in the background of a script is told to ignore SIGINT.
       if signal.getsignal(number) is not signal.SIG_IGN:
-        self._handlers[number] = signal.signal(number, self._handle)
+        self._handlers[number] = signal.getsignal(number)
+    self.take_signals()
     self._wakeup = signal.set_wakeup_fd(
       self._sender.fileno(), warn_on_full_buffer=False
     )
     threading.Thread(target=self._listen, daemon=True).start()
     return self
+
+  def take_signals(self) -> None:
+    """Takes the signals, or takes them back.
+
+    TensorFlow takes SIGTERM, and tells nobody of it, as soon as a process
+    joins others.
+    """
+    for number in self._handlers:
+      signal.signal(number, self._handle)
 
   def __exit__(
     self,

@@ -100,6 +100,13 @@ def test_signals_are_given_back():
   assert signal.getsignal(signal.SIGTERM) == before
 
 
+def test_signals_can_be_taken_back(interruption):
+  signal.signal(signal.SIGTERM, signal.SIG_IGN)  # As TensorFlow may.
+  interruption.take_signals()
+  os.kill(os.getpid(), signal.SIGTERM)
+  wait_for(lambda: interruption.signal == signal.SIGTERM)
+
+
 def test_an_ignored_signal_stays_ignored():
   before = signal.signal(signal.SIGINT, signal.SIG_IGN)
   try:
