@@ -12,6 +12,8 @@ import shutil
 from collections.abc import Callable, Iterator
 
 INCOMPLETE = ".incomplete"
+_REPLACED = ".replaced" + INCOMPLETE
+_DROPPED = ".dropped" + INCOMPLETE
 
 
 def write_text(path: str, text: str) -> None:
@@ -47,7 +49,7 @@ def _replace(path: str, write: Callable[[str], object]) -> None:
     remove_if_there(aside)
     raise
   os.replace(aside, path)
-  _sync(os.path.dirname(os.path.abspath(path)))
+  _sync_name(path)
 
 
 @contextlib.contextmanager
@@ -66,7 +68,8 @@ def new_directory(path: str) -> Iterator[str]:
   Raises:
     OSError: where the system refuses; `path` is as it was.
   """
-  aside, replaced = path + INCOMPLETE, path + ".replaced" + INCOMPLETE
+  aside, replaced = path + INCOMPLETE, path + _REPLACED
+  _bring_back(replaced)
   for leftover in (aside, replaced):
     shutil.rmtree(leftover, ignore_errors=True)
   os.makedirs(aside)
@@ -80,10 +83,9 @@ def new_directory(path: str) -> Iterator[str]:
     os.rename(aside, path)
   except BaseException:
     shutil.rmtree(aside, ignore_errors=True)
+    _bring_back(replaced)
     raise
-  parent = os.path.dirname(os.path.abspath(path))
-  _sync(parent)
-  _sync(os.path.dirname(parent))  # The parent may be new itself.
+  _sync_name(path)
   shutil.rmtree(replaced, ignore_errors=True)
 
 
@@ -102,15 +104,39 @@ def remove_leftovers(directory: str, prefix: str = "") -> list[str]:
   for name in sorted(names):
     if name.startswith(prefix) and name.endswith(INCOMPLETE):
       path = os.path.join(directory, name)
+      if _bring_back(path):
+        continue
       shutil.rmtree(path) if os.path.isdir(path) else os.remove(path)
       removed.append(path)
   return removed
+
+
+def remove_directory(path: str) -> None:
+  """Removes a directory, so that half of it is never seen under its name."""
+  os.rename(path, path + _DROPPED)
+  shutil.rmtree(path + _DROPPED)
+
+
+def _bring_back(path: str) -> bool:
+  """Gives a replaced directory its name again, if nothing else has it now."""
+  name = path.removesuffix(_REPLACED)
+  if name == path or not os.path.exists(path) or os.path.exists(name):
+    return False
+  os.rename(path, name)
+  return True
 
 
 def remove_if_there(path: str) -> None:
   """Removes a file, where it exists."""
   with contextlib.suppress(FileNotFoundError):
     os.remove(path)
+
+
+def _sync_name(path: str) -> None:
+  """Forces the name of something new to the disk."""
+  parent = os.path.dirname(os.path.abspath(path))
+  _sync(parent)
+  _sync(os.path.dirname(parent))  # The parent may be new itself.
 
 
 def _sync(path: str) -> None:

@@ -6,6 +6,8 @@ DIR/checkpoints/step-N/    one directory a checkpoint
 DIR/best/step-N/           the weights that a milestone found best
 DIR/measurements.jsonl     what every milestone measured
 DIR/translations/          the hypotheses of every evaluation
+DIR/nonfinite-step-N.jsonl the ids of a batch whose loss was not finite
+DIR/train.lock             while somebody trains it
 DIR/logs/                  TensorBoard
 """
 
@@ -44,6 +46,7 @@ CHECKPOINTS = "checkpoints"
 BEST = "best"
 LATEST = "latest"
 LOCK_FILE = "train.lock"
+NONFINITE = "nonfinite-step-"
 MEASUREMENTS_FILE = "measurements.jsonl"
 TRANSLATIONS = "translations"
 LOGS = "logs"

@@ -94,7 +94,7 @@ def train() -> None:
       # Everything that a user can have got wrong has been checked, everywhere.
       distribution.meet()
       if distribution.is_chief:
-        _write_directory(run.plan, lock)
+        _write_directory(run, lock)
       distribution.meet()
       distribution.check_agreement(
         int(directory.exists()), f"whether there is a model in {directory.path}"
@@ -109,17 +109,20 @@ class _Run(NamedTuple):
     plan: the model directory as it will be.
     settings: how the run goes.
     data: what it goes through; None for synthetic batches.
+    steps: of the checkpoints that there were.
   """
 
   plan: DirectoryPlan
   settings: TrainingSettings
   data: PreparedData | None
+  steps: list[int]
 
 
 def _plan(
   directory: ModelDirectory, distribution: Distribution, num_gpus: int
 ) -> _Run:
   """Checks all that was given against each other; writes nothing."""
+  steps = directory.checkpoint_steps()
   seed = distribution.value_of_chief(_choose_seed(directory))
   plan = plan_directory(
     directory,
@@ -142,23 +145,32 @@ def _plan(
     )
     plan = plan.with_data(data)
   settings = _settings(_batching(plan), data, seed, distribution.replicas)
-  _check_agreement(distribution, plan, settings)
+  _check_agreement(distribution, plan, settings, data)
   if FLAGS.enable_xla and not settings.execution.compile:
     tf.config.optimizer.set_jit("autoclustering")
-  return _Run(plan, settings, data)
+  return _Run(plan, settings, data, steps)
 
 
-def _write_directory(plan: DirectoryPlan, lock: DirectoryLock) -> None:
+def _write_directory(run: _Run, lock: DirectoryLock) -> None:
   """Makes the model directory what it is planned to be."""
-  os.makedirs(plan.directory.path, exist_ok=True)
-  lock.acquire()  # Another run may have made it meanwhile.
+  directory = run.plan.directory
+  os.makedirs(directory.path, exist_ok=True)
+  lock.acquire()
+  # Another run may have made it, and ended, before it was locked.
+  if directory.checkpoint_steps() != run.steps:
+    raise InputError(
+      f"another run has just written to {directory.path}; start again"
+    )
   if FLAGS.clean:
-    plan.directory.remove_model()
-  plan.carry_out()
+    directory.remove_model()
+  run.plan.carry_out()
 
 
 def _check_agreement(
-  distribution: Distribution, plan: DirectoryPlan, settings: TrainingSettings
+  distribution: Distribution,
+  plan: DirectoryPlan,
+  settings: TrainingSettings,
+  data: PreparedData | None,
 ) -> None:
   """Checks that all workers are about to do the same."""
   distribution.check_agreement(
@@ -167,10 +179,13 @@ def _check_agreement(
   )
   # Where a worker keeps its data is its own affair.
   run = dataclasses.replace(settings, data_dir="", num_parallel_calls=0)
-  text = repr((plan.description.params, run))
-  distribution.check_agreement(
-    zlib.crc32(text.encode()) & 0x7FFFFFFF, "their flags or model.json"
-  )
+  for value, what in (
+    ((plan.description.params, run), "their flags or model.json"),
+    # They would keep shares of different batches.
+    (data and (data.identity(), data.omissions_by_name()), "their data"),
+  ):
+    digest = zlib.crc32(repr(value).encode()) & 0x7FFFFFFF
+    distribution.check_agreement(digest, what)
 
 
 def _check_flags() -> None:

@@ -71,7 +71,7 @@ def shard_paths(
       f"no *{tag}*-of-* files in --data_dir={data_dir}. Make them with: "
       + HOW_TO_MAKE
     )
-  missing = _missing_shards(found)
+  missing = missing_shards(data_dir, tag)
   if missing and may_lack_some:
     logging.warning("missing, and left out: %s", ", ".join(missing))
   elif missing:
@@ -83,8 +83,9 @@ def shard_paths(
   return found
 
 
-def _missing_shards(found: list[str]) -> list[str]:
+def missing_shards(data_dir: str, tag: str) -> list[str]:
   """Returns the shards that must exist by what the others' names say."""
+  found = _found_shards(data_dir, tag)
   missing = []
   for path in found:
     stem, count = _SHARD.sub("", path), int(path[-5:])

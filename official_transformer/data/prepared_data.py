@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -15,6 +14,7 @@ from official_transformer.data.record_check import (
   Omission,
   RecordCheck,
   check_records,
+  describe_problems,
 )
 from official_transformer.errors import InputError
 
@@ -30,7 +30,7 @@ class PreparedData:
     vocab_size: all ids are below it.
     train: the training pairs.
     dev: the development pairs, where there are any.
-    is_whole: whether nothing is left out.
+    is_whole: whether none of the training data is left out or missing.
   """
 
   data_dir: str
@@ -45,16 +45,37 @@ class PreparedData:
     dev = self.dev.omissions() if self.dev else {}
     return {**self.train.omissions(), **dev}
 
+  def omissions_by_name(self) -> list[tuple[str, Omission]]:
+    """Returns the same by the names of shards, wherever they lie, sorted."""
+    return sorted(
+      (os.path.basename(path), omission)
+      for path, omission in self.omissions.items()
+    )
+
   def identity(self) -> dict[str, Any]:
     """Returns what tells these training data, and their order, from others."""
-    sizes = [os.path.getsize(path) for path in self.train.paths]
     return {
       "pairs": self.train.pairs,
       "source_tokens": self.train.source_tokens,
       "target_tokens": self.train.target_tokens,
-      "shards": len(sizes),
-      "sizes_sha256": hashlib.sha256(repr(sizes).encode()).hexdigest(),
+      "shards": len(self.train.paths),
+      "fingerprint": f"{self.train.fingerprint:016x}",
     }
+
+  def check_again(self) -> None:
+    """Looks for what has become bad since the data were read.
+
+    Raises:
+      InputError: where anything has.
+    """
+    check = check_records(self.train.paths, self.vocab_size)
+    new = [p for p in check.problems if p not in self.train.problems]
+    if new:
+      raise InputError(
+        "damaged since the run began:\n"
+        f"{describe_problems(new)}\nPrepare the data again, copy them again if "
+        f"they are a copy, {_SKIP_ADVICE}; the same command then goes on"
+      )
 
 
 def read_prepared_data(
@@ -83,8 +104,10 @@ def read_prepared_data(
       )
     else:
       logging.warning("no validation loss: no development data in %s", data_dir)
-  is_whole = not train.problems and _agrees(
-    data_dir, train.lengths, skip_bad_records
+  is_whole = (
+    not train.problems
+    and not data_directory.missing_shards(data_dir, data_directory.TRAIN_TAG)
+    and _agrees(data_dir, train.lengths, skip_bad_records)
   )
   return PreparedData(data_dir, vocab_size, train, dev, is_whole)
 
@@ -100,7 +123,7 @@ def _check(
   number = len(check.problems)
   found = (
     f"{number} bad record{'s' * (number > 1)} in the {tag} data:\n"
-    + check.describe_problems()
+    + describe_problems(check.problems)
   )
   if not skip_bad_records:
     raise InputError(

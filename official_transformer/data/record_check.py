@@ -28,8 +28,10 @@ READ_ERRORS = (
   tf.errors.InvalidArgumentError,
   tf.errors.NotFoundError,
   tf.errors.PermissionDeniedError,
+  tf.errors.UnknownError,
   UnicodeDecodeError,
 )
+_HASHES = 2**31 - 1
 # A message names so many problems; a shard may have any number.
 _SHOWN = 5
 
@@ -75,6 +77,7 @@ class RecordCheck:
     source_tokens: of the usable pairs, EOS included.
     target_tokens: likewise.
     problems: what cannot be used.
+    fingerprint: of all records in their order, where there is no problem.
   """
 
   paths: tuple[str, ...]
@@ -82,6 +85,7 @@ class RecordCheck:
   source_tokens: int
   target_tokens: int
   problems: tuple[Problem, ...] = ()
+  fingerprint: int = 0
 
   @property
   def pairs(self) -> int:
@@ -104,11 +108,12 @@ class RecordCheck:
       result[path] = Omission(ends[0] if ends else 2**62, numbers)
     return result
 
-  def describe_problems(self) -> str:
-    """Names the first problems, and how many more there are."""
-    lines = [f"  {problem}" for problem in self.problems[:_SHOWN]]
-    more = len(self.problems) - _SHOWN
-    return "\n".join(lines + [f"  and {more} more"] * (more > 0))
+
+def describe_problems(problems: Sequence[Problem]) -> str:
+  """Names the first problems, and how many more there are."""
+  lines = [f"  {problem}" for problem in problems[:_SHOWN]]
+  more = len(problems) - _SHOWN
+  return "\n".join(lines + [f"  and {more} more"] * (more > 0))
 
 
 def check_records(paths: Sequence[str], vocab_size: int) -> RecordCheck:
@@ -130,30 +135,42 @@ def _tally(paths: Sequence[str], vocab_size: int) -> RecordCheck | None:
   """Counts at full speed; returns None where any record is wrong."""
   features = {side: tf.io.RaggedFeature(tf.int64) for side in SIDES}
 
-  def count(records: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+  def count(records: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     parsed = tf.io.parse_example(records, features)
     lengths = tf.stack([parsed[side].row_lengths() for side in SIDES])
     ids = tf.concat([parsed[side].values for side in SIDES], 0)
     # PAD would end a sentence early, in silence.
     known = tf.reduce_all((ids > PAD_ID) & (ids < vocab_size))
     bare = [tf.reduce_any(_is_bare(parsed[side])) for side in SIDES]
-    return lengths, known & ~tf.reduce_any(bare)
+    hashes = tf.strings.to_hash_bucket_fast(records, _HASHES)
+    return lengths, known & ~tf.reduce_any(bare), hashes
 
   dataset = (
     tf.data.TFRecordDataset(list(paths), buffer_size=_READ_BUFFER_BYTES)
     .batch(_RECORDS_AT_ONCE)
-    .map(count, num_parallel_calls=os.cpu_count() or 1, deterministic=False)
+    .map(count, num_parallel_calls=os.cpu_count() or 1, deterministic=True)
     .prefetch(1)
   )
   histogram: collections.Counter[int] = collections.Counter()
   tokens = np.zeros(2, np.int64)
-  for lengths, usable in dataset.as_numpy_iterator():
+  fingerprint = records = 0
+  for lengths, usable, hashes in dataset.as_numpy_iterator():
     if not usable:
       return None
+    # Places count: another order of the same records is another sum.
+    places = np.arange(records + 1, records + 1 + len(hashes), dtype=np.uint64)
+    fingerprint += int((places * hashes.astype(np.uint64)).sum())
+    records += len(hashes)
     tokens += lengths.sum(axis=1)
     histogram.update(lengths.max(axis=0).tolist())
   source, target = tokens.tolist()
-  return RecordCheck(tuple(paths), dict(histogram), source, target)
+  return RecordCheck(
+    tuple(paths),
+    dict(histogram),
+    source,
+    target,
+    fingerprint=fingerprint % 2**64,
+  )
 
 
 def _is_bare(ids: tf.RaggedTensor) -> tf.Tensor:

@@ -16,7 +16,6 @@ import numpy as np
 import tensorflow as tf
 
 from official_transformer.data.tokenizer import load_tokenizer
-from official_transformer.durable_files import new_directory
 from official_transformer.errors import InputError
 from official_transformer.importing.formats import (
   EMBEDDING,
@@ -31,7 +30,7 @@ from official_transformer.model.weights import (
   bundle_key,
   read_tensors,
   stored_shapes,
-  write_bundle,
+  write_checkpoint,
 )
 from official_transformer.model_directory import (
   ModelDescription,
@@ -138,9 +137,7 @@ def import_checkpoint(request: ImportRequest, model_dir: str) -> str:
   tensors: dict[str, Any] = {
     bundle_key(WEIGHTS, v): values[v.path] for v in transformer.weights
   }
-  tensors["step"] = tf.constant(0, tf.int64)
-  with new_directory(directory.checkpoint_directory(0)) as aside:
-    write_bundle(directory.prefix_in(aside), tensors)
+  write_checkpoint(directory, 0, tensors)
   parameters = sum(int(np.prod(shape)) for shape in wanted.values())
   return (
     f"imported {len(wanted)} variables, {parameters:,} parameters"

@@ -9,13 +9,16 @@ which would store and restore nothing for them, in silence.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import keras
 import tensorflow as tf
 
+from official_transformer.durable_files import new_directory
 from official_transformer.errors import InputError
+from official_transformer.model_directory import CHECKPOINTS, ModelDirectory
 
 WEIGHTS = "weights"
 OPTIMIZER = "optimizer"
@@ -33,10 +36,44 @@ class DamagedCheckpointError(InputError):
   """A checkpoint that cannot be read."""
 
 
+def write_checkpoint(
+  directory: ModelDirectory,
+  step: int,
+  tensors: Mapping[str, Any],
+  kind: str = CHECKPOINTS,
+  marks: Iterable[str] = (),
+) -> str:
+  """Writes a checkpoint into a directory of its own, whole or not at all.
+
+  Args:
+    directory: the model directory.
+    step: of the checkpoint; stored too.
+    tensors: by the name each is to be stored under.
+    kind: `CHECKPOINTS` or `BEST`.
+    marks: names of empty files to put beside it.
+
+  Returns:
+    The checkpoint's directory.
+
+  Raises:
+    OSError: where the system refuses; what was there is as it was.
+  """
+  path = directory.checkpoint_directory(step, kind)
+  with new_directory(path) as aside:
+    write_bundle(
+      directory.prefix_in(aside),
+      {**tensors, "step": tf.constant(step, tf.int64)},
+    )
+    for name in marks:
+      with open(os.path.join(aside, name), "wb"):
+        pass
+  return path
+
+
 def write_bundle(prefix: str, tensors: Mapping[str, Any]) -> None:
   """Writes tensors as `prefix.index` and its data.
 
-  A crash can leave half of it: see `durable_files.new_directory`.
+  A crash can leave half of it; see `write_checkpoint`.
 
   Args:
     prefix: DIRECTORY/NAME; the directory exists.

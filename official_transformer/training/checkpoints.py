@@ -12,7 +12,10 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from official_transformer.durable_files import new_directory, remove_leftovers
+from official_transformer.durable_files import (
+  remove_directory,
+  remove_leftovers,
+)
 from official_transformer.errors import InputError, RunError
 from official_transformer.model.weights import (
   WEIGHTS,
@@ -22,13 +25,14 @@ from official_transformer.model.weights import (
   read_tensors,
   restore_variables,
   stored_shapes,
-  write_bundle,
+  write_checkpoint,
 )
 from official_transformer.model_directory import (
   BEST,
   CHECKPOINTS,
   DESCRIPTION_FILE,
   MEASUREMENTS_FILE,
+  NONFINITE,
   TRANSLATIONS,
   ModelDirectory,
 )
@@ -83,15 +87,10 @@ class CheckpointManager:
       for group, variables in self.groups.items()
       for variable in variables
     }
-    tensors["step"] = tf.constant(step, tf.int64)
     tensors["seed"] = tf.constant(seed, tf.int64)
-    path = self.directory.checkpoint_directory(step)
-    with new_directory(path) as aside:
-      write_bundle(self.directory.prefix_in(aside), tensors)
-      if interim:
-        with open(os.path.join(aside, _INTERIM), "wb"):
-          pass
-    self._drop_superseded(step)
+    marks = [_INTERIM] if interim else []
+    path = write_checkpoint(self.directory, step, tensors, marks=marks)
+    self.drop_superseded(step)
     return path
 
   def save_best(self, step: int) -> None:
@@ -104,13 +103,16 @@ class CheckpointManager:
       bundle_key(WEIGHTS, variable): variable.value
       for variable in self.groups[WEIGHTS]
     }
-    tensors["step"] = tf.constant(step, tf.int64)
-    path = self.directory.checkpoint_directory(step, BEST)
-    with new_directory(path) as aside:
-      write_bundle(self.directory.prefix_in(aside), tensors)
+    write_checkpoint(self.directory, step, tensors, BEST)
     for other in self.directory.checkpoint_steps(BEST):
       if other != step:
-        shutil.rmtree(self.directory.checkpoint_directory(other, BEST))
+        remove_directory(self.directory.checkpoint_directory(other, BEST))
+
+  def drop_best_after(self, step: int) -> None:
+    """Removes the best weights, if they are of a step that is still to come."""
+    for later in self.directory.checkpoint_steps(BEST):
+      if later > step:
+        remove_directory(self.directory.checkpoint_directory(later, BEST))
 
   def restore(self, prefix: str) -> None:
     """Restores weights and the optimizer's variables, all or an error.
@@ -136,7 +138,12 @@ class CheckpointManager:
           "finite: this is not saved, and the checkpoints before it are kept"
         )
 
-  def _drop_superseded(self, newest: int) -> None:
+  def drop_superseded(self, newest: int) -> None:
+    """Removes what the newest checkpoint makes superfluous.
+
+    Args:
+      newest: its step.
+    """
     steps = [n for n in self.directory.checkpoint_steps() if n != newest]
     kept = [n for n in steps if not self._is_interim(n)]
     if not self._is_interim(newest):
@@ -145,7 +152,7 @@ class CheckpointManager:
       kept = sorted(kept)[-self.keep_max :]
     for step in steps:
       if step not in kept:
-        shutil.rmtree(self.directory.checkpoint_directory(step))
+        remove_directory(self.directory.checkpoint_directory(step))
     # What was damaged has been made again.
     for step, path in _set_aside(self.directory):
       if step <= newest:
@@ -179,6 +186,7 @@ def clean_up(directory: ModelDirectory) -> None:
   for name, prefix in (
     ("", DESCRIPTION_FILE),
     ("", MEASUREMENTS_FILE),
+    ("", NONFINITE),
     (CHECKPOINTS, "step-"),
     (BEST, "step-"),
     (TRANSLATIONS, "step-"),

@@ -15,10 +15,7 @@ from official_transformer.data.data_pipeline import (
   train_dataset,
   uniform_dataset,
 )
-from official_transformer.data.prepared_data import (
-  PreparedData,
-  read_prepared_data,
-)
+from official_transformer.data.prepared_data import PreparedData
 from official_transformer.data.record_check import READ_ERRORS
 from official_transformer.errors import InputError
 from official_transformer.model_params import PAD_ID
@@ -42,6 +39,8 @@ class DataFeed:
     self.settings = settings
     self.data = data
     # Without any, a run would wait for its first batch for ever.
+    if data and not data.train.pairs:
+      raise InputError(f"no pair in {data.data_dir} can be used")
     if data and data.train.pairs == self._longer:
       raise InputError(
         f"no pair in {data.data_dir} has both sides within "
@@ -131,8 +130,5 @@ class DataFeed:
     except READ_ERRORS:
       if not self.data:
         raise
-      # Names what is wrong; where nothing is, the error has another cause.
-      read_prepared_data(
-        self.data.data_dir, self.data.vocab_size, with_dev=False
-      )
-      raise
+      self.data.check_again()
+      raise  # It has another cause.

@@ -36,7 +36,8 @@ class DirectoryLock:
   def acquire(self) -> None:
     """Takes the lock, unless it is held here already.
 
-    The directory must exist.
+    Where the system has no such locks, a warning is all.  The directory must
+    exist.
 
     Raises:
       InputError: where another process holds it.
@@ -57,6 +58,12 @@ class DirectoryLock:
           f"{self.directory} is being trained by {holder}. Wait for it or stop "
           "it, or name another --model_dir"
         ) from None
+      except OSError as error:  # Not every file system has locks.
+        os.close(opened)
+        logging.warning(
+          "no lock on %s (%s): see that one run trains it", self._path, error
+        )
+        return
       # Whoever held it may have removed the file between these two calls.
       if _is_file(self._path, opened):
         self._descriptor = opened

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import tensorflow as tf
+from absl import logging
 
-from official_transformer.durable_files import new_directory
 from official_transformer.errors import InputError
 from official_transformer.model.weights import (
   WEIGHTS,
+  DamagedCheckpointError,
+  check_bundle,
   read_tensors,
   stored_shapes,
-  write_bundle,
+  write_checkpoint,
 )
 from official_transformer.model_directory import (
   BEST,
   CHECKPOINTS,
+  LATEST,
   ModelDescription,
   ModelDirectory,
 )
@@ -40,43 +43,57 @@ class Source(NamedTuple):
 
 
 def find_source(path: str, target: ModelDirectory) -> Source:
-  """Finds the model and the checkpoint that a path names.
+  """Finds the model and the checkpoint that a path names, and reads it.
 
   Args:
-    path: a model directory, whose newest checkpoint is taken, or one of the
-      directories `checkpoints/step-N` and `best/step-N` inside it.
+    path: a model directory, whose newest checkpoint that can be read is taken,
+      or one of the directories `checkpoints/step-N` and `best/step-N` inside
+      it.
     target: the directory of the model that is to be made.
 
   Raises:
-    InputError: where there is no such checkpoint, or it is the target's own.
+    InputError: where there is no such checkpoint, it cannot be read, or it is
+      the target's own.
   """
   path = os.path.abspath(path)
   above, name = os.path.split(path)
   kind = os.path.basename(above)
-  if kind in (CHECKPOINTS, BEST):
-    directory = ModelDirectory(os.path.dirname(above))
-    prefix = directory.prefix_in(path)
-    if not os.path.exists(prefix + ".index"):
-      raise InputError(
-        f"--init_checkpoint={path}: no such checkpoint; {above} has "
-        + (", ".join(map(str, _names(directory, kind))) or "none")
-      )
-  else:
-    directory = ModelDirectory(path)
-    directory.read()  # Says what it is, where it is no model.
-    prefix = directory.latest_checkpoint()
-    name = os.path.basename(os.path.dirname(prefix))
+  named = kind in (CHECKPOINTS, BEST)
+  directory = ModelDirectory(os.path.dirname(above) if named else path)
   if os.path.realpath(directory.path) == os.path.realpath(target.path):
     raise InputError(
       f"--init_checkpoint={path} lies in --model_dir: a run goes on there by "
       "itself. For a new model from its weights, name another --model_dir"
     )
-  origin = {
-    "format": "official_transformer",
-    "checkpoint": path,
-    "step": int(name.removeprefix("step-")),
-  }
-  return Source(directory, directory.read(), prefix, origin)
+  description = directory.read()  # Says what it is, where it is no model.
+  if named:
+    steps = [n for n in directory.checkpoint_steps(kind) if name == f"step-{n}"]
+    if not steps:
+      raise InputError(
+        f"--init_checkpoint={path}: no such checkpoint; {above} has "
+        + (", ".join(_names(directory, kind)) or "none")
+      )
+  else:
+    kind, steps = CHECKPOINTS, directory.choose_steps(LATEST)
+  step = _first_readable(directory, steps, kind)
+  origin = {"format": "official_transformer", "checkpoint": path, "step": step}
+  prefix = directory.checkpoint_prefix(step, kind)
+  return Source(directory, description, prefix, origin)
+
+
+def _first_readable(
+  directory: ModelDirectory, steps: Sequence[int], kind: str
+) -> int:
+  """Returns the first step whose checkpoint can be read."""
+  for step in steps:
+    try:
+      check_bundle(directory.checkpoint_prefix(step, kind))
+      return step
+    except DamagedCheckpointError as error:
+      if step == steps[-1]:
+        raise
+      logging.error("%s; trying the one before it", error)
+  raise AssertionError("there is always a step")
 
 
 def copy_weights(prefix: str, target: ModelDirectory) -> None:
@@ -87,11 +104,7 @@ def copy_weights(prefix: str, target: ModelDirectory) -> None:
     OSError: where the system refuses.
   """
   names = [n for n in stored_shapes(prefix) if n.startswith(WEIGHTS + "/")]
-  tensors = read_tensors(prefix, names)
-  with new_directory(target.checkpoint_directory(0)) as aside:
-    write_bundle(
-      target.prefix_in(aside), {**tensors, "step": tf.constant(0, tf.int64)}
-    )
+  write_checkpoint(target, 0, read_tensors(prefix, names))
 
 
 def _names(directory: ModelDirectory, kind: str) -> list[str]:

@@ -27,12 +27,12 @@ class Interruption:
 
   Attributes:
     signal: the number of the first signal, once there was one.
-    may_lose: whether there is nothing yet that an end at once would lose.
+    nothing_to_lose: whether a first signal too may end the process at once.
   """
 
   def __init__(self) -> None:
     self.signal: int | None = None
-    self.may_lose = True
+    self.nothing_to_lose = True
     self._breaks_off = False
     self._handlers: dict[int, Any] = {}
 
@@ -78,10 +78,10 @@ class Interruption:
 
     For what loses nothing, and takes long.
     """
-    if self.signal is not None:
-      raise Interrupted(self.signal)
     self._breaks_off = True
     try:
+      if self.signal is not None:
+        raise Interrupted(self.signal)
       yield
     finally:
       self._breaks_off = False
@@ -102,7 +102,7 @@ class Interruption:
         if number not in self._handlers:
           continue
         received += 1
-        if self.may_lose or received > 1:
+        if self.nothing_to_lose or received > 1:
           # Without logging: whoever was interrupted may hold its lock.
           os.write(2, f"{signal_name(number)}: stopped at once\n".encode())
           os._exit(128 + number)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Mapping
 
@@ -20,13 +21,10 @@ class Measurements:
 
   Attributes:
     path: the file; it need not exist.
-    last_step: what was measured after it does not count: the run goes on from
-      there, and will measure it again.
   """
 
-  def __init__(self, path: str, last_step: int) -> None:
+  def __init__(self, path: str) -> None:
     self.path = path
-    self.last_step = last_step
     self._by_step: dict[int, dict[str, float]] = {}
     if not os.path.exists(path):
       return
@@ -38,8 +36,6 @@ class Measurements:
     except (ValueError, KeyError, TypeError, AttributeError) as error:
       logging.error("%s is damaged (%r): starting it anew", path, error)
       self._by_step = {}
-    for step in [n for n in self._by_step if n > last_step]:
-      del self._by_step[step]
 
   def __contains__(self, step: int) -> bool:
     """Tells whether a step's milestone has measured something."""
@@ -56,11 +52,19 @@ class Measurements:
       OSError: where the system refuses; the file is as it was.
     """
     self._by_step[step] = {k: float(v) for k, v in values.items()}
-    lines = [
-      json.dumps({"step": n, **self._by_step[n]}) + "\n"
-      for n in sorted(self._by_step)
-    ]
-    write_text(self.path, "".join(lines))
+    self._write()
+
+  def forget_after(self, step: int) -> None:
+    """Drops what is still to come, and will be measured again.
+
+    Raises:
+      OSError: where the system refuses; the file is as it was.
+    """
+    later = [n for n in self._by_step if n > step]
+    for number in later:
+      del self._by_step[number]
+    if later:
+      self._write()
 
   def best_by(self, step: int, values: Mapping[str, float]) -> str | None:
     """Tells by what a milestone is better than all others so far, if it is.
@@ -75,10 +79,18 @@ class Measurements:
     """
     others = [v for n, v in self._by_step.items() if n != step]
     for name, sign in ((BLEU, 1), (VALIDATION_LOSS, -1)):
-      rivals = [sign * other[name] for other in others if name in other]
+      found = [other[name] for other in others if name in other]
+      rivals = [sign * value for value in found if math.isfinite(value)]
       if name in values:
         is_best = all(sign * values[name] > rival for rival in rivals)
-        return name if is_best else None
+        return name if is_best and math.isfinite(values[name]) else None
       if rivals:
         return None
     return None
+
+  def _write(self) -> None:
+    lines = [
+      json.dumps({"step": n, **self._by_step[n]}) + "\n"
+      for n in sorted(self._by_step)
+    ]
+    write_text(self.path, "".join(lines))

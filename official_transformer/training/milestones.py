@@ -10,7 +10,7 @@ from typing import Any
 import keras
 from absl import logging
 
-from official_transformer.errors import Interrupted
+from official_transformer.errors import Interrupted, RunError
 from official_transformer.training.callbacks import ProgressReport
 from official_transformer.training.checkpoints import CheckpointManager
 from official_transformer.training.distribution import Distribution
@@ -58,6 +58,7 @@ class Milestones(keras.callbacks.Callback):
     self.progress = progress
     self.step = step
     self.stopped_by: int | None = None
+    self._streak: Any = 0
     self._saved_step = step
     self._saved_at = time.monotonic()
 
@@ -68,7 +69,8 @@ class Milestones(keras.callbacks.Callback):
   def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
     """Does what follows the update, and sees whether there was a signal."""
     self.step += int(logs.get("steps", 1))
-    self.interruption.may_lose = False
+    self.interruption.nothing_to_lose = False
+    self._streak = logs["streak"]
     if self.settings.is_milestone(self.step):
       with self.progress.paused():
         self.save()
@@ -100,27 +102,30 @@ class Milestones(keras.callbacks.Callback):
   def save(self, interim: bool = False, must: bool = False) -> None:
     """Saves the model, where that is wanted and has not been done.
 
-    Where the system refuses, training goes on, until the end is reached: the
-    next time it may not.
+    Where that fails, training goes on: the next time it may not. Where weights
+    are not finite, updates will not be either, and end it.
 
     Args:
       interim: whether the checkpoint only serves to go on from.
       must: whether a failure ends the run.
 
     Raises:
-      RunError: where the weights are not finite.
-      OSError: where the system refuses the last chance to save.
+      RunError: where it is the last chance, and weights are not finite.
+      OSError: where it is, and the system refuses.
     """
     settings, step = self.settings, self.step
     if not settings.with_checkpoints or not self.distribution.is_chief:
       return
     if self._saved_step == step:
       return
+    is_last = must or step >= settings.train_steps
+    # As long as updates are skipped, no earlier checkpoint is given up.
+    interim = interim or (not is_last and int(self._streak) > 0)
     try:
       self.checkpoints.save(step, settings.seed, interim)
       self._saved_step = step
-    except OSError as error:
-      if must or step >= settings.train_steps:
+    except (OSError, RunError) as error:
+      if is_last:
         raise
       logging.error(
         "no checkpoint after step %d: %s; training goes on, and the next one "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from typing import Any
 
 from absl import logging
@@ -28,7 +29,6 @@ from official_transformer.model_params import (
   TransformerParams,
 )
 from official_transformer.training.initial_weights import (
-  Source,
   copy_weights,
   find_source,
 )
@@ -70,12 +70,16 @@ class DirectoryPlan:
     """
     given, stored = data.identity(), self.description.data
     if not stored:
+      # A model of before data were remembered stays as it is.
       description = dataclasses.replace(self.description, data=given)
-      # A model of before data were recorded stays as it is.
-      return dataclasses.replace(
-        self, description=description if self.changes else self.description
+      return (
+        dataclasses.replace(self, description=description)
+        if self.changes
+        else self
       )
-    if given != stored and not data.is_whole:
+    # Damage takes away, and adds nothing.
+    sizes = ("pairs", "source_tokens", "target_tokens", "shards")
+    if not data.is_whole and all(given[n] <= stored[n] for n in sizes):
       logging.warning("as something is left out, the data are not compared")
     elif given != stored:
       raise InputError(
@@ -131,15 +135,13 @@ def plan_directory(
   # A description without a checkpoint is what a run left that never started
   # training: it binds nobody.
   stored = directory.read() if steps else None
-  model, initial = directory, None
-  if init_checkpoint:
+  source = None
+  if init_checkpoint and stored:
+    _check_origin(init_checkpoint, stored, directory.path)
+  elif init_checkpoint:
     source = find_source(init_checkpoint, directory)
-    if stored:
-      _check_origin(source, stored, directory.path)
-    else:
-      model, initial = source.directory, source.prefix
-      stored = source.description
-      steps = [0]
+    stored = source.description
+  model = source.directory if source else directory
   if vocab_file is None:
     vocab_file = (
       model.vocab_file() if stored else data_directory.find_vocabulary(data_dir)
@@ -149,31 +151,41 @@ def plan_directory(
   if stored:
     check_vocabulary(vocab_file, tokenizer.vocab_size, stored, model.path)
   _check_data(data_dir, vocab_file, vocabulary["sha256"])
-  if stored and max(steps) > 0:
-    params = request.for_existing_model(stored.params, directory.path)
-    stored_batching = {**_default_batching(params, 1), **stored.batching}
-    batching = _resolve_target(batching, stored_batching)
-    _check_batching(batching, stored_batching, directory.path)
-    description = dataclasses.replace(stored, params=params)
+  if stored and steps and max(steps) > 0:
+    description = _resumed_description(stored, request, batching, model.path)
     return DirectoryPlan(directory, description, vocab_file, changes=False)
   if stored:  # Imported or another model's, and not trained here yet.
     params = request.for_existing_model(
       stored.params, model.path, (*DECODING_FIELDS, *TRAINING_FIELDS)
     )
-    vocabulary, origin = stored.vocabulary, stored.origin
+    vocabulary = stored.vocabulary
   else:
     params = request.for_new_model(DEFAULT_PARAM_SET, num_gpus)
     params = dataclasses.replace(params, vocab_size=tokenizer.vocab_size)
-    origin = {}
   default = _default_batching(params, num_replicas)
   description = ModelDescription(
     params,
     vocabulary,
     {**default, **_resolve_target(batching, default)},
     current_versions(),
-    origin if initial is None else source.origin,
+    source.origin if source else stored.origin if stored else {},
   )
+  initial = source.prefix if source else None
   return DirectoryPlan(directory, description, vocab_file, True, initial)
+
+
+def _resumed_description(
+  stored: ModelDescription,
+  request: RequestedParams,
+  batching: dict[str, Any],
+  where: str,
+) -> ModelDescription:
+  """Returns a trained model's own description, decoded as the user chose."""
+  params = request.for_existing_model(stored.params, where)
+  stored_batching = {**_default_batching(params, 1), **stored.batching}
+  given = _resolve_target(batching, stored_batching)
+  _check_batching(given, stored_batching, where)
+  return dataclasses.replace(stored, params=params)
 
 
 def prepare_directory(
@@ -246,9 +258,12 @@ def _check_data(data_dir: str, vocab_file: str, digest: str) -> None:
     )
 
 
-def _check_origin(source: Source, stored: ModelDescription, where: str) -> None:
-  """Refuses first weights for a model that has others."""
-  given, origin = source.origin["checkpoint"], stored.origin.get("checkpoint")
+def _check_origin(path: str, stored: ModelDescription, where: str) -> None:
+  """Refuses first weights for a model that has others.
+
+  Those that it had need not exist any more: their model may have gone on.
+  """
+  given, origin = os.path.abspath(path), stored.origin.get("checkpoint")
   if given != origin:
     raise InputError(
       f"--init_checkpoint={given}, but the model in {where} "
@@ -266,6 +281,6 @@ def _show_data(identity: dict[str, Any]) -> str:
   """Returns what identifies data, for a message."""
   return (
     f"{identity['pairs']} pairs of {identity['source_tokens']} and "
-    f"{identity['target_tokens']} tokens in {identity['shards']} shards (sizes "
-    f"{identity['sizes_sha256'][:12]}...)"
+    f"{identity['target_tokens']} tokens in {identity['shards']} shards "
+    f"(fingerprint {identity['fingerprint']})"
   )

@@ -18,6 +18,7 @@ from official_transformer.model.weights import OPTIMIZER, WEIGHTS
 from official_transformer.model_directory import (
   LOGS,
   MEASUREMENTS_FILE,
+  NONFINITE,
   ModelDirectory,
 )
 from official_transformer.model_params import TransformerParams
@@ -168,6 +169,10 @@ class Trainer:
       self._describe()
       self._rehearse()
     step = self._resume()
+    measurements = Measurements(self.directory.join(MEASUREMENTS_FILE))
+    if self.distribution.is_chief:
+      self.checkpoints.drop_best_after(step)
+      measurements.forget_after(step)
     if settings.with_tensorboard and self.distribution.is_chief:
       self._summaries = SummaryWriter(self.directory.join(LOGS))
     progress = ProgressReport(
@@ -181,7 +186,7 @@ class Trainer:
     milestones = Milestones(
       settings,
       self.checkpoints,
-      Measurements(self.directory.join(MEASUREMENTS_FILE), step),
+      measurements,
       self._measure,
       self.distribution,
       self.interruption,
@@ -215,9 +220,10 @@ class Trainer:
       raise Interrupted(
         milestones.stopped_by,
         f"step {milestones.step} of {settings.train_steps} was the last"
-        + ", and is saved: the same command goes on from there"
+        + ", and is saved: the same command, but --clean, goes on from there"
         * settings.with_checkpoints,
       )
+    milestones.save(must=True)  # It may have ended early, on a full disk.
     logging.info(
       "trained %d steps in %.0f s; the model is in %s",
       progress.step - first,
@@ -347,7 +353,7 @@ class Trainer:
       "dtype too narrow: see --dtype=bf16"
     )
     if self.distribution.is_chief and self.feed.data:
-      path = self.directory.join(f"nonfinite-step-{found.first}.jsonl")
+      path = self.directory.join(f"{NONFINITE}{found.first}.jsonl")
       logging.info("reading up to the batches of step %d", found.first)
       with failures_are_logged(f"writing {path}"):
         write_text(path, "".join(self.feed.lines_of_update(found.first)))
@@ -357,9 +363,10 @@ class Trainer:
   def _write_report(self, numbers: Mapping[str, float], step: int) -> None:
     """Writes a progress report's numbers for TensorBoard."""
     if self._summaries:
-      self._summaries.write_scalars(
-        {f"train/{name}": value for name, value in numbers.items()}, step
-      )
+      with failures_are_logged(f"TensorBoard's record of step {step}"):
+        self._summaries.write_scalars(
+          {f"train/{name}": value for name, value in numbers.items()}, step
+        )
 
   def _resume(self) -> int:
     """Restores the newest checkpoint, if any; returns the finished steps."""
@@ -368,6 +375,8 @@ class Trainer:
       prefix = self.directory.latest_checkpoint()
       self.checkpoints.restore(prefix)
       step, _ = read_progress(prefix)
+      if self.distribution.is_chief:
+        self.checkpoints.drop_superseded(step)
       logging.info("the model is that of step %d, in %s", step, prefix)
     self.distribution.check_agreement(
       step, f"the newest checkpoint in --model_dir={self.directory.path}"

@@ -27,7 +27,7 @@ def test_a_disturbed_run_ends_as_an_undisturbed_one(tmp_path):
       ],
       "accumulated": [Trial.kill, Trial.interrupt, Trial.kill],
     },
-    steps=300,
+    steps=400,
     seed=1,
     say=print,
   )

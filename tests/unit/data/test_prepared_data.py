@@ -116,6 +116,23 @@ def test_a_missing_shard_is_refused_or_reported(data_dir, caplog):
   assert "missing, and left out: " in caplog.text
   assert len(data.train.paths) == 2
   assert not data.is_whole
+  # Neither where nothing says how many pairs there should be.
+  os.remove(os.path.join(data_dir, "data.json"))
+  data = lib.read_prepared_data(
+    data_dir, 40, with_dev=False, skip_bad_records=True
+  )
+  assert not data.is_whole
+
+
+def test_what_is_damaged_later_is_told_from_what_was(data_dir):
+  data = lib.read_prepared_data(
+    data_dir, 30, with_dev=False, skip_bad_records=True
+  )
+  data.check_again()
+  path = shard(data_dir, 2)
+  os.truncate(path, os.path.getsize(path) - 1)
+  with pytest.raises(InputError, match="since the run began:\n.*00002-of-0000"):
+    data.check_again()
 
 
 def test_development_data_are_read_too(data_dir, tmp_path, caplog):

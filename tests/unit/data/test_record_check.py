@@ -1,3 +1,5 @@
+import dataclasses
+
 import pytest
 import tensorflow as tf
 
@@ -28,7 +30,21 @@ def test_what_is_usable_is_counted(tmp_path):
   assert check.omissions() == {}
   assert check.count_longer(3) == 1
   # The slow look finds the same.
-  assert lib._inspect(paths, 10) == check
+  slow = lib._inspect(paths, 10)
+  assert dataclasses.replace(slow, fingerprint=check.fingerprint) == check
+
+
+def test_the_fingerprint_is_of_the_records_and_their_order(tmp_path):
+  others = ([5, 6, 1], [8, 1]), ([6, 5, 1], [7, 1])
+  files = [
+    write(tmp_path / "a", [GOOD, *others]),
+    write(tmp_path / "b", [*others, GOOD]),
+    write(tmp_path / "c", [GOOD, others[0], GOOD]),
+  ]
+  seen = {lib.check_records([path], 10).fingerprint for path in files}
+  assert len(seen) == 3
+  again = write(tmp_path / "d", [GOOD, *others])
+  assert lib.check_records([again], 10).fingerprint in seen
 
 
 @pytest.mark.parametrize(
@@ -70,7 +86,9 @@ def test_damage_ends_a_shard(tmp_path):
 
 def test_only_the_first_problems_are_shown(tmp_path):
   path = write(tmp_path / "a", [([5, 1], [])] * 7)
-  shown = lib.check_records([path], 10).describe_problems().split("\n")
+  shown = lib.describe_problems(lib.check_records([path], 10).problems).split(
+    "\n"
+  )
   assert len(shown) == 6
   assert shown[0] == f"  {path}, record 1: targets is empty"
   assert shown[-1] == "  and 2 more"

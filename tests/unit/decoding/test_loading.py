@@ -7,14 +7,13 @@ import pytest
 import tensorflow as tf
 
 from official_transformer.decoding import loading
-from official_transformer.durable_files import new_directory
 from official_transformer.errors import InputError
 from official_transformer.model import dense
 from official_transformer.model.transformer import build_transformer
 from official_transformer.model.weights import (
   WEIGHTS,
   bundle_key,
-  write_bundle,
+  write_checkpoint,
 )
 from official_transformer.model_directory import (
   ModelDescription,
@@ -42,10 +41,7 @@ def model_dir(params, tmp_path):
   )
   tf.random.set_seed(3)
   weights = build_transformer(params).weights
-  with new_directory(directory.checkpoint_directory(1)) as aside:
-    write_bundle(
-      directory.prefix_in(aside), {bundle_key(WEIGHTS, w): w for w in weights}
-    )
+  write_checkpoint(directory, 1, {bundle_key(WEIGHTS, w): w for w in weights})
   return directory.path
 
 

@@ -107,6 +107,7 @@ def test_what_an_interrupted_run_left_is_removed(manager, tmp_path):
     "checkpoints/step-4.incomplete",
     "best/step-4.incomplete",
     "translations/step-4.txt.incomplete",
+    "nonfinite-step-4.jsonl.incomplete",
     "translations/test.incomplete",
     "download.incomplete",
   ):

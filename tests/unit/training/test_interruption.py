@@ -14,7 +14,7 @@ import hashlib, signal, sys
 from official_transformer.training.interruption import Interruption
 signal.signal(signal.SIGINT, signal.default_int_handler)
 with Interruption() as interruption:
-  interruption.may_lose = sys.argv[1] == "may lose"
+  interruption.nothing_to_lose = sys.argv[1] == "may lose"
   print("ready", flush=True)
   # One call into C, as a step is: no handler of Python's runs before its end.
   hashlib.pbkdf2_hmac("sha256", b"", b"", 10**9)
@@ -45,7 +45,7 @@ def start():
 @pytest.fixture
 def interruption():
   with Interruption() as interruption:
-    interruption.may_lose = False
+    interruption.nothing_to_lose = False
     yield interruption
 
 

@@ -13,7 +13,7 @@ def path(tmp_path):
 
 
 def test_they_are_kept_in_the_order_of_steps(path):
-  kept = lib.Measurements(path, 99)
+  kept = lib.Measurements(path)
   kept.record(20, {LOSS: 2.0})
   kept.record(10, {LOSS: 3.0, BLEU: 1.0})
   kept.record(20, {LOSS: 2.5})
@@ -22,7 +22,7 @@ def test_they_are_kept_in_the_order_of_steps(path):
       '{"step": 10, "validation/loss": 3.0, "evaluation/bleu_uncased": 1.0}\n'
       '{"step": 20, "validation/loss": 2.5}\n'
     )
-  again = lib.Measurements(path, 99)
+  again = lib.Measurements(path)
   assert 10 in again and 15 not in again
   assert again[20] == {LOSS: 2.5}
 
@@ -34,13 +34,13 @@ def test_a_damaged_file_costs_no_run(path, content, caplog):
   with open(path, "w", encoding="utf-8") as stream:
     stream.write('{"step": 10}\n' + content)
   with caplog.at_level(logging.ERROR, logger="absl"):
-    kept = lib.Measurements(path, 99)
+    kept = lib.Measurements(path)
   assert "damaged" in caplog.text
   assert 10 not in kept
 
 
 def test_the_best_is_found_by_loss_until_there_is_bleu(path):
-  kept = lib.Measurements(path, 99)
+  kept = lib.Measurements(path)
   assert kept.best_by(10, {}) is None
   assert kept.best_by(10, {LOSS: 3.0}) == LOSS
   kept.record(10, {LOSS: 3.0})
@@ -53,3 +53,22 @@ def test_the_best_is_found_by_loss_until_there_is_bleu(path):
   assert kept.best_by(30, {LOSS: 5.0, BLEU: 1.5}) == BLEU
   # Taken again, a milestone is no rival of itself.
   assert kept.best_by(20, {LOSS: 4.0, BLEU: 1.0}) == BLEU
+
+
+def test_what_will_be_measured_again_does_not_count(path):
+  kept = lib.Measurements(path)
+  for step in (10, 20, 30):
+    kept.record(step, {LOSS: 5.0 - step / 10})
+  kept.forget_after(20)
+  for each in (kept, lib.Measurements(path)):
+    assert 20 in each and 30 not in each
+    assert each.best_by(25, {LOSS: 2.5}) == LOSS
+
+
+def test_what_is_no_number_is_never_the_best(path):
+  kept = lib.Measurements(path)
+  nan, infinite = float("nan"), float("inf")
+  assert kept.best_by(10, {LOSS: nan}) is None
+  kept.record(10, {LOSS: nan})
+  kept.record(20, {LOSS: infinite})
+  assert lib.Measurements(path).best_by(30, {LOSS: 9.0}) == LOSS

@@ -7,9 +7,8 @@ import tensorflow as tf
 
 from data_prep.prepare_data import Corpus, DataSettings, prepare
 from official_transformer.data.prepared_data import read_prepared_data
-from official_transformer.durable_files import new_directory
 from official_transformer.errors import InputError
-from official_transformer.model.weights import write_bundle
+from official_transformer.model.weights import write_checkpoint
 from official_transformer.model_directory import (
   BEST,
   ModelDirectory,
@@ -275,6 +274,17 @@ def test_the_data_are_remembered_and_others_refused(tmp_path, data_dirs):
   fewer = dataclasses.replace(
     data, train=dataclasses.replace(data.train, source_tokens=7)
   )
+  other = dataclasses.replace(
+    data, train=dataclasses.replace(data.train, fingerprint=7)
+  )
+  more = dataclasses.replace(
+    data,
+    train=dataclasses.replace(data.train, source_tokens=10**6),
+    is_whole=False,
+  )
+  for others in (other, more):
+    with pytest.raises(InputError, match="holds 50 pairs"):
+      plan.with_data(others)
   with pytest.raises(InputError) as caught:
     plan.with_data(fewer)
   message = str(caught.value)
@@ -300,13 +310,9 @@ def test_a_model_from_before_data_were_remembered_is_trained(
 def source(tmp_path, data_dirs):
   """A model with a checkpoint of weights and more, and one that was best."""
   directory, _ = trained(tmp_path / "source", data_dirs[0])
-  tensors = {"weights/a": [1.0], "optimizer/a": [2.0], "step": 5}
-  for path in (
-    directory.checkpoint_directory(5),
-    directory.checkpoint_directory(3, BEST),
-  ):
-    with new_directory(path) as aside:
-      write_bundle(directory.prefix_in(aside), tensors)
+  tensors = {"weights/a": [1.0], "optimizer/a": [2.0]}
+  write_checkpoint(directory, 5, tensors)
+  write_checkpoint(directory, 3, tensors, BEST)
   return directory
 
 
@@ -353,6 +359,31 @@ def test_first_weights_are_the_first(tmp_path, source, data_dirs, caplog):
     plan_from(target, source.path + "/best/step-3", data_dirs[0])
   with pytest.raises(InputError, match="started from none"):
     plan_from(source, target.path, data_dirs[0])
+  # What it started from may be gone: the same command still goes on.
+  shutil.rmtree(source.path)
+  assert not plan_from(target, source.path, data_dirs[0]).changes
+
+
+def test_a_damaged_source_is_noticed_before_anything_is_written(
+  tmp_path, source, data_dirs, caplog
+):
+  target = ModelDirectory(str(tmp_path / "target"))
+  write_checkpoint(source, 7, {"weights/a": [3.0]})
+  os.truncate(source.checkpoint_prefix(7) + ".data-00000-of-00001", 1)
+  assert plan_from(target, source.path, data_dirs[0]).initial == (
+    source.checkpoint_prefix(5)
+  )
+  assert "step-7/model is missing or damaged" in caplog.text
+  with pytest.raises(InputError, match="step-7/model is missing or damaged"):
+    plan_from(target, source.path + "/checkpoints/step-7", data_dirs[0])
+
+
+def test_a_model_is_no_source_of_itself(source, data_dirs):
+  with pytest.raises(InputError, match="lies in --model_dir"):
+    plan_directory(
+      source, NOTHING, {}, None, data_dirs[0], anew=True,
+      init_checkpoint=source.path,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -361,6 +392,7 @@ def test_first_weights_are_the_first(tmp_path, source, data_dirs, caplog):
     ("nowhere", "is no model directory"),
     ("source/checkpoints/step-4", "no such checkpoint; .* has step-5"),
     ("source/best/step-5", "no such checkpoint; .* has step-3"),
+    ("source/checkpoints/step-5.damaged", "no such checkpoint"),
   ],
 )
 def test_what_holds_no_weights_is_refused(

@@ -323,7 +323,7 @@ def test_a_signal_ends_the_run_after_its_step(tmp_path, params, data_dir, way):
   trainer.interruption = interruption
   with pytest.raises(Interrupted, match="step 1 of 9 was the last, and is sa"):
     trainer.train()
-  assert not interruption.may_lose
+  assert not interruption.nothing_to_lose
   assert trainer.directory.checkpoint_steps() == [1]
   resumed = train(tmp_path / "parts", params, run)
   assert resumed.directory.checkpoint_steps() == [8, 9]
