@@ -220,7 +220,7 @@ class Trainer:
       raise Interrupted(
         milestones.stopped_by,
         f"step {milestones.step} of {settings.train_steps} was the last"
-        + ", and is saved: the same command, but --clean, goes on from there"
+        + ", and is saved: the same command goes on, without --clean"
         * settings.with_checkpoints,
       )
     milestones.save(must=True)  # It may have ended early, on a full disk.
