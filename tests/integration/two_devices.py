@@ -6,6 +6,8 @@ starts. Prints one JSON object.
 
 import dataclasses
 import json
+import os
+import shutil
 import sys
 import tempfile
 
@@ -149,25 +151,36 @@ def main():
     found["masks_differ"] = masks_differ(two.strategy)
     # For the rest of this process.
     tf.config.experimental.enable_op_determinism()
-    for name, execution in (("fit", fit), ("loop", loop)):
-      found[f"resumed_{name}"] = resumed_distance(data_dir, two, execution)
+    found |= resumed_distances(data_dir, two)
   json.dump(found, sys.stdout)
 
 
-def resumed_distance(data_dir, distribution, execution):
-  """Returns how far a run in two parts ends from one in a single part."""
-  execution = dataclasses.replace(execution, deterministic=True)
-  ends = []
-  for parts in ((STEPS,), (7, STEPS)):
-    with tempfile.TemporaryDirectory() as path:
-      for steps in parts:
-        trainer = make_trainer(
-          path, data_dir, distribution, PARAMS, execution, 2, 2, steps
-        )
-        trainer.train()
+def resumed_distances(data_dir, distribution):
+  """Returns how far runs in two parts end from one in a single part.
+
+  The first part is made by `fit`, the second by `fit` or by the loop.
+  """
+
+  def run(path, steps, execution):
+    execution = dataclasses.replace(execution, deterministic=True)
+    trainer = make_trainer(
+      path, data_dir, distribution, PARAMS, execution, 2, 2, steps
+    )
+    trainer.train()
     state = (*trainer.model.weights, *trainer.optimizer.variables)
-    ends.append([v.numpy() for v in state])
-  return distance(*ends)
+    return [v.numpy() for v in state]
+
+  found = {}
+  with tempfile.TemporaryDirectory() as path:
+    whole = run(os.path.join(path, "whole"), STEPS, Execution())
+    first = os.path.join(path, "first")
+    run(first, 7, Execution())
+    for name, way in (("fit", False), ("loop", True)):
+      parts = os.path.join(path, name)
+      shutil.copytree(first, parts)
+      rest = run(parts, STEPS, Execution(custom_loop=way))
+      found[f"resumed_{name}"] = distance(whole, rest)
+  return found
 
 
 def masks_differ(strategy):
