@@ -105,7 +105,7 @@ def _shards(
   longest = max((len(o.numbers) + 1 for o in omissions.values()), default=0)
   rows = []
   for path in paths:
-    limit, numbers = omissions.get(path, (2**62, ()))
+    limit, numbers = omissions.get(path, Omission())
     rows.append((limit, [*numbers, *[-1] * (longest - len(numbers))]))
   limits, omitted = zip(*rows, strict=True)
   return tf.data.Dataset.from_tensor_slices(

@@ -154,9 +154,9 @@ def _agrees(
   found = (
     f"the training shards in {data_dir} hold {counts[0]} usable pairs, "
     f"{data_directory.DESCRIPTION_FILE} says {counts[1]}"
-    + ", of other lengths"
-    * (counts[0] == counts[1])
   )
+  if counts[0] == counts[1]:
+    found += ", of other lengths"
   if not skip_bad_records:
     raise InputError(
       f"{found}: a shard is cut off or another's. Prepare the data again, copy "

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from absl import logging
@@ -16,7 +15,7 @@ from official_transformer.model.transformer import (
 )
 from official_transformer.model.weights import (
   WEIGHTS,
-  DamagedCheckpointError,
+  first_readable,
   restore_variables,
 )
 from official_transformer.model_directory import (
@@ -88,31 +87,12 @@ def load_model(
   check_vocabulary(vocab_file, tokenizer.vocab_size, stored, model_dir)
   transformer = build_transformer(params, fast_dtype(dtype), is_train=False)
   kind = BEST if checkpoint == BEST else CHECKPOINTS
-  prefixes = {step: directory.checkpoint_prefix(step, kind) for step in steps}
-  step = _restore_first(prefixes, transformer)
+  step, damaged = first_readable(
+    directory,
+    steps,
+    kind,
+    lambda prefix: restore_variables(prefix, WEIGHTS, transformer.weights),
+  )
+  for problem in damaged:
+    logging.error("%s; using the one of step %d", problem, step)
   return LoadedModel(transformer, tokenizer, stored.max_length, step)
-
-
-def _restore_first(
-  prefixes: Mapping[int, str], transformer: Transformer
-) -> int:
-  """Restores the first checkpoint that can be read, and tells its step.
-
-  Args:
-    prefixes: by step.
-    transformer: takes the weights.
-
-  Raises:
-    DamagedCheckpointError: where none can be read; it is the first one's.
-  """
-  errors: list[DamagedCheckpointError] = []
-  for step, prefix in prefixes.items():
-    try:
-      restore_variables(prefix, WEIGHTS, transformer.weights)
-    except DamagedCheckpointError as error:
-      errors.append(error)
-      continue
-    for problem in errors:
-      logging.error("%s; using the one of step %d", problem, step)
-    return step
-  raise errors[0]

@@ -9,8 +9,9 @@ which would store and restore nothing for them, in silence.
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import keras
@@ -99,8 +100,39 @@ def check_bundle(prefix: str) -> None:
   Raises:
     DamagedCheckpointError: where it cannot be read.
   """
-  for name in stored_shapes(prefix):
-    read_tensors(prefix, [name])
+  with _reader(prefix) as reader:
+    for name in reader.get_variable_to_shape_map():
+      reader.get_tensor(name)
+
+
+def first_readable(
+  directory: ModelDirectory,
+  steps: Iterable[int],
+  kind: str,
+  read: Callable[[str], object] = check_bundle,
+) -> tuple[int, list[DamagedCheckpointError]]:
+  """Reads the first of some checkpoints that can be read.
+
+  Args:
+    directory: the model directory.
+    steps: of the checkpoints to try, in turn; at least one.
+    kind: `CHECKPOINTS` or `BEST`.
+    read: what reads one, given its path without `.index`.
+
+  Returns:
+    Its step, and what is wrong with those before it.
+
+  Raises:
+    DamagedCheckpointError: where none can be read; it is the first one's.
+  """
+  errors: list[DamagedCheckpointError] = []
+  for step in steps:
+    try:
+      read(directory.checkpoint_prefix(step, kind))
+      return step, errors
+    except DamagedCheckpointError as error:
+      errors.append(error)
+  raise errors[0]
 
 
 def read_tensors(prefix: str, names: Iterable[str]) -> dict[str, Any]:
@@ -116,11 +148,8 @@ def read_tensors(prefix: str, names: Iterable[str]) -> dict[str, Any]:
   Raises:
     DamagedCheckpointError: where it cannot be read.
   """
-  try:
-    reader = tf.train.load_checkpoint(prefix)
+  with _reader(prefix) as reader:
     return {name: reader.get_tensor(name) for name in names}
-  except _READ_ERRORS as error:
-    raise _damaged(prefix, error) from None
 
 
 def stored_shapes(prefix: str) -> dict[str, tuple[int, ...]]:
@@ -129,17 +158,21 @@ def stored_shapes(prefix: str) -> dict[str, tuple[int, ...]]:
   Raises:
     DamagedCheckpointError: where it cannot be read.
   """
+  with _reader(prefix) as reader:
+    shapes = reader.get_variable_to_shape_map()
+    return {name: tuple(shapes[name]) for name in sorted(shapes)}
+
+
+@contextlib.contextmanager
+def _reader(prefix: str) -> Iterator[Any]:
+  """Opens a checkpoint; what fails while it is read is damage."""
   try:
-    return {n: tuple(shape) for n, shape in tf.train.list_variables(prefix)}
+    yield tf.train.load_checkpoint(prefix)
   except _READ_ERRORS as error:
-    raise _damaged(prefix, error) from None
-
-
-def _damaged(prefix: str, error: Exception) -> DamagedCheckpointError:
-  reason = str(error).split("\n")[0]
-  return DamagedCheckpointError(
-    f"the checkpoint {prefix} is missing or damaged ({reason})"
-  )
+    reason = str(error).split("\n")[0]
+    raise DamagedCheckpointError(
+      f"the checkpoint {prefix} is missing or damaged ({reason})"
+    ) from None
 
 
 def restore_variables(

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import keras
 import numpy as np
@@ -21,7 +22,7 @@ from official_transformer.model.weights import (
   WEIGHTS,
   DamagedCheckpointError,
   bundle_key,
-  check_bundle,
+  first_readable,
   read_tensors,
   restore_variables,
   stored_shapes,
@@ -82,11 +83,7 @@ class CheckpointManager:
       OSError: where the system refuses; earlier checkpoints are untouched.
     """
     self._check_finite(step)
-    tensors = {
-      bundle_key(group, variable): variable.value
-      for group, variables in self.groups.items()
-      for variable in variables
-    }
+    tensors = self._tensors(*self.groups)
     tensors["seed"] = tf.constant(seed, tf.int64)
     marks = [_INTERIM] if interim else []
     path = write_checkpoint(self.directory, step, tensors, marks=marks)
@@ -99,11 +96,7 @@ class CheckpointManager:
     Raises:
       OSError: where the system refuses; those before are untouched.
     """
-    tensors = {
-      bundle_key(WEIGHTS, variable): variable.value
-      for variable in self.groups[WEIGHTS]
-    }
-    write_checkpoint(self.directory, step, tensors, BEST)
+    write_checkpoint(self.directory, step, self._tensors(WEIGHTS), BEST)
     for other in self.directory.checkpoint_steps(BEST):
       if other != step:
         remove_directory(self.directory.checkpoint_directory(other, BEST))
@@ -128,6 +121,14 @@ class CheckpointManager:
         restore_variables(prefix, group, variables)
       else:
         logging.info("%s has no %s state: it starts afresh", prefix, group)
+
+  def _tensors(self, *groups: str) -> dict[str, Any]:
+    """Returns some groups' values by the names they are stored under."""
+    return {
+      bundle_key(group, variable): variable.value
+      for group in groups
+      for variable in self.groups[group]
+    }
 
   def _check_finite(self, step: int) -> None:
     for variable in self.groups[WEIGHTS]:
@@ -193,24 +194,19 @@ def clean_up(directory: ModelDirectory) -> None:
   ):
     for path in remove_leftovers(directory.join(name), prefix):
       logging.info("removed %s, which an interrupted run has left", path)
-  damaged: list[DamagedCheckpointError] = []
   steps = directory.checkpoint_steps()
-  while steps:
-    try:
-      check_bundle(directory.checkpoint_prefix(steps[-1]))
-      break
-    except DamagedCheckpointError as error:
-      damaged.append(error)
-      steps.pop()
-  if damaged and not steps:
+  if not steps:
+    return
+  try:
+    newest, damaged = first_readable(directory, steps[::-1], CHECKPOINTS)
+  except DamagedCheckpointError as error:
     raise InputError(
       f"no checkpoint in {directory.join(CHECKPOINTS)} can be read; the "
-      f"newest: {damaged[0]}. If it is a copy, copy it again; "
-      "--clean trains anew"
-    )
+      f"newest: {error}. If it is a copy, copy it again; --clean trains anew"
+    ) from None
   for problem in damaged:
-    logging.error("%s; going on from the one of step %d", problem, steps[-1])
-  for step in directory.checkpoint_steps()[len(steps) :]:
+    logging.error("%s; going on from the one of step %d", problem, newest)
+  for step in (n for n in steps if n > newest):
     path = directory.checkpoint_directory(step)
     shutil.rmtree(path + _DAMAGED, ignore_errors=True)
     os.rename(path, path + _DAMAGED)

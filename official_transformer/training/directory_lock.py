@@ -36,7 +36,7 @@ class DirectoryLock:
   def acquire(self) -> None:
     """Takes the lock, unless it is held here already.
 
-    Where the system has no such locks, a warning is all.  The directory must
+    Where the system has no such locks, a warning is all. The directory must
     exist.
 
     Raises:

@@ -59,7 +59,7 @@ class Divergence(NamedTuple):
   Attributes:
     first: the first of them, counted from 1.
     last: the last.
-    loss: of the last.
+    loss: of the last; the mean over one call where it makes several.
     learning_rate: of the last.
   """
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from absl import logging
@@ -11,8 +10,7 @@ from absl import logging
 from official_transformer.errors import InputError
 from official_transformer.model.weights import (
   WEIGHTS,
-  DamagedCheckpointError,
-  check_bundle,
+  first_readable,
   read_tensors,
   stored_shapes,
   write_checkpoint,
@@ -75,25 +73,12 @@ def find_source(path: str, target: ModelDirectory) -> Source:
       )
   else:
     kind, steps = CHECKPOINTS, directory.choose_steps(LATEST)
-  step = _first_readable(directory, steps, kind)
+  step, damaged = first_readable(directory, steps, kind)
+  for problem in damaged:
+    logging.error("%s; taking the one of step %d", problem, step)
   origin = {"format": "official_transformer", "checkpoint": path, "step": step}
   prefix = directory.checkpoint_prefix(step, kind)
   return Source(directory, description, prefix, origin)
-
-
-def _first_readable(
-  directory: ModelDirectory, steps: Sequence[int], kind: str
-) -> int:
-  """Returns the first step whose checkpoint can be read."""
-  for step in steps:
-    try:
-      check_bundle(directory.checkpoint_prefix(step, kind))
-      return step
-    except DamagedCheckpointError as error:
-      if step == steps[-1]:
-        raise
-      logging.error("%s; trying the one before it", error)
-  raise AssertionError("there is always a step")
 
 
 def copy_weights(prefix: str, target: ModelDirectory) -> None:

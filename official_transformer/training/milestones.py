@@ -71,18 +71,15 @@ class Milestones(keras.callbacks.Callback):
     self.step += int(logs.get("steps", 1))
     self.interruption.nothing_to_lose = False
     self._streak = logs["streak"]
-    if self.settings.is_milestone(self.step):
+    is_milestone = self.settings.is_milestone(self.step)
+    is_kept = self.settings.is_saved(self.step)
+    if is_kept or self._is_interim_due():
       with self.progress.paused():
-        self.save()
-        self._measure()
-      if self._is_good_enough():
-        self.model.stop_training = True
-    elif self.settings.is_saved(self.step):
-      with self.progress.paused():
-        self.save()
-    elif self._is_interim_due():
-      with self.progress.paused():
-        self.save(interim=True)
+        self.save(interim=not is_kept)
+        if is_milestone:
+          self._measure()
+    if is_milestone and self._is_good_enough():
+      self.model.stop_training = True
     self.stopped_by = self.distribution.any_signal(self.interruption.signal)
     if self.stopped_by is not None:
       self.model.stop_training = True

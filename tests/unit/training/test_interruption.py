@@ -104,7 +104,8 @@ def test_signals_can_be_taken_back(interruption):
   signal.signal(signal.SIGTERM, signal.SIG_IGN)  # As TensorFlow may.
   interruption.take_signals()
   os.kill(os.getpid(), signal.SIGTERM)
-  wait_for(lambda: interruption.signal == signal.SIGTERM)
+  wait_for(lambda: interruption.signal is not None)
+  assert interruption.signal == signal.SIGTERM
 
 
 def test_an_ignored_signal_stays_ignored():
