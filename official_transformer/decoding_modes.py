@@ -34,6 +34,7 @@ from official_transformer.decoding.translator import (
 from official_transformer.errors import InputError
 from official_transformer.evaluation.test_set import TestSet
 from official_transformer.model_directory import (
+  AVERAGE,
   ModelDirectory,
   check_vocabulary,
 )
@@ -59,15 +60,17 @@ def evaluate() -> None:
   translator = _load_translator()
   directory = ModelDirectory(FLAGS.model_dir)
   step = translator.step
+  is_average = FLAGS.checkpoint == AVERAGE
   params = translator.transformer.params
   scores, path = test_set.evaluate(
     translator,
     directory,
-    f"{os.path.basename(FLAGS.bleu_source)}-step-{step}-beam-"
-    f"{params.beam_size}-alpha-{params.alpha:g}-extra-"
+    f"{os.path.basename(FLAGS.bleu_source)}-{f'{AVERAGE}-' * is_average}"
+    f"step-{step}-beam-{params.beam_size}-alpha-{params.alpha:g}-extra-"
     f"{params.extra_decode_length}",
   )
-  print(f"Step {step}, beam {params.beam_size}, alpha {params.alpha:g}")
+  which = "Average up to step" if is_average else "Step"
+  print(f"{which} {step}, beam {params.beam_size}, alpha {params.alpha:g}")
   print(scores.report())
   print(f"The translation is in {path}")
 

@@ -36,6 +36,7 @@ INERT = {
 
 _TRAINING = ("train",)
 _SEARCHING = ("train", "eval", "predict")
+_COMPUTING = ("train", "eval", "predict", "score")
 # The modes that read a flag, where it is not all of them.
 MODES_OF_FLAG = {
   **dict.fromkeys(
@@ -49,6 +50,8 @@ MODES_OF_FLAG = {
       "datasets_num_private_threads",
       "deterministic",
       "distribution_strategy",
+      "early_stopping_measure",
+      "early_stopping_patience",
       "enable_checkpointing",
       "enable_metrics_in_training",
       "enable_tensorboard",
@@ -94,6 +97,22 @@ MODES_OF_FLAG = {
     ),
     _SEARCHING,
   ),
+  **dict.fromkeys(
+    (
+      "alpha",
+      "decode_batch_size",
+      "decode_batch_tokens",
+      "dtype",
+      "num_gpus",
+      "param_set",
+      "params_override",
+      "per_gpu_thread_count",
+      "tf_gpu_thread_mode",
+      "vocab_file",
+    ),
+    _COMPUTING,
+  ),
+  **dict.fromkeys(("average_checkpoints", "average_last"), ("average",)),
   "checkpoint": ("eval", "predict", "score"),
   "decode_workers": ("eval", "predict"),
   "n_best": ("predict",),
@@ -194,6 +213,16 @@ _COMPANY: tuple[
     ("tpu",),
     lambda v: bool(v.tpu) and v.distribution_strategy != "tpu",
     "it goes with --distribution_strategy=tpu",
+  ),
+  (
+    ("early_stopping_measure",),
+    lambda v: v.early_stopping_patience is None,
+    "it goes with --early_stopping_patience",
+  ),
+  (
+    ("average_last",),
+    lambda v: v.average_checkpoints is not None,
+    "--average_checkpoints says which",
   ),
   (
     ("all_reduce_alg", "num_packs"),

@@ -4,6 +4,7 @@ DIR/model.json             parameters, vocabulary, versions
 DIR/VOCABULARY             a copy of the vocabulary file
 DIR/checkpoints/step-N/    one directory a checkpoint
 DIR/best/step-N/           the weights that a milestone found best
+DIR/average/step-N/        the mean of several checkpoints, N the newest
 DIR/measurements.jsonl     what every milestone measured
 DIR/translations/          the hypotheses of every evaluation
 DIR/nonfinite-step-N.jsonl the ids of a batch whose loss was not finite
@@ -44,6 +45,7 @@ from official_transformer.model_params import (
 DESCRIPTION_FILE = "model.json"
 CHECKPOINTS = "checkpoints"
 BEST = "best"
+AVERAGE = "average"
 LATEST = "latest"
 LOCK_FILE = "train.lock"
 NONFINITE = "nonfinite-step-"
@@ -63,6 +65,18 @@ IMPORT_FIRST = (
 
 _CHECKPOINT = re.compile(r"step-(\d+)$")
 _BUNDLE = "model"
+
+# A file in the directory of a checkpoint that only serves to go on from: the
+# next one takes its place.
+INTERIM = "interim"
+
+# Why there may be no checkpoint of a kind.
+_REASONS = {
+  CHECKPOINTS: "the model has not been trained, or its training stopped before "
+  "the first checkpoint",
+  BEST: "no milestone of its training has measured anything",
+  AVERAGE: "make it with --mode=average",
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -187,7 +201,7 @@ class ModelDirectory:
       InputError: where the directory holds other files and no model.
     """
     self.check_removable()
-    for name in (CHECKPOINTS, BEST, TRANSLATIONS, LOGS):
+    for name in (CHECKPOINTS, BEST, AVERAGE, TRANSLATIONS, LOGS):
       shutil.rmtree(self.join(name), ignore_errors=True)
     for name in (MEASUREMENTS_FILE, DESCRIPTION_FILE):
       remove_if_there(self.join(name))
@@ -200,7 +214,7 @@ class ModelDirectory:
     """Returns the steps of all whole checkpoints, ascending.
 
     Args:
-      kind: `CHECKPOINTS`, or `BEST`.
+      kind: `CHECKPOINTS`, `BEST` or `AVERAGE`.
     """
     directory = self.join(kind)
     names = os.listdir(directory) if os.path.isdir(directory) else []
@@ -220,45 +234,45 @@ class ModelDirectory:
     """Returns the path without `.index` of the checkpoint in its directory."""
     return os.path.join(checkpoint_directory, _BUNDLE)
 
+  def is_interim(self, step: int) -> bool:
+    """Tells whether a checkpoint only serves to go on from."""
+    return os.path.exists(
+      os.path.join(self.checkpoint_directory(step), INTERIM)
+    )
+
   def latest_checkpoint(self) -> str:
     """Returns the prefix of the newest checkpoint.
 
     Raises:
       InputError: where there is none.
     """
-    return self.checkpoint_prefix(self.choose_steps(LATEST)[0])
+    _, steps = self.choose_checkpoints(LATEST)
+    return self.checkpoint_prefix(steps[0])
 
-  def choose_steps(self, which: str) -> list[int]:
-    """Returns the steps of the checkpoints to try, in turn.
+  def choose_checkpoints(self, which: str) -> tuple[str, list[int]]:
+    """Returns the kind and the steps of the checkpoints to try, in turn.
 
     Args:
-      which: `latest`, for which each older one may stand in; `best`; or a step.
+      which: `latest`, for which each older one may stand in; `best`; `average`;
+        or a step.
 
     Raises:
       InputError: where there is none.
     """
-    kind = BEST if which == BEST else CHECKPOINTS
+    kind = which if which in (BEST, AVERAGE) else CHECKPOINTS
     steps = self.checkpoint_steps(kind)
     if not steps:
-      raise InputError(
-        f"no checkpoint in {self.join(kind)}: "
-        + (
-          "no milestone of its training has measured anything"
-          if kind == BEST
-          else "the model has not been trained, or its training stopped before "
-          "the first checkpoint"
-        )
-      )
+      raise InputError(f"no checkpoint in {self.join(kind)}: {_REASONS[kind]}")
     if which == LATEST:
-      return steps[::-1]
-    if which == BEST:
-      return steps[-1:]
+      return kind, steps[::-1]
+    if kind != CHECKPOINTS:
+      return kind, steps[-1:]
     if which not in map(str, steps):
       raise InputError(
-        f"--checkpoint={which}: {self.path} has {LATEST}, {BEST} and the steps "
-        + ", ".join(map(str, steps))
+        f"--checkpoint={which}: {self.path} has {LATEST}, {BEST}, {AVERAGE} "
+        "and the steps " + ", ".join(map(str, steps))
       )
-    return [int(which)]
+    return kind, [int(which)]
 
 
 @dataclasses.dataclass(frozen=True)

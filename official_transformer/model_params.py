@@ -33,11 +33,13 @@ TRAINING_FIELDS = (
   "attention_dropout",
   "relu_dropout",
   "label_smoothing",
+  "r_drop_alpha",
   "learning_rate",
   "learning_rate_warmup_steps",
   "optimizer_adam_beta1",
   "optimizer_adam_beta2",
   "optimizer_adam_epsilon",
+  "clip_norm",
 )
 
 
@@ -58,11 +60,16 @@ class TransformerParams:
     attention_dropout: on attention weights.
     relu_dropout: after the feed-forward network's ReLU.
     label_smoothing: probability spread over the wrong tokens.
+    r_drop_alpha: above 0, every batch is read twice with other dropout masks,
+      and the predictions' disagreement is weighted so (Liang et al. 2021; 5
+      there); 0 reads it once.
     learning_rate: factor of the schedule, not a rate by itself.
     learning_rate_warmup_steps: updates until the rate peaks.
     optimizer_adam_beta1: decay of Adam's first moment.
     optimizer_adam_beta2: decay of Adam's second moment.
     optimizer_adam_epsilon: added to the root of the second moment.
+    clip_norm: the largest norm of an update's gradient, as one vector over all
+      variables; a longer one is scaled down to it. 0 scales none.
     extra_decode_length: tokens a translation may be longer than its source.
     beam_size: hypotheses kept while decoding; 1 is greedy.
     alpha: strength of the length normalisation; 0 is none.
@@ -84,11 +91,13 @@ class TransformerParams:
   attention_dropout: float = 0.1
   relu_dropout: float = 0.1
   label_smoothing: float = 0.1
+  r_drop_alpha: float = 0.0
   learning_rate: float = 2.0
   learning_rate_warmup_steps: int = 16000
   optimizer_adam_beta1: float = 0.9
   optimizer_adam_beta2: float = 0.997
   optimizer_adam_epsilon: float = 1e-9
+  clip_norm: float = 0.0
   extra_decode_length: int = 50
   beam_size: int = 4
   alpha: float = 0.6
@@ -131,7 +140,13 @@ class TransformerParams:
     ):
       if not 0 <= getattr(self, name) < 1:
         problems.append(f"{name} is {getattr(self, name)}, must be in [0, 1)")
-    for name in ("vocab_size", "extra_decode_length", "alpha"):
+    for name in (
+      "vocab_size",
+      "extra_decode_length",
+      "alpha",
+      "r_drop_alpha",
+      "clip_norm",
+    ):
       if getattr(self, name) < 0:
         problems.append(f"{name} is {getattr(self, name)}, must not be below 0")
     if self.num_heads > 0 and self.hidden_size % self.num_heads:

@@ -35,6 +35,7 @@ from official_transformer.training.distribution import (
   create_distribution,
 )
 from official_transformer.training.interruption import Interruption
+from official_transformer.training.measurements import BLEU, VALIDATION_LOSS
 from official_transformer.training.model_setup import (
   DirectoryPlan,
   plan_directory,
@@ -295,6 +296,8 @@ def _settings(
     steps_between_evals=FLAGS.steps_between_evals,
     milestones=milestones,
     stop_threshold=FLAGS.stop_threshold,
+    patience=FLAGS.early_stopping_patience,
+    stops_by=_stopping_measure(data),
     batching=batching,
     synthetic=FLAGS.use_synthetic_data,
     validation_steps=FLAGS.validation_steps,
@@ -323,6 +326,25 @@ def _settings(
     ),
     profile_steps=_profile_steps(),
   )
+
+
+def _stopping_measure(data: PreparedData | None) -> str:
+  """Returns what `--early_stopping_patience` looks at; checks it is there."""
+  measure = FLAGS.early_stopping_measure
+  if measure is None:
+    measure = "bleu" if FLAGS.bleu_source else "loss"
+  if FLAGS.early_stopping_patience is not None:
+    if measure == "bleu" and not FLAGS.bleu_source:
+      raise InputError(
+        "--early_stopping_measure=bleu needs --bleu_source and --bleu_ref"
+      )
+    if measure == "loss" and (data is None or data.dev is None):
+      raise InputError(
+        "--early_stopping_patience by validation loss needs development data "
+        f"in --data_dir={FLAGS.data_dir} and --validation_steps above 0; or "
+        "give --bleu_source and --bleu_ref to stop by BLEU"
+      )
+  return {"bleu": BLEU, "loss": VALIDATION_LOSS}[measure]
 
 
 def _choose_seed(directory: ModelDirectory) -> int:

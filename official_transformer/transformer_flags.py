@@ -13,8 +13,9 @@ from official_transformer.model_params import (
   PARAM_SETS,
 )
 
-MODES = ("train", "eval", "predict", "score")
+MODES = ("train", "average", "eval", "predict", "score")
 OUTPUT_FORMATS = ("text", "jsonl")
+STOPPING_MEASURES = ("bleu", "loss")
 INVALID_UTF8 = ("refuse", "replace")
 
 
@@ -34,7 +35,8 @@ def define_transformer_flags() -> None:
     "train",
     list(MODES),
     help_wrap(
-      "train: train or resume a model. eval: translate --bleu_source and "
+      "train: train or resume a model. average: make a checkpoint of the mean "
+      "of several, for --checkpoint=average. eval: translate --bleu_source and "
       "score it against --bleu_ref. predict: translate --text or --file. "
       "score: tell how probable each line of --reference_file is as the "
       "translation of --file."
@@ -44,6 +46,7 @@ def define_transformer_flags() -> None:
   _define_training_flags()
   _define_schedule_flags()
   _define_milestone_flags()
+  _define_averaging_flags()
   _define_evaluation_flags()
   define_decoding_flags()
   flags.DEFINE_string(
@@ -132,7 +135,8 @@ def _define_training_flags() -> None:
     "init_checkpoint",
     None,
     help_wrap(
-      "A model directory, or a checkpoints/step-N or best/step-N in one, whose "
+      "A model directory, or a checkpoints/step-N in one (or best/, or "
+      "average/), whose "
       "weights a new model starts from, its step and optimizer afresh: "
       "fine-tuning."
     ),
@@ -239,6 +243,24 @@ def _define_schedule_flags() -> None:
     upper_bound=100.0,
     short_name="st",
   )
+  flags.DEFINE_integer(
+    "early_stopping_patience",
+    None,
+    help_wrap(
+      "Stop after so many milestones in a row that were no better than the "
+      "best before them; see --early_stopping_measure."
+    ),
+    lower_bound=1,
+  )
+  flags.DEFINE_enum(
+    "early_stopping_measure",
+    None,
+    list(STOPPING_MEASURES),
+    help_wrap(
+      "What --early_stopping_patience looks at. Unset: BLEU, ignoring case, "
+      "where --bleu_source is given, else the validation loss."
+    ),
+  )
 
 
 def _define_milestone_flags() -> None:
@@ -302,6 +324,23 @@ def _define_milestone_flags() -> None:
   )
 
 
+def _define_averaging_flags() -> None:
+  flags.DEFINE_integer(
+    "average_last",
+    5,
+    help_wrap(
+      "With --mode=average: how many checkpoints, the newest, interim ones "
+      "apart."
+    ),
+    lower_bound=1,
+  )
+  flags.DEFINE_list(
+    "average_checkpoints",
+    None,
+    help_wrap("With --mode=average: their steps, instead of --average_last."),
+  )
+
+
 def _define_evaluation_flags() -> None:
   flags.DEFINE_string(
     "bleu_source",
@@ -329,8 +368,8 @@ def define_decoding_flags() -> None:
     LATEST,
     help_wrap(
       "The weights to use: latest, best (at a milestone of training, by BLEU "
-      "where it was measured, else by validation loss), or the step of a "
-      "checkpoint that is kept."
+      "where it was measured, else by validation loss), average (see "
+      "--mode=average), or the step of a checkpoint that is kept."
     ),
   )
   _define_text_flags()

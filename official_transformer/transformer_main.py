@@ -1,6 +1,7 @@
 r"""Trains a Transformer, translates with it, and measures its translations.
 
     python transformer_main.py --mode=train --data_dir=data --model_dir=model
+    python transformer_main.py --mode=average --model_dir=model
     python transformer_main.py --mode=predict --model_dir=model --file=in.txt
     python transformer_main.py --mode=eval --model_dir=model \
       --bleu_source=test.en --bleu_ref=test.de
@@ -34,6 +35,11 @@ def main(_: list[str]) -> None:
     from official_transformer.training_mode import train
 
     train()
+    return
+  if FLAGS.mode == "average":
+    from official_transformer.averaging_mode import average
+
+    average()
     return
   from official_transformer import decoding_modes
 

@@ -19,8 +19,6 @@ from official_transformer.model.weights import (
   restore_variables,
 )
 from official_transformer.model_directory import (
-  BEST,
-  CHECKPOINTS,
   LATEST,
   ModelDirectory,
   check_vocabulary,
@@ -68,7 +66,7 @@ def load_model(
     dtype: what to compute in: `fp32`, `bf16` or `fp16`; float32 where nothing
       here computes faster in that type, as on most processors.
     checkpoint: `latest`, instead of which an older one is taken where it cannot
-      be read; `best`; or a step.
+      be read; `best`; `average`; or a step.
     **decoding: values of `DECODING_FIELDS` instead of the model's own; None
       changes nothing.
 
@@ -81,12 +79,11 @@ def load_model(
     name: value for name, value in decoding.items() if value is not None
   }
   params = dataclasses.replace(stored.params, **changes)
-  steps = directory.choose_steps(checkpoint)
+  kind, steps = directory.choose_checkpoints(checkpoint)
   vocab_file = directory.join(stored.vocabulary["file"])
   tokenizer = load_tokenizer(vocab_file)
   check_vocabulary(vocab_file, tokenizer.vocab_size, stored, model_dir)
   transformer = build_transformer(params, fast_dtype(dtype), is_train=False)
-  kind = BEST if checkpoint == BEST else CHECKPOINTS
   step, damaged = first_readable(
     directory,
     steps,

@@ -214,17 +214,27 @@ class TeacherForcing(keras.layers.Layer):
 
   Attributes:
     transformer: built already.
+    passes: how often each pair is read while training, every time with other
+      dropout masks.
   """
 
-  def __init__(self, transformer: Transformer, **kwargs: Any) -> None:
+  def __init__(
+    self, transformer: Transformer, passes: int = 1, **kwargs: Any
+  ) -> None:
     super().__init__(autocast=False, **kwargs)
     self.transformer = transformer
+    self.passes = passes
 
   def build(self, input_shape: Any = None) -> None:
     """Creates nothing: the transformer has all variables."""
 
   def call(self, inputs: list[tf.Tensor], training: bool = False) -> tf.Tensor:
-    """Maps ids [B, S] and [B, T] to states [B, T, D]."""
+    """Maps ids [B, S] and [B, T] to states [B, T, D].
+
+    While training, [passes * B, T, D], one pass after the other.
+    """
+    if training and self.passes > 1:
+      inputs = [tf.tile(ids, [self.passes, 1]) for ids in inputs]
     return self.transformer.decoder_states(inputs, training)
 
 
@@ -317,11 +327,14 @@ def create_model(
     outputs = BeamSearchLayer(transformer, name="beam_search")(inputs)
     return keras.Model(inputs, list(outputs), name="transformer_decoder")
   targets = keras.Input([None], dtype="int64", name="targets")
-  states = TeacherForcing(transformer, name="teacher_forcing")(
-    [inputs, targets]
-  )
+  states = TeacherForcing(
+    transformer, passes=2 if params.r_drop_alpha else 1, name="teacher_forcing"
+  )([inputs, targets])
   logits = LossLayer(
-    params.label_smoothing, transformer.embedding, name="loss"
+    params.label_smoothing,
+    transformer.embedding,
+    params.r_drop_alpha,
+    name="loss",
   )([states, targets])
   if with_metrics:
     logits = MetricLayer(name="metrics")([logits, targets])

@@ -11,13 +11,17 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 
-from official_transformer.durable_files import new_directory
+from official_transformer.durable_files import (
+  new_directory,
+  remove_directory,
+)
 from official_transformer.errors import InputError
 from official_transformer.model_directory import CHECKPOINTS, ModelDirectory
 
@@ -50,7 +54,7 @@ def write_checkpoint(
     directory: the model directory.
     step: of the checkpoint; stored too.
     tensors: by the name each is to be stored under.
-    kind: `CHECKPOINTS` or `BEST`.
+    kind: `CHECKPOINTS`, `BEST` or `AVERAGE`.
     marks: names of empty files to put beside it.
 
   Returns:
@@ -68,6 +72,30 @@ def write_checkpoint(
     for name in marks:
       with open(os.path.join(aside, name), "wb"):
         pass
+  return path
+
+
+def write_only_checkpoint(
+  directory: ModelDirectory, step: int, tensors: Mapping[str, Any], kind: str
+) -> str:
+  """Writes a checkpoint, then removes the others of its kind.
+
+  Args:
+    directory: the model directory.
+    step: of the checkpoint; stored too.
+    tensors: by the name each is to be stored under.
+    kind: `BEST` or `AVERAGE`.
+
+  Returns:
+    The checkpoint's directory.
+
+  Raises:
+    OSError: where the system refuses; what was there before is untouched.
+  """
+  path = write_checkpoint(directory, step, tensors, kind)
+  for other in directory.checkpoint_steps(kind):
+    if other != step:
+      remove_directory(directory.checkpoint_directory(other, kind))
   return path
 
 
@@ -116,7 +144,7 @@ def first_readable(
   Args:
     directory: the model directory.
     steps: of the checkpoints to try, in turn; at least one.
-    kind: `CHECKPOINTS` or `BEST`.
+    kind: `CHECKPOINTS`, `BEST` or `AVERAGE`.
     read: what reads one, given its path without `.index`.
 
   Returns:
@@ -161,6 +189,45 @@ def stored_shapes(prefix: str) -> dict[str, tuple[int, ...]]:
   with _reader(prefix) as reader:
     shapes = reader.get_variable_to_shape_map()
     return {name: tuple(shapes[name]) for name in sorted(shapes)}
+
+
+def mean_weights(prefixes: Sequence[str]) -> dict[str, Any]:
+  """Returns the mean of the weights of several checkpoints, by name.
+
+  They are summed in float64, one checkpoint in memory at a time.
+
+  Args:
+    prefixes: paths without `.index`, of checkpoints of one model.
+
+  Raises:
+    DamagedCheckpointError: where one cannot be read.
+    InputError: where they are not of one model.
+  """
+  shapes = _weight_shapes(prefixes[0])
+  sums = {name: np.zeros(shape) for name, shape in shapes.items()}
+  dtypes = {}
+  for prefix in prefixes:
+    if _weight_shapes(prefix) != shapes:
+      raise InputError(
+        f"{prefix} has not the variables of {prefixes[0]}: they are of "
+        "different models"
+      )
+    for name, value in read_tensors(prefix, shapes).items():
+      sums[name] += value
+      dtypes[name] = value.dtype
+  return {
+    name: (total / len(prefixes)).astype(dtypes[name])
+    for name, total in sums.items()
+  }
+
+
+def _weight_shapes(prefix: str) -> dict[str, tuple[int, ...]]:
+  """Returns the shape of each of a checkpoint's weights, by name."""
+  return {
+    name: shape
+    for name, shape in stored_shapes(prefix).items()
+    if name.startswith(WEIGHTS + "/")
+  }
 
 
 @contextlib.contextmanager

@@ -27,11 +27,14 @@ from official_transformer.model.weights import (
   restore_variables,
   stored_shapes,
   write_checkpoint,
+  write_only_checkpoint,
 )
 from official_transformer.model_directory import (
+  AVERAGE,
   BEST,
   CHECKPOINTS,
   DESCRIPTION_FILE,
+  INTERIM,
   MEASUREMENTS_FILE,
   NONFINITE,
   TRANSLATIONS,
@@ -40,9 +43,6 @@ from official_transformer.model_directory import (
 
 LOSS_SCALE = "loss_scale"
 
-# A file in the directory of a checkpoint that only serves to go on from: the
-# next one takes its place.
-_INTERIM = "interim"
 _DAMAGED = ".damaged"
 _SET_ASIDE = re.compile(rf"step-(\d+){re.escape(_DAMAGED)}$")
 
@@ -85,7 +85,7 @@ class CheckpointManager:
     self._check_finite(step)
     tensors = self._tensors(*self.groups)
     tensors["seed"] = tf.constant(seed, tf.int64)
-    marks = [_INTERIM] if interim else []
+    marks = [INTERIM] if interim else []
     path = write_checkpoint(self.directory, step, tensors, marks=marks)
     self.drop_superseded(step)
     return path
@@ -96,10 +96,7 @@ class CheckpointManager:
     Raises:
       OSError: where the system refuses; those before are untouched.
     """
-    write_checkpoint(self.directory, step, self._tensors(WEIGHTS), BEST)
-    for other in self.directory.checkpoint_steps(BEST):
-      if other != step:
-        remove_directory(self.directory.checkpoint_directory(other, BEST))
+    write_only_checkpoint(self.directory, step, self._tensors(WEIGHTS), BEST)
 
   def drop_best_after(self, step: int) -> None:
     """Removes the best weights, if they are of a step that is still to come."""
@@ -146,8 +143,8 @@ class CheckpointManager:
       newest: its step.
     """
     steps = [n for n in self.directory.checkpoint_steps() if n != newest]
-    kept = [n for n in steps if not self._is_interim(n)]
-    if not self._is_interim(newest):
+    kept = [n for n in steps if not self.directory.is_interim(n)]
+    if not self.directory.is_interim(newest):
       kept.append(newest)
     if self.keep_max:
       kept = sorted(kept)[-self.keep_max :]
@@ -158,10 +155,6 @@ class CheckpointManager:
     for step, path in _set_aside(self.directory):
       if step <= newest:
         shutil.rmtree(path)
-
-  def _is_interim(self, step: int) -> bool:
-    directory = self.directory.checkpoint_directory(step)
-    return os.path.exists(os.path.join(directory, _INTERIM))
 
 
 def read_progress(prefix: str) -> tuple[int, int | None]:
@@ -190,6 +183,7 @@ def clean_up(directory: ModelDirectory) -> None:
     ("", NONFINITE),
     (CHECKPOINTS, "step-"),
     (BEST, "step-"),
+    (AVERAGE, "step-"),
     (TRANSLATIONS, "step-"),
   ):
     for path in remove_leftovers(directory.join(name), prefix):

@@ -16,6 +16,7 @@ from official_transformer.model.weights import (
   write_checkpoint,
 )
 from official_transformer.model_directory import (
+  AVERAGE,
   BEST,
   CHECKPOINTS,
   LATEST,
@@ -45,8 +46,8 @@ def find_source(path: str, target: ModelDirectory) -> Source:
 
   Args:
     path: a model directory, whose newest checkpoint that can be read is taken,
-      or one of the directories `checkpoints/step-N` and `best/step-N` inside
-      it.
+      or one of the directories `checkpoints/step-N`, `best/step-N` and
+      `average/step-N` inside it.
     target: the directory of the model that is to be made.
 
   Raises:
@@ -56,7 +57,7 @@ def find_source(path: str, target: ModelDirectory) -> Source:
   path = os.path.abspath(path)
   above, name = os.path.split(path)
   kind = os.path.basename(above)
-  named = kind in (CHECKPOINTS, BEST)
+  named = kind in (CHECKPOINTS, BEST, AVERAGE)
   directory = ModelDirectory(os.path.dirname(above) if named else path)
   if os.path.realpath(directory.path) == os.path.realpath(target.path):
     raise InputError(
@@ -72,7 +73,7 @@ def find_source(path: str, target: ModelDirectory) -> Source:
         + (", ".join(_names(directory, kind)) or "none")
       )
   else:
-    kind, steps = CHECKPOINTS, directory.choose_steps(LATEST)
+    kind, steps = directory.choose_checkpoints(LATEST)
   step, damaged = first_readable(directory, steps, kind)
   for problem in damaged:
     logging.error("%s; taking the one of step %d", problem, step)

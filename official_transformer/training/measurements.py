@@ -15,6 +15,10 @@ VALIDATION_LOSS = "validation/loss"
 # The official model stops by BLEU without case.
 BLEU = "evaluation/bleu_uncased"
 
+# By what milestones are compared, the first that there is; whether more is
+# better.
+_SIGNS = {BLEU: 1, VALIDATION_LOSS: -1}
+
 
 class Measurements:
   """One JSON object a milestone, in the order of their steps.
@@ -78,7 +82,7 @@ class Measurements:
       where another is as good.
     """
     others = [v for n, v in self._by_step.items() if n != step]
-    for name, sign in ((BLEU, 1), (VALIDATION_LOSS, -1)):
+    for name, sign in _SIGNS.items():
       found = [other[name] for other in others if name in other]
       rivals = [sign * value for value in found if math.isfinite(value)]
       if name in values:
@@ -87,6 +91,25 @@ class Measurements:
       if rivals:
         return None
     return None
+
+  def since_best(self, name: str) -> int:
+    """Returns how many milestones were measured after the best by `name`.
+
+    Of several that are as good, the first is the best.
+
+    Args:
+      name: `BLEU` or `VALIDATION_LOSS`; what is not finite is worst.
+    """
+    sign = _SIGNS[name]
+    values = [
+      sign * self._by_step[n][name]
+      for n in sorted(self._by_step)
+      if name in self._by_step[n]
+    ]
+    if not values:
+      return 0
+    values = [v if math.isfinite(v) else -math.inf for v in values]
+    return len(values) - 1 - values.index(max(values))
 
   def _write(self) -> None:
     lines = [

@@ -78,7 +78,7 @@ class Milestones(keras.callbacks.Callback):
         self.save(interim=not is_kept)
         if is_milestone:
           self._measure()
-    if is_milestone and self._is_good_enough():
+    if is_milestone and self._is_the_end():
       self.model.stop_training = True
     self.stopped_by = self.distribution.any_signal(self.interruption.signal)
     if self.stopped_by is not None:
@@ -88,12 +88,12 @@ class Milestones(keras.callbacks.Callback):
     """Measures what a milestone, at which a run was ended, has not.
 
     Returns:
-      Whether the model is good enough to end the run at once.
+      Whether the run is to end at once.
     """
     if self.step and self.settings.is_milestone(self.step):
       if self.distribution.is_chief and self.step not in self.measurements:
         self._measure()
-      return self._is_good_enough()
+      return self._is_the_end()
     return False
 
   def save(self, interim: bool = False, must: bool = False) -> None:
@@ -169,23 +169,30 @@ class Milestones(keras.callbacks.Callback):
         logging.info("step %d is the best so far by %s", step, name)
       self.measurements.record(step, values)
 
-  def _is_good_enough(self) -> bool:
-    """Tells whether the score is reached that ends the run, to all alike."""
-    threshold = self.settings.stop_threshold
-    if threshold is None:
+  def _is_the_end(self) -> bool:
+    """Tells whether measurements end the run, to all alike."""
+    settings = self.settings
+    if settings.stop_threshold is None and settings.patience is None:
       return False
-    values: Mapping[str, float] = {}
-    if self.step in self.measurements:
-      values = self.measurements[self.step]
-    reached = values.get(BLEU, -1.0) >= threshold
-    if reached:
-      logging.info(
-        "stopping: %s %.4f has reached --stop_threshold=%g",
-        BLEU,
-        values[BLEU],
-        threshold,
+    reason = self._reason_to_stop() if self.distribution.is_chief else None
+    if reason:
+      logging.info("stopping: %s", reason)
+    return bool(self.distribution.value_of_chief(int(reason is not None)))
+
+  def _reason_to_stop(self) -> str | None:
+    """Returns what measurements say for ending the run here, if anything."""
+    if self.step not in self.measurements:
+      return None
+    threshold, patience = self.settings.stop_threshold, self.settings.patience
+    score = self.measurements[self.step].get(BLEU, -1.0)
+    if threshold is not None and score >= threshold:
+      return f"{BLEU} {score:.4f} has reached --stop_threshold={threshold:g}"
+    name = self.settings.stops_by
+    if patience is not None and self.measurements.since_best(name) >= patience:
+      return (
+        f"no better {name} for --early_stopping_patience={patience} milestones"
       )
-    return bool(self.distribution.value_of_chief(int(reached)))
+    return None
 
 
 @contextlib.contextmanager

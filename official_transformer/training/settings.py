@@ -51,6 +51,8 @@ class TrainingSettings:
     milestones: the steps of all milestones, where they are not every
       `steps_between_evals`.
     stop_threshold: the score from which on a milestone ends the run.
+    patience: milestones in a row without a better measurement that end the run.
+    stops_by: the name of that measurement.
     synthetic: whether batches of ones take the place of the data.
     private_threads: threads of the pipeline's own pool; None shares
       TensorFlow's.
@@ -80,6 +82,8 @@ class TrainingSettings:
   num_parallel_calls: int
   milestones: tuple[int, ...] = ()
   stop_threshold: float | None = None
+  patience: int | None = None
+  stops_by: str = ""
   synthetic: bool = False
   private_threads: int | None = None
   with_checkpoints: bool = True

@@ -137,6 +137,7 @@ class Trainer:
       settings.seed,
       self.loss_scale,
       accumulates=accumulate_steps > 1,
+      clip_norm=self.params.clip_norm,
     )
     self.model.step_runner = StepRunner(
       self.step,

@@ -26,7 +26,7 @@ class StepResult(NamedTuple):
     learning_rate: float32 [], the rate the update used.
     source_tokens: float32 [], without padding.
     target_tokens: float32 [], likewise.
-    gradient_norm: float32 [], of all gradients as one vector.
+    gradient_norm: float32 [], of all gradients as one vector, not clipped.
   """
 
   loss: tf.Tensor
@@ -77,6 +77,7 @@ class TrainingStep:
     loss_scale: multiplies the loss while gradients are computed, a constant or
       one that adapts.
     accumulates: whether an update takes several micro-batches.
+    clip_norm: the largest norm of an update's gradient; 0 for any.
     finite_updates: counts the updates that were not made.
   """
 
@@ -87,12 +88,14 @@ class TrainingStep:
     seed: int,
     loss_scale: float | DynamicLossScale | None = None,
     accumulates: bool = False,
+    clip_norm: float = 0.0,
   ) -> None:
     self.model = model
     self.optimizer = optimizer
     self.seed = seed
     self.loss_scale = loss_scale
     self.accumulates = accumulates
+    self.clip_norm = clip_norm
     self.finite_updates = FiniteUpdates()
     if accumulates:
       # A replica's own: they are summed over the replicas once an update.
@@ -196,6 +199,9 @@ class TrainingStep:
     norm = tf.linalg.global_norm(gradients)
     # One element that is not finite leaves the norm so.
     finite = tf.math.is_finite(norm) & tf.math.is_finite(totals.loss)
+    if self.clip_norm:
+      factor = tf.minimum(1.0, tf.math.divide_no_nan(self.clip_norm, norm))
+      gradients = [g * factor for g in gradients]
 
     def update() -> None:
       self.optimizer.update_variables(

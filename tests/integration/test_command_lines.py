@@ -361,6 +361,15 @@ def test_bleu_variants(text):
       "--batch_size=100"], "cannot hold one sentence"),
     (["--mode=train", "--data_dir={data}", "--model_dir={text}/new",
       "--max_length=2"], "--max_length=2 tokens; raise it"),
+    (["--mode=train", "--data_dir={data}", "--early_stopping_patience=2",
+      "--validation_steps=0"], "needs development data"),
+    (["--mode=train", "--data_dir={data}", "--early_stopping_patience=2",
+      "--early_stopping_measure=bleu"], "needs --bleu_source"),
+    (["--mode=average", "--average_last=4"], "has 3 checkpoints, of the steps"),
+    (["--mode=average", "--average_checkpoints=10,15"],
+     "no checkpoint of step 15; "),
+    (["--mode=average", "--average_checkpoints=10,10"], "a step twice"),
+    (["--mode=average", "--model_dir=/nowhere"], "no model directory"),
     (["train"], "unexpected arguments: train"),
   ],
 )  # fmt: skip
@@ -697,12 +706,50 @@ def test_the_best_and_any_kept_checkpoint_can_be_used(model, text):
   by_name = run(*command, "--checkpoint=best")
   assert by_name == run(*command, f"--checkpoint={step}")
   error = run(*command, "--checkpoint=25", status=2)
-  assert "has latest, best and the steps 10, 20, 30" in error
+  assert "has latest, best, average and the steps 10, 20, 30" in error
   printed = run(
     *(MAIN, "--mode=eval", f"--model_dir={model}", "--checkpoint=10"),
     *(f"--bleu_source={text}/test.en", f"--bleu_ref={text}/test.de"),
   )
   assert printed.startswith("Step 10, ")
+
+
+def test_the_mean_of_checkpoints_is_one_more(copied, text, tmp_path):
+  command = (MAIN, f"--model_dir={copied}")
+  translate = (*command, "--mode=predict", f"--file={text}/test.en")
+  average = (*translate, "--checkpoint=average")
+  error = run(*average, status=2)
+  assert "make it with --mode=average" in error
+  # The mean of one checkpoint is that checkpoint.
+  run(*command, "--mode=average", "--average_checkpoints=20")
+  assert os.listdir(copied / "average") == ["step-20"]
+  assert run(*average) == run(*translate, "--checkpoint=20")
+  run(*command, "--mode=average", "--average_last=2")
+  assert os.listdir(copied / "average") == ["step-30"]
+  made, *parts = (
+    tf.train.load_checkpoint(str(copied / name / "model"))
+    for name in (
+      "average/step-30",
+      "checkpoints/step-20",
+      "checkpoints/step-30",
+    )
+  )
+  names = made.get_variable_to_shape_map()
+  assert {n.split("/")[0] for n in names} == {"weights", "step"}
+  for name in names.keys() - {"step"}:
+    one, other = (part.get_tensor(name) for part in parts)
+    np.testing.assert_allclose(made.get_tensor(name), (one + other) / 2, 1e-6)
+  printed = run(
+    *(*command, "--mode=eval", "--checkpoint=average"),
+    *(f"--bleu_source={text}/test.en", f"--bleu_ref={text}/test.de"),
+  )
+  assert printed.startswith("Average up to step 30, ")
+  assert "test.en-average-step-30-" in printed
+  scores = run(
+    *(*command, "--mode=score", "--checkpoint=average"),
+    *(f"--file={text}/test.en", f"--reference_file={text}/test.de"),
+  )
+  assert len(scores.splitlines()) == 20
 
 
 def test_two_runs_on_one_directory_are_refused(copied, data):

@@ -9,9 +9,12 @@ from official_transformer.model.transformer import create_model
 from official_transformer.model.weights import (
   OPTIMIZER,
   WEIGHTS,
+  mean_weights,
   restore_variables,
+  write_checkpoint,
+  write_only_checkpoint,
 )
-from official_transformer.model_directory import ModelDirectory
+from official_transformer.model_directory import AVERAGE, ModelDirectory
 from official_transformer.training.checkpoints import (
   CheckpointManager,
   read_progress,
@@ -88,3 +91,45 @@ def test_a_damaged_checkpoint_is_one_clear_error(saved, undropped):
     stream.write(b"nonsense")
   with pytest.raises(InputError, match="damaged"):
     restore_variables(prefix, WEIGHTS, model.weights)
+
+
+def checkpoints(tmp_path, *values, dtype="float32"):
+  """A directory with a checkpoint of each value, in steps 1, 2 and so on."""
+  directory = ModelDirectory(str(tmp_path))
+  for step, value in enumerate(values, start=1):
+    tensors = {"weights/a": np.array(value, dtype), "optimizer/a": 5.0}
+    write_checkpoint(directory, step, tensors)
+  return directory, [
+    directory.checkpoint_prefix(n + 1) for n in range(len(values))
+  ]
+
+
+def test_the_mean_of_weights_by_hand(tmp_path):
+  _, prefixes = checkpoints(tmp_path, [1.0, 4.0], [2.0, -4.0], [6.0, 3.0])
+  mean = mean_weights(prefixes)
+  assert list(mean) == ["weights/a"]
+  assert mean["weights/a"].dtype == np.float32
+  np.testing.assert_array_equal(mean["weights/a"], [3.0, 1.0])
+
+
+def test_many_half_precision_weights_lose_nothing_on_the_way(tmp_path):
+  # Summed in float16, 2049 times 1 would stay at 2048.
+  _, (prefix,) = checkpoints(tmp_path, [1.0], dtype="float16")
+  mean = mean_weights([prefix] * 2049)["weights/a"]
+  assert mean.dtype == np.float16
+  np.testing.assert_array_equal(mean, [1.0])
+
+
+def test_checkpoints_of_different_models_have_no_mean(tmp_path):
+  _, prefixes = checkpoints(tmp_path, [1.0, 4.0], [2.0])
+  with pytest.raises(InputError, match=r"step-2.*different models"):
+    mean_weights(prefixes)
+
+
+def test_a_kind_of_which_there_is_one_keeps_one(tmp_path):
+  directory = ModelDirectory(str(tmp_path))
+  for step in (3, 7, 5):
+    write_only_checkpoint(directory, step, {"weights/a": 1.0 * step}, AVERAGE)
+    assert directory.checkpoint_steps(AVERAGE) == [step]
+  assert directory.choose_checkpoints("average") == (AVERAGE, [5])
+  assert directory.checkpoint_steps() == []

@@ -16,10 +16,15 @@ from data_prep.records import write_shards
 from official_transformer.data.buckets import Batching
 from official_transformer.data.prepared_data import read_prepared_data
 from official_transformer.errors import InputError, Interrupted, RunError
-from official_transformer.model_directory import BEST, ModelDirectory
+from official_transformer.model_directory import (
+  BEST,
+  MEASUREMENTS_FILE,
+  ModelDirectory,
+)
 from official_transformer.training.checkpoints import CheckpointManager
 from official_transformer.training.data_feed import DataFeed
 from official_transformer.training.interruption import Interruption
+from official_transformer.training.measurements import BLEU, VALIDATION_LOSS
 from official_transformer.training.settings import Execution, TrainingSettings
 from official_transformer.training.step_runner import StepRunner
 from official_transformer.training.trainer import Evaluation, Trainer
@@ -504,6 +509,36 @@ def test_a_score_out_of_reach_ends_no_run(tmp_path, params, data_dir):
     lambda *_: Evaluation({"bleu_uncased": 19.9}),
   )
   assert int(trainer.optimizer.iterations) == 10
+
+
+def test_no_better_score_for_long_ends_the_run(tmp_path, params, data_dir):
+  scores = {4: 10.0, 8: 30.0, 12: 20.0, 16: 30.0, 20: 29.0, 24: 40.0}
+  run = settings(data_dir, 40, patience=3, stops_by=BLEU)
+
+  def evaluate(_, step):
+    return Evaluation({"bleu_uncased": scores[step]})
+
+  trainer = train(tmp_path, params, run, evaluate)
+  assert int(trainer.optimizer.iterations) == 20
+  # The best is kept, the first of two; the same command ends at once.
+  assert trainer.directory.checkpoint_steps(BEST) == [8]
+  again = train(tmp_path, params, run, evaluate)
+  assert int(again.optimizer.iterations) == 20
+  # With more patience, the run goes on.
+  more = dataclasses.replace(run, train_steps=24, patience=4)
+  assert int(train(tmp_path, params, more, evaluate).optimizer.iterations) == 24
+
+
+def test_a_rising_loss_ends_the_run(tmp_path, params, data_dir):
+  run = settings(data_dir, 60, patience=2, stops_by=VALIDATION_LOSS)
+  # Steps so large that the loss cannot go on falling.
+  wild = dataclasses.replace(params, learning_rate=100.0)
+  trainer = train(tmp_path, wild, run)
+  losses = [
+    line["validation/loss"] for line in json_lines(tmp_path / MEASUREMENTS_FILE)
+  ]
+  assert int(trainer.optimizer.iterations) < 60
+  assert losses.index(min(losses)) == len(losses) - 3
 
 
 def test_nothing_is_saved_where_nothing_is_to_be(tmp_path, params, data_dir):

@@ -1,6 +1,7 @@
 import dataclasses
 
 import numpy as np
+import pytest
 import tensorflow as tf
 
 from official_transformer.model.transformer import create_model
@@ -11,12 +12,12 @@ INPUTS = tf.constant([[5, 6, 7, 1], [8, 1, 0, 0]], tf.int64)
 TARGETS = tf.constant([[3, 4, 1], [6, 1, 0]], tf.int64)
 
 
-def make(params, seed=1):
+def make(params, seed=1, **options):
   tf.keras.utils.set_random_seed(0)
   model = create_model(params, is_train=True)
   optimizer = create_optimizer(params)
   optimizer.build(model.trainable_variables)
-  return TrainingStep(model, optimizer, seed)
+  return TrainingStep(model, optimizer, seed, **options)
 
 
 def test_the_report_by_hand(undropped):
@@ -65,3 +66,57 @@ def test_without_dropout_the_seed_changes_nothing(undropped):
   big = dataclasses.replace(undropped, label_smoothing=0.0)
   one, two = make(big, 1), make(big, 2)
   assert float(one(INPUTS, TARGETS).loss) == float(two(INPUTS, TARGETS).loss)
+
+
+def gradients_of(step):
+  """What reaches the optimizer of one update, as one vector."""
+  taken = []
+  step.optimizer.update_variables = lambda gradients, *_: taken.extend(
+    np.ravel(g) for g in gradients
+  )
+  result = step(INPUTS, TARGETS)
+  return np.concatenate(taken), float(result.gradient_norm)
+
+
+def test_a_gradient_is_scaled_down_to_the_largest_norm(undropped):
+  free, norm = gradients_of(make(undropped))
+  np.testing.assert_allclose(np.linalg.norm(free), norm, rtol=1e-5)
+  clipped, reported = gradients_of(make(undropped, clip_norm=norm / 4))
+  np.testing.assert_allclose(clipped, free / 4, rtol=1e-5, atol=1e-9)
+  assert reported == pytest.approx(norm)
+  untouched, _ = gradients_of(make(undropped, clip_norm=norm * 2))
+  np.testing.assert_array_equal(untouched, free)
+
+
+def test_r_drop_reads_every_pair_twice_with_other_masks(params):
+  # Without smoothing, and of the same weights, passes differ by masks alone.
+  params = dataclasses.replace(params, label_smoothing=0.0)
+  twice = dataclasses.replace(params, r_drop_alpha=1e-6)
+  one, both = make(params), make(twice)
+  result = both(INPUTS, TARGETS)
+  assert (int(result.source_tokens), int(result.target_tokens)) == (6, 5)
+  assert float(result.loss) != float(one(INPUTS, TARGETS).loss)
+  steep = make(dataclasses.replace(params, r_drop_alpha=10.0))
+  # 5 times the divergence: it is there, and the cross-entropy is the same.
+  assert float(steep(INPUTS, TARGETS).loss) > float(result.loss) + 0.01
+
+
+def test_r_drop_without_dropout_changes_nothing(undropped):
+  one = make(undropped)
+  both = make(dataclasses.replace(undropped, r_drop_alpha=5.0))
+  for _ in range(3):
+    expected, result = one(INPUTS, TARGETS), both(INPUTS, TARGETS)
+    np.testing.assert_allclose(result.loss, expected.loss, rtol=1e-5)
+    np.testing.assert_allclose(
+      result.gradient_norm, expected.gradient_norm, rtol=1e-4
+    )
+
+
+def test_r_drop_is_for_training_alone(params):
+  model = make(dataclasses.replace(params, r_drop_alpha=5.0)).model
+  plain = make(params).model
+  np.testing.assert_allclose(
+    model([INPUTS, TARGETS]), plain([INPUTS, TARGETS]), atol=1e-6
+  )
+  np.testing.assert_allclose(model.losses[0], plain.losses[0], rtol=1e-6)
+  assert model([INPUTS, TARGETS], training=True).shape == (2, 3, 20)

@@ -1,0 +1,69 @@
+"""What `--mode=average` does: the mean of checkpoints, as one more."""
+
+from __future__ import annotations
+
+from absl import flags, logging
+
+from official_transformer.errors import InputError
+from official_transformer.model.weights import (
+  mean_weights,
+  write_only_checkpoint,
+)
+from official_transformer.model_directory import AVERAGE, ModelDirectory
+
+FLAGS = flags.FLAGS
+
+
+def average() -> None:
+  """Writes the mean of some checkpoints' weights into the model directory.
+
+  Any earlier average is replaced.
+  """
+  directory = ModelDirectory(FLAGS.model_dir)
+  directory.read()  # Says what it is, where it is no model.
+  if FLAGS.average_checkpoints:
+    steps = _listed_steps(directory, FLAGS.average_checkpoints)
+  else:
+    steps = _last_steps(directory, FLAGS.average_last)
+  weights = mean_weights([directory.checkpoint_prefix(n) for n in steps])
+  path = write_only_checkpoint(directory, steps[-1], weights, AVERAGE)
+  logging.info(
+    "%s is the mean of %d checkpoints, steps %s; use it with --checkpoint=%s",
+    path,
+    len(steps),
+    ", ".join(map(str, steps)),
+    AVERAGE,
+  )
+
+
+def _last_steps(directory: ModelDirectory, number: int) -> list[int]:
+  """Returns the steps of the newest checkpoints, ascending.
+
+  Those that only served to go on from are left out: when they were saved is
+  chance.
+  """
+  steps = [
+    n for n in directory.checkpoint_steps() if not directory.is_interim(n)
+  ]
+  if len(steps) < number:
+    raise InputError(
+      f"--average_last={number}: {directory.path} has {len(steps)} checkpoints"
+      + (f", of the steps {', '.join(map(str, steps))}" if steps else "")
+      + ". How many training keeps is --keep_checkpoint_max, and how often it "
+      "saves one --save_checkpoints_steps"
+    )
+  return steps[-number:]
+
+
+def _listed_steps(directory: ModelDirectory, listed: list[str]) -> list[int]:
+  """Returns the steps that the user names, ascending."""
+  steps = directory.checkpoint_steps()
+  unknown = [text for text in listed if text not in map(str, steps)]
+  if unknown:
+    raise InputError(
+      f"--average_checkpoints: no checkpoint of step {', '.join(unknown)}; "
+      f"{directory.path} has " + (", ".join(map(str, steps)) or "none")
+    )
+  if len(set(listed)) < len(listed):
+    raise InputError("--average_checkpoints names a step twice")
+  return sorted(map(int, listed))
