@@ -41,11 +41,14 @@ def estimate_step_bytes(
   variables = num_parameters * per_parameter
   # The table's gradient comes in three parts.
   variables += 2 * _FLOAT32 * params.vocab_size * params.hidden_size
-  # Logits and probabilities of one chunk of positions.
+  # Logits and probabilities of one chunk of positions; what two passes differ
+  # by besides.
+  arrays = 4 if params.r_drop_alpha else 2
+  sentences *= 2 if params.r_drop_alpha else 1
   positions = min(
     sentences * length, max(CHUNK_ELEMENTS // params.vocab_size, 1)
   )
-  loss = 2 * _FLOAT32 * positions * params.vocab_size
+  loss = arrays * _FLOAT32 * positions * params.vocab_size
   if with_metrics:
     loss += 3 * _FLOAT32 * sentences * length * params.vocab_size
   return variables + loss + _activations(params, sentences, length, dtype)

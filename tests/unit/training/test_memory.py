@@ -20,6 +20,11 @@ def test_what_takes_more_and_what_takes_less():
     BASE_PARAMS, PARAMETERS, 64, 32, accumulates=True
   )
   longer = estimate_step_bytes(BASE_PARAMS, PARAMETERS, 8, 256)
+  twice = dataclasses.replace(BASE_PARAMS, r_drop_alpha=5.0)
+  passes = estimate_step_bytes(twice, PARAMETERS, 64, 32)
   assert half < usual < summed
+  # Two passes keep what twice the sentences would, and two arrays more.
+  doubled = estimate_step_bytes(BASE_PARAMS, PARAMETERS, 128, 32)
+  assert passes - doubled == 2 * 4 * 2**23
   assert summed - usual == 4 * PARAMETERS  # One more sum of gradients.
   assert longer > usual  # The same tokens, but more to attend to.
