@@ -31,15 +31,10 @@ from official_transformer.data.data_directory import (
 from official_transformer.errors import InputError, describe_failures
 
 if TYPE_CHECKING:
-  from data_prep.records import Pair
   from official_transformer.data.tokenizer import Tokenizer
 
 FLAGS = flags.FLAGS
 PREFIX = "text"
-_NO_SAMPLING = (
-  "--segmentations: the official subtokens cut a word in one way only; use a "
-  "SentencePiece vocabulary"
-)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,10 +60,7 @@ class DataSettings:
     vocab_size: entries of a vocabulary that is made.
     vocab_file: an existing vocabulary to use instead, or None.
     shards: files the training data is spread over.
-    seed: of the shuffle, and of the segmentations that are drawn.
-    segmentations: how often each training pair is written; above 1, each time
-      in segmentations that are drawn.
-    sampling_alpha: how much likelier a likelier segmentation is.
+    seed: of the shuffle.
   """
 
   data_dir: str
@@ -77,8 +69,6 @@ class DataSettings:
   vocab_file: str | None = None
   shards: int = 8
   seed: int = 1
-  segmentations: int = 1
-  sampling_alpha: float = 0.2
 
 
 def define_prepare_data_flags() -> None:
@@ -131,30 +121,7 @@ def define_prepare_data_flags() -> None:
     upper_bound=99999,
   )
   flags.DEFINE_integer(
-    "seed",
-    1,
-    flags_core.help_wrap("Of the shuffle, and of --segmentations."),
-    lower_bound=0,
-    upper_bound=2**31 - 1,
-  )
-  flags.DEFINE_integer(
-    "segmentations",
-    1,
-    flags_core.help_wrap(
-      "Write each training pair so many times, each time cut into other "
-      "subwords, drawn at random: for small corpora. --train_epochs then "
-      "counts passes over them all."
-    ),
-    lower_bound=1,
-  )
-  flags.DEFINE_float(
-    "sampling_alpha",
-    0.2,
-    flags_core.help_wrap(
-      "With --segmentations: 0 draws all alike, large values the likeliest "
-      "alone. Of a BPE vocabulary, the share of merges that are left out."
-    ),
-    lower_bound=0.0,
+    "seed", 1, flags_core.help_wrap("Of the shuffle."), lower_bound=0
   )
 
 
@@ -175,8 +142,6 @@ def main(_: list[str]) -> None:
       FLAGS.vocab_file,
       FLAGS.shards,
       FLAGS.seed,
-      FLAGS.segmentations,
-      FLAGS.sampling_alpha,
     ),
   )
 
@@ -241,18 +206,7 @@ def _check(corpora: dict[str, Corpus], settings: DataSettings) -> None:
     for path in (*corpus.sources, *corpus.targets):
       check_input(path)
   if settings.vocab_file:
-    _check_sampling(load_tokenizer(settings.vocab_file), settings)
-  elif settings.segmentations > 1 and settings.vocab_type != "sentencepiece":
-    raise InputError(_NO_SAMPLING)
-
-
-def _check_sampling(tokenizer: Tokenizer, settings: DataSettings) -> None:
-  """Raises where segmentations are wanted that this vocabulary has not."""
-  from official_transformer.data.tokenizer import SentencePieceTokenizer
-
-  is_one = isinstance(tokenizer, SentencePieceTokenizer)
-  if settings.segmentations > 1 and not is_one:
-    raise InputError(_NO_SAMPLING)
+    load_tokenizer(settings.vocab_file)  # Raises where it is none.
 
 
 class CleanText:
@@ -358,24 +312,18 @@ def _encode(
   text: CleanText, tokenizer: Tokenizer, settings: DataSettings
 ) -> dict[str, Any]:
   """Writes one corpus' shards; returns its part of data.json."""
-  from data_prep.records import write_shards
+  from data_prep.records import Pair, write_shards
 
-  train = text.tag == "train"
   tokens = [0, 0]
 
   def pairs() -> Iterator[Pair]:
-    if train and settings.segmentations > 1:
-      segmented = _sampled_pairs(text, tokenizer, settings)
-    else:
-      segmented = (
-        (tokenizer.encode(source, True), tokenizer.encode(target, True))
-        for source, target in text.lines()
-      )
-    for source, target in segmented:
+    for lines in text.lines():
+      source, target = (tokenizer.encode(line, add_eos=True) for line in lines)
       tokens[0] += len(source)
       tokens[1] += len(target)
       yield source, target
 
+  train = text.tag == "train"
   histogram = write_shards(
     pairs(),
     settings.data_dir,
@@ -391,25 +339,6 @@ def _encode(
     "dropped": dict(text.dropped),
     "length_histogram": histogram,
   }
-
-
-def _sampled_pairs(
-  text: CleanText, tokenizer: Tokenizer, settings: DataSettings
-) -> Iterator[Pair]:
-  """Yields each pair as often as is asked for, its segmentations drawn anew."""
-  from official_transformer.data.tokenizer import (
-    SentencePieceTokenizer,
-    seed_sampling,
-  )
-
-  assert isinstance(tokenizer, SentencePieceTokenizer)  # It was checked.
-  seed_sampling(settings.seed)
-  for _ in range(settings.segmentations):
-    for source, target in text.lines():
-      yield (
-        tokenizer.sample(source, settings.sampling_alpha),
-        tokenizer.sample(target, settings.sampling_alpha),
-      )
 
 
 def run() -> None:

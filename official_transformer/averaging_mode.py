@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import tensorflow as tf
 from absl import flags, logging
 
+from official_transformer.durable_files import remove_leftovers
 from official_transformer.errors import InputError
 from official_transformer.model.weights import (
+  AVERAGED_STEPS,
+  DamagedCheckpointError,
   mean_weights,
   write_only_checkpoint,
 )
@@ -19,13 +23,22 @@ def average() -> None:
 
   Any earlier average is replaced.
   """
+  # A training that goes on beside this has the GPU's memory.
+  tf.config.set_visible_devices([], "GPU")
   directory = ModelDirectory(FLAGS.model_dir)
   directory.read()  # Says what it is, where it is no model.
-  if FLAGS.average_checkpoints:
-    steps = _listed_steps(directory, FLAGS.average_checkpoints)
-  else:
+  if FLAGS.average_checkpoints is None:
     steps = _last_steps(directory, FLAGS.average_last)
-  weights = mean_weights([directory.checkpoint_prefix(n) for n in steps])
+  else:
+    steps = _listed_steps(directory, FLAGS.average_checkpoints)
+  try:
+    weights = mean_weights([directory.checkpoint_prefix(n) for n in steps])
+  except DamagedCheckpointError as error:
+    raise InputError(
+      f"{error}; --average_checkpoints averages those that it lists"
+    ) from None
+  remove_leftovers(directory.join(AVERAGE), "step-")
+  weights[AVERAGED_STEPS] = tf.constant(steps, tf.int64)
   path = write_only_checkpoint(directory, steps[-1], weights, AVERAGE)
   logging.info(
     "%s is the mean of %d checkpoints, steps %s; use it with --checkpoint=%s",
@@ -39,18 +52,20 @@ def average() -> None:
 def _last_steps(directory: ModelDirectory, number: int) -> list[int]:
   """Returns the steps of the newest checkpoints, ascending.
 
-  Those that only served to go on from are left out: when they were saved is
-  chance.
+  Those that only serve to go on from are left out, because when they were saved
+  is chance, and the weights that training began with.
   """
   steps = [
-    n for n in directory.checkpoint_steps() if not directory.is_interim(n)
+    n
+    for n in directory.checkpoint_steps()
+    if n > 0 and not directory.is_interim(n)
   ]
   if len(steps) < number:
     raise InputError(
       f"--average_last={number}: {directory.path} has {len(steps)} checkpoints"
       + (f", of the steps {', '.join(map(str, steps))}" if steps else "")
-      + ". How many training keeps is --keep_checkpoint_max, and how often it "
-      "saves one --save_checkpoints_steps"
+      + ". Give a smaller number; --keep_checkpoint_max and "
+      "--save_checkpoints_steps have training keep more"
     )
   return steps[-number:]
 
@@ -59,10 +74,12 @@ def _listed_steps(directory: ModelDirectory, listed: list[str]) -> list[int]:
   """Returns the steps that the user names, ascending."""
   steps = directory.checkpoint_steps()
   unknown = [text for text in listed if text not in map(str, steps)]
-  if unknown:
+  if unknown or not listed:
     raise InputError(
-      f"--average_checkpoints: no checkpoint of step {', '.join(unknown)}; "
-      f"{directory.path} has " + (", ".join(map(str, steps)) or "none")
+      f"--average_checkpoints={','.join(listed)}: "
+      + (f"no checkpoint of step {', '.join(unknown)}; " if unknown else "")
+      + f"{directory.path} has "
+      + (", ".join(map(str, steps)) or "none")
     )
   if len(set(listed)) < len(listed):
     raise InputError("--average_checkpoints names a step twice")

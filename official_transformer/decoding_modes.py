@@ -34,7 +34,6 @@ from official_transformer.decoding.translator import (
 from official_transformer.errors import InputError
 from official_transformer.evaluation.test_set import TestSet
 from official_transformer.model_directory import (
-  AVERAGE,
   ModelDirectory,
   check_vocabulary,
 )
@@ -59,18 +58,18 @@ def evaluate() -> None:
   test_set = TestSet.read(FLAGS.bleu_source, FLAGS.bleu_ref)
   translator = _load_translator()
   directory = ModelDirectory(FLAGS.model_dir)
-  step = translator.step
-  is_average = FLAGS.checkpoint == AVERAGE
+  checkpoint = translator.checkpoint
+  assert checkpoint  # It has been loaded.
   params = translator.transformer.params
   scores, path = test_set.evaluate(
     translator,
     directory,
-    f"{os.path.basename(FLAGS.bleu_source)}-{f'{AVERAGE}-' * is_average}"
-    f"step-{step}-beam-{params.beam_size}-alpha-{params.alpha:g}-extra-"
+    f"{os.path.basename(FLAGS.bleu_source)}-{checkpoint.file_name}-beam-"
+    f"{params.beam_size}-alpha-{params.alpha:g}-extra-"
     f"{params.extra_decode_length}",
   )
-  which = "Average up to step" if is_average else "Step"
-  print(f"{which} {step}, beam {params.beam_size}, alpha {params.alpha:g}")
+  which = str(checkpoint).capitalize()
+  print(f"{which}, beam {params.beam_size}, alpha {params.alpha:g}")
   print(scores.report())
   print(f"The translation is in {path}")
 

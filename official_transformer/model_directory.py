@@ -29,6 +29,7 @@ from typing import Any
 import official_transformer
 from official_transformer.durable_files import (
   copy_file,
+  remove_directory,
   remove_if_there,
   write_text,
 )
@@ -234,6 +235,12 @@ class ModelDirectory:
     """Returns the path without `.index` of the checkpoint in its directory."""
     return os.path.join(checkpoint_directory, _BUNDLE)
 
+  def remove_derived(self) -> None:
+    """Removes what was made of the checkpoints of an earlier model here."""
+    for kind in (BEST, AVERAGE):
+      for step in self.checkpoint_steps(kind):
+        remove_directory(self.checkpoint_directory(step, kind))
+
   def is_interim(self, step: int) -> bool:
     """Tells whether a checkpoint only serves to go on from."""
     return os.path.exists(
@@ -269,8 +276,10 @@ class ModelDirectory:
       return kind, steps[-1:]
     if which not in map(str, steps):
       raise InputError(
-        f"--checkpoint={which}: {self.path} has {LATEST}, {BEST}, {AVERAGE} "
-        "and the steps " + ", ".join(map(str, steps))
+        f"--checkpoint={which}: {self.path} has "
+        + ", ".join([LATEST, *filter(self.checkpoint_steps, (BEST, AVERAGE))])
+        + " and the steps "
+        + ", ".join(map(str, steps))
       )
     return kind, [int(which)]
 

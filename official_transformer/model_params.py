@@ -159,6 +159,16 @@ class TransformerParams:
         f"hidden_size is {self.hidden_size}, must be even and at least 4 "
         "(half of it carries sines, half cosines)"
       )
+    rates = (
+      self.layer_postprocess_dropout,
+      self.attention_dropout,
+      self.relu_dropout,
+    )
+    if self.r_drop_alpha > 0 and not any(rates):
+      problems.append(
+        f"r_drop_alpha is {self.r_drop_alpha}, but nothing makes two passes "
+        "differ: set a dropout above 0"
+      )
     if self.start_symbol not in START_SYMBOLS:
       problems.append(
         f"start_symbol is {self.start_symbol!r}, must be one of "

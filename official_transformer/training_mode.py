@@ -40,7 +40,11 @@ from official_transformer.training.model_setup import (
   DirectoryPlan,
   plan_directory,
 )
-from official_transformer.training.settings import Execution, TrainingSettings
+from official_transformer.training.settings import (
+  EarlyStopping,
+  Execution,
+  TrainingSettings,
+)
 from official_transformer.training.trainer import (
   Evaluate,
   Evaluation,
@@ -51,6 +55,11 @@ FLAGS = flags.FLAGS
 
 # Translations that TensorBoard shows of each milestone.
 SAMPLES = 8
+
+_LOSS_NEEDED = (
+  "--early_stopping_patience looks at the validation loss, or at BLEU where "
+  "--bleu_source and --bleu_ref are given"
+)
 
 
 def train() -> None:
@@ -199,6 +208,14 @@ def _check_flags() -> None:
     raise InputError(
       "--stop_threshold is a BLEU: it needs --bleu_source and --bleu_ref"
     )
+  if FLAGS.early_stopping_patience is not None:
+    if not _stops_by_loss() and not FLAGS.bleu_source:
+      raise InputError(
+        "--early_stopping_measure=bleu needs --bleu_source and --bleu_ref"
+      )
+    without = FLAGS.use_synthetic_data or not FLAGS.validation_steps
+    if _stops_by_loss() and without:
+      raise InputError(f"no validation in this run: {_LOSS_NEEDED}")
   if FLAGS["accumulate_steps"].present and FLAGS.target_batch_tokens:
     raise InputError("pass --accumulate_steps or --target_batch_tokens")
   _profile_steps()
@@ -296,8 +313,7 @@ def _settings(
     steps_between_evals=FLAGS.steps_between_evals,
     milestones=milestones,
     stop_threshold=FLAGS.stop_threshold,
-    patience=FLAGS.early_stopping_patience,
-    stops_by=_stopping_measure(data),
+    early_stopping=_early_stopping(data),
     batching=batching,
     synthetic=FLAGS.use_synthetic_data,
     validation_steps=FLAGS.validation_steps,
@@ -328,23 +344,21 @@ def _settings(
   )
 
 
-def _stopping_measure(data: PreparedData | None) -> str:
-  """Returns what `--early_stopping_patience` looks at; checks it is there."""
+def _stops_by_loss() -> bool:
+  """Tells whether early stopping looks at the validation loss, or at BLEU."""
   measure = FLAGS.early_stopping_measure
-  if measure is None:
-    measure = "bleu" if FLAGS.bleu_source else "loss"
-  if FLAGS.early_stopping_patience is not None:
-    if measure == "bleu" and not FLAGS.bleu_source:
-      raise InputError(
-        "--early_stopping_measure=bleu needs --bleu_source and --bleu_ref"
-      )
-    if measure == "loss" and (data is None or data.dev is None):
-      raise InputError(
-        "--early_stopping_patience by validation loss needs development data "
-        f"in --data_dir={FLAGS.data_dir} and --validation_steps above 0; or "
-        "give --bleu_source and --bleu_ref to stop by BLEU"
-      )
-  return {"bleu": BLEU, "loss": VALIDATION_LOSS}[measure]
+  return measure == "loss" or (measure is None and not FLAGS.bleu_source)
+
+
+def _early_stopping(data: PreparedData | None) -> EarlyStopping | None:
+  """Returns what ends the run early; checks that it will be measured."""
+  if FLAGS.early_stopping_patience is None:
+    return None
+  if not _stops_by_loss():
+    return EarlyStopping(BLEU, FLAGS.early_stopping_patience)
+  if data is None or data.dev is None:
+    raise InputError(f"no development data in {FLAGS.data_dir}: {_LOSS_NEEDED}")
+  return EarlyStopping(VALIDATION_LOSS, FLAGS.early_stopping_patience)
 
 
 def _choose_seed(directory: ModelDirectory) -> int:

@@ -135,8 +135,7 @@ def _define_training_flags() -> None:
     "init_checkpoint",
     None,
     help_wrap(
-      "A model directory, or a checkpoints/step-N in one (or best/, or "
-      "average/), whose "
+      "A model directory, or checkpoints/step-N, best or average in one, whose "
       "weights a new model starts from, its step and optimizer afresh: "
       "fine-tuning."
     ),
@@ -330,14 +329,17 @@ def _define_averaging_flags() -> None:
     5,
     help_wrap(
       "With --mode=average: how many checkpoints, the newest, interim ones "
-      "apart."
+      "and the one of step 0 apart."
     ),
     lower_bound=1,
   )
   flags.DEFINE_list(
     "average_checkpoints",
     None,
-    help_wrap("With --mode=average: their steps, instead of --average_last."),
+    help_wrap(
+      "With --mode=average: the steps of this model's checkpoints to take, "
+      "instead of --average_last."
+    ),
   )
 
 

@@ -75,20 +75,6 @@ class SentencePieceTokenizer:
     """Returns the ids of one line, followed by EOS where asked for."""
     return self.processor.EncodeAsIds(text) + [EOS_ID] * add_eos
 
-  def sample(self, text: str, alpha: float) -> list[int]:
-    """Returns the ids, and EOS, of one of a line's segmentations, drawn anew.
-
-    Each is as likely as its probability under the unigram model to the power of
-    alpha (Kudo 2018, "Subword Regularization", section 3.2).
-
-    Args:
-      text: the line.
-      alpha: 0 makes all equally likely.
-    """
-    # Of all segmentations, not of the best few.
-    ids = self.processor.SampleEncodeAsIds(text, nbest_size=-1, alpha=alpha)
-    return [*ids, EOS_ID]
-
   def decode(self, ids: Sequence[int]) -> str:
     """Returns the text of ids."""
     return self.processor.DecodeIds([int(i) for i in ids])
@@ -96,11 +82,6 @@ class SentencePieceTokenizer:
   def pieces(self, ids: Sequence[int]) -> list[str]:
     """Returns the vocabulary's entry for each of the ids."""
     return [self.processor.IdToPiece(int(i)) for i in ids]
-
-
-def seed_sampling(seed: int) -> None:
-  """Makes what `SentencePieceTokenizer.sample` draws next a seed's, for all."""
-  sentencepiece.set_random_generator_seed(seed)
 
 
 def load_tokenizer(vocab_file: str) -> Tokenizer:

@@ -14,15 +14,43 @@ from official_transformer.model.transformer import (
   build_transformer,
 )
 from official_transformer.model.weights import (
+  AVERAGED_STEPS,
   WEIGHTS,
   first_readable,
+  read_tensors,
   restore_variables,
 )
 from official_transformer.model_directory import (
+  AVERAGE,
   LATEST,
   ModelDirectory,
   check_vocabulary,
 )
+
+
+class LoadedCheckpoint(NamedTuple):
+  """Which weights a model has.
+
+  Attributes:
+    step: finished updates; of the newest, where several are averaged.
+    averaged: the steps of those; of none, otherwise.
+  """
+
+  step: int
+  averaged: tuple[int, ...] = ()
+
+  def __str__(self) -> str:
+    """Returns its name in a report."""
+    if self.averaged:
+      return f"average of steps {', '.join(map(str, self.averaged))}"
+    return f"step {self.step}"
+
+  @property
+  def file_name(self) -> str:
+    """Its name as part of a file's."""
+    if self.averaged:
+      return f"average-of-{len(self.averaged)}-step-{self.step}"
+    return f"step-{self.step}"
 
 
 class LoadedModel(NamedTuple):
@@ -32,13 +60,13 @@ class LoadedModel(NamedTuple):
     transformer: with the checkpoint's weights.
     tokenizer: of source and target.
     max_length: the longest line it was trained with, in tokens.
-    step: of the checkpoint.
+    checkpoint: whose weights they are.
   """
 
   transformer: Transformer
   tokenizer: Tokenizer
   max_length: int
-  step: int
+  checkpoint: LoadedCheckpoint
 
 
 def fast_dtype(dtype: str) -> str:
@@ -92,4 +120,21 @@ def load_model(
   )
   for problem in damaged:
     logging.error("%s; using the one of step %d", problem, step)
-  return LoadedModel(transformer, tokenizer, stored.max_length, step)
+  averaged: tuple[int, ...] = ()
+  if kind == AVERAGE:
+    prefix = directory.checkpoint_prefix(step, kind)
+    steps = read_tensors(prefix, [AVERAGED_STEPS])[AVERAGED_STEPS]
+    averaged = tuple(map(int, steps))
+    if (newest := max(directory.checkpoint_steps(), default=0)) > step:
+      logging.warning(
+        "the average is of checkpoints up to step %d, and there is one of step "
+        "%d; --mode=average makes it anew",
+        step,
+        newest,
+      )
+  return LoadedModel(
+    transformer,
+    tokenizer,
+    stored.max_length,
+    LoadedCheckpoint(step, averaged),
+  )

@@ -20,7 +20,7 @@ from official_transformer.decoding.batching import (
   batches_by_length,
   windows,
 )
-from official_transformer.decoding.loading import load_model
+from official_transformer.decoding.loading import LoadedCheckpoint, load_model
 from official_transformer.decoding.long_lines import Piece, cut_line
 from official_transformer.decoding.pipeline import Started, in_order
 from official_transformer.decoding.searcher import (
@@ -149,10 +149,10 @@ class Translator:
     tokenizer: of source and target.
     options: how lines are brought to the model.
     max_length: the longest line the model was trained with, in tokens.
-    step: of the checkpoint that was loaded, if one was.
+    checkpoint: the one that was loaded, if one was.
   """
 
-  step: int | None = None
+  checkpoint: LoadedCheckpoint | None = None
 
   def __init__(
     self,
@@ -204,7 +204,7 @@ class Translator:
     translator = cls(
       model.transformer, model.tokenizer, options, model.max_length
     )
-    translator.step = model.step
+    translator.checkpoint = model.checkpoint
     return translator
 
   def translate(self, lines: Iterable[str]) -> list[str]:

@@ -120,6 +120,7 @@ def import_checkpoint(request: ImportRequest, model_dir: str) -> str:
   _check(sources, wanted, params.num_heads, prefix)
   values = _assemble(sources, wanted, prefix, request.target_space_id)
   step = _step(prefix, shapes, naming)
+  directory.remove_derived()
   directory.write(
     ModelDescription(
       params,

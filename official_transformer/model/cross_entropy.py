@@ -121,8 +121,8 @@ class _Chunking(NamedTuple):
 
   Attributes:
     chunks: how many.
-    split: reshapes [N, ...] to [chunks, C, ...].
-    join: undoes it for [chunks, C, D].
+    split: reshapes [N, ...] to [chunks, C, ...], padded with zeros.
+    join: undoes it for [chunks, C, D], without what was padded.
   """
 
   chunks: int | tf.Tensor
@@ -243,7 +243,10 @@ def _loss_and_gradients(
   target = SmoothedTarget.of(smoothing, vocab_size)
   peak = target.confidence - target.low
   dtype = product_dtype(states.dtype)
-  scale = _float16_scale(weights) if dtype == tf.float16 else 1.0
+  scale = 1.0
+  if dtype == tf.float16:
+    # Slopes are 1 at most, and some times alpha between two passes.
+    scale = _float16_scale(weights) / (1.0 + r_drop_alpha)
   passes = 2 if r_drop_alpha else 1
   chunks, split, join = _chunking(states, vocab_size, passes)
   narrow_table = tf.cast(table, dtype)

@@ -327,6 +327,7 @@ def create_model(
     outputs = BeamSearchLayer(transformer, name="beam_search")(inputs)
     return keras.Model(inputs, list(outputs), name="transformer_decoder")
   targets = keras.Input([None], dtype="int64", name="targets")
+  # The loss layer takes apart what the two passes give.
   states = TeacherForcing(
     transformer, passes=2 if params.r_drop_alpha else 1, name="teacher_forcing"
   )([inputs, targets])

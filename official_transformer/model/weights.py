@@ -27,6 +27,8 @@ from official_transformer.model_directory import CHECKPOINTS, ModelDirectory
 
 WEIGHTS = "weights"
 OPTIMIZER = "optimizer"
+# Of which checkpoints an average is the mean, int64 [N].
+AVERAGED_STEPS = "averaged_steps"
 
 # TensorFlow's readers raise the builtin that is nearest to their own error.
 _READ_ERRORS = (tf.errors.OpError, LookupError, ValueError, RuntimeError)
@@ -90,7 +92,7 @@ def write_only_checkpoint(
     The checkpoint's directory.
 
   Raises:
-    OSError: where the system refuses; what was there before is untouched.
+    OSError: where the system refuses; what was there before still is.
   """
   path = write_checkpoint(directory, step, tensors, kind)
   for other in directory.checkpoint_steps(kind):
@@ -180,15 +182,25 @@ def read_tensors(prefix: str, names: Iterable[str]) -> dict[str, Any]:
     return {name: reader.get_tensor(name) for name in names}
 
 
-def stored_shapes(prefix: str) -> dict[str, tuple[int, ...]]:
+def stored_shapes(
+  prefix: str, group: str | None = None
+) -> dict[str, tuple[int, ...]]:
   """Returns the shape of each of a checkpoint's tensors, by name.
+
+  Args:
+    prefix: its path without `.index`.
+    group: `WEIGHTS` or `OPTIMIZER`, for that group's alone.
 
   Raises:
     DamagedCheckpointError: where it cannot be read.
   """
   with _reader(prefix) as reader:
     shapes = reader.get_variable_to_shape_map()
-    return {name: tuple(shapes[name]) for name in sorted(shapes)}
+    return {
+      name: tuple(shapes[name])
+      for name in sorted(shapes)
+      if group is None or name.startswith(f"{group}/")
+    }
 
 
 def mean_weights(prefixes: Sequence[str]) -> dict[str, Any]:
@@ -203,11 +215,11 @@ def mean_weights(prefixes: Sequence[str]) -> dict[str, Any]:
     DamagedCheckpointError: where one cannot be read.
     InputError: where they are not of one model.
   """
-  shapes = _weight_shapes(prefixes[0])
+  shapes = stored_shapes(prefixes[0], WEIGHTS)
   sums = {name: np.zeros(shape) for name, shape in shapes.items()}
   dtypes = {}
   for prefix in prefixes:
-    if _weight_shapes(prefix) != shapes:
+    if stored_shapes(prefix, WEIGHTS) != shapes:
       raise InputError(
         f"{prefix} has not the variables of {prefixes[0]}: they are of "
         "different models"
@@ -218,15 +230,6 @@ def mean_weights(prefixes: Sequence[str]) -> dict[str, Any]:
   return {
     name: (total / len(prefixes)).astype(dtypes[name])
     for name, total in sums.items()
-  }
-
-
-def _weight_shapes(prefix: str) -> dict[str, tuple[int, ...]]:
-  """Returns the shape of each of a checkpoint's weights, by name."""
-  return {
-    name: shape
-    for name, shape in stored_shapes(prefix).items()
-    if name.startswith(WEIGHTS + "/")
   }
 
 
@@ -257,11 +260,7 @@ def restore_variables(
     InputError: where lists of variables or shapes differ; every difference is
       named.
   """
-  stored = {
-    name: shape
-    for name, shape in stored_shapes(prefix).items()
-    if name.startswith(group + "/")
-  }
+  stored = stored_shapes(prefix, group)
   wanted = {bundle_key(group, v): v for v in variables}
   problems = [f"missing: {name}" for name in sorted(wanted.keys() - stored)]
   problems += [f"unknown: {name}" for name in sorted(stored.keys() - wanted)]

@@ -30,7 +30,6 @@ from official_transformer.model.weights import (
   write_only_checkpoint,
 )
 from official_transformer.model_directory import (
-  AVERAGE,
   BEST,
   CHECKPOINTS,
   DESCRIPTION_FILE,
@@ -183,7 +182,6 @@ def clean_up(directory: ModelDirectory) -> None:
     ("", NONFINITE),
     (CHECKPOINTS, "step-"),
     (BEST, "step-"),
-    (AVERAGE, "step-"),
     (TRANSLATIONS, "step-"),
   ):
     for path in remove_leftovers(directory.join(name), prefix):

@@ -46,8 +46,7 @@ def find_source(path: str, target: ModelDirectory) -> Source:
 
   Args:
     path: a model directory, whose newest checkpoint that can be read is taken,
-      or one of the directories `checkpoints/step-N`, `best/step-N` and
-      `average/step-N` inside it.
+      or `checkpoints/step-N`, `best` or `average` inside it.
     target: the directory of the model that is to be made.
 
   Raises:
@@ -58,7 +57,12 @@ def find_source(path: str, target: ModelDirectory) -> Source:
   above, name = os.path.split(path)
   kind = os.path.basename(above)
   named = kind in (CHECKPOINTS, BEST, AVERAGE)
-  directory = ModelDirectory(os.path.dirname(above) if named else path)
+  # Of these there is one each: its step need not be named.
+  which = name if name in (BEST, AVERAGE) else LATEST
+  if named:
+    directory = ModelDirectory(os.path.dirname(above))
+  else:
+    directory = ModelDirectory(path if which == LATEST else above)
   if os.path.realpath(directory.path) == os.path.realpath(target.path):
     raise InputError(
       f"--init_checkpoint={path} lies in --model_dir: a run goes on there by "
@@ -73,7 +77,7 @@ def find_source(path: str, target: ModelDirectory) -> Source:
         + (", ".join(_names(directory, kind)) or "none")
       )
   else:
-    kind, steps = directory.choose_checkpoints(LATEST)
+    kind, steps = directory.choose_checkpoints(which)
   step, damaged = first_readable(directory, steps, kind)
   for problem in damaged:
     logging.error("%s; taking the one of step %d", problem, step)
@@ -89,7 +93,7 @@ def copy_weights(prefix: str, target: ModelDirectory) -> None:
     DamagedCheckpointError: where they cannot be read.
     OSError: where the system refuses.
   """
-  names = [n for n in stored_shapes(prefix) if n.startswith(WEIGHTS + "/")]
+  names = stored_shapes(prefix, WEIGHTS)
   write_checkpoint(target, 0, read_tensors(prefix, names))
 
 

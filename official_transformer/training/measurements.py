@@ -92,24 +92,20 @@ class Measurements:
         return None
     return None
 
-  def since_best(self, name: str) -> int:
-    """Returns how many milestones were measured after the best by `name`.
+  def best_and_since(self, name: str) -> tuple[int, int]:
+    """Returns the best step by `name`, and how many were measured after it.
 
-    Of several that are as good, the first is the best.
+    Of several that are as good, the first is the best. What is not finite is
+    worst.
 
     Args:
-      name: `BLEU` or `VALIDATION_LOSS`; what is not finite is worst.
+      name: `BLEU` or `VALIDATION_LOSS`, which some milestone has measured.
     """
-    sign = _SIGNS[name]
-    values = [
-      sign * self._by_step[n][name]
-      for n in sorted(self._by_step)
-      if name in self._by_step[n]
-    ]
-    if not values:
-      return 0
+    steps = [n for n in sorted(self._by_step) if name in self._by_step[n]]
+    values = [_SIGNS[name] * self._by_step[n][name] for n in steps]
     values = [v if math.isfinite(v) else -math.inf for v in values]
-    return len(values) - 1 - values.index(max(values))
+    best = values.index(max(values))
+    return steps[best], len(steps) - 1 - best
 
   def _write(self) -> None:
     lines = [

@@ -43,15 +43,16 @@ def estimate_step_bytes(
   variables += 2 * _FLOAT32 * params.vocab_size * params.hidden_size
   # Logits and probabilities of one chunk of positions; what two passes differ
   # by besides.
-  arrays = 4 if params.r_drop_alpha else 2
-  sentences *= 2 if params.r_drop_alpha else 1
+  passes, arrays = (2, 4) if params.r_drop_alpha else (1, 2)
   positions = min(
-    sentences * length, max(CHUNK_ELEMENTS // params.vocab_size, 1)
+    passes * sentences * length, max(CHUNK_ELEMENTS // params.vocab_size, 1)
   )
   loss = arrays * _FLOAT32 * positions * params.vocab_size
   if with_metrics:
     loss += 3 * _FLOAT32 * sentences * length * params.vocab_size
-  return variables + loss + _activations(params, sentences, length, dtype)
+  return (
+    variables + loss + _activations(params, passes * sentences, length, dtype)
+  )
 
 
 def _activations(

@@ -59,7 +59,7 @@ class Milestones(keras.callbacks.Callback):
     self.step = step
     self.stopped_by: int | None = None
     self._streak: Any = 0
-    self._saved_step = step
+    self._saved_step, self._saved_interim = step, False
     self._saved_at = time.monotonic()
 
   def on_train_begin(self, logs: Any = None) -> None:
@@ -113,14 +113,16 @@ class Milestones(keras.callbacks.Callback):
     settings, step = self.settings, self.step
     if not settings.with_checkpoints or not self.distribution.is_chief:
       return
-    if self._saved_step == step:
+    # What was saved as interim, in a streak of skipped updates, may turn out to
+    # be the last.
+    if self._saved_step == step and (interim or not self._saved_interim):
       return
     is_last = must or step >= settings.train_steps
     # As long as updates are skipped, no earlier checkpoint is given up.
     interim = interim or (not is_last and int(self._streak) > 0)
     try:
       self.checkpoints.save(step, settings.seed, interim)
-      self._saved_step = step
+      self._saved_step, self._saved_interim = step, interim
     except (OSError, RunError) as error:
       if is_last:
         raise
@@ -172,7 +174,7 @@ class Milestones(keras.callbacks.Callback):
   def _is_the_end(self) -> bool:
     """Tells whether measurements end the run, to all alike."""
     settings = self.settings
-    if settings.stop_threshold is None and settings.patience is None:
+    if settings.stop_threshold is None and settings.early_stopping is None:
       return False
     reason = self._reason_to_stop() if self.distribution.is_chief else None
     if reason:
@@ -183,16 +185,22 @@ class Milestones(keras.callbacks.Callback):
     """Returns what measurements say for ending the run here, if anything."""
     if self.step not in self.measurements:
       return None
-    threshold, patience = self.settings.stop_threshold, self.settings.patience
-    score = self.measurements[self.step].get(BLEU, -1.0)
+    threshold = self.settings.stop_threshold
+    measured = self.measurements[self.step]
+    score = measured.get(BLEU, -1.0)
     if threshold is not None and score >= threshold:
       return f"{BLEU} {score:.4f} has reached --stop_threshold={threshold:g}"
-    name = self.settings.stops_by
-    if patience is not None and self.measurements.since_best(name) >= patience:
-      return (
-        f"no better {name} for --early_stopping_patience={patience} milestones"
-      )
-    return None
+    rule = self.settings.early_stopping
+    if rule is None or rule.measure not in measured:
+      return None
+    best, since = self.measurements.best_and_since(rule.measure)
+    if since < rule.patience:
+      return None
+    value = self.measurements[best][rule.measure]
+    return (
+      f"no better {rule.measure} than {value:.4f}, of step {best}, in {since} "
+      "milestones (--early_stopping_patience); see --checkpoint=best"
+    )
 
 
 @contextlib.contextmanager

@@ -30,6 +30,19 @@ class Execution:
 
 
 @dataclasses.dataclass(frozen=True)
+class EarlyStopping:
+  """When milestones that bring nothing better end a run.
+
+  Attributes:
+    measure: what they are compared by, as `Measurements` names it.
+    patience: how many in a row.
+  """
+
+  measure: str
+  patience: int
+
+
+@dataclasses.dataclass(frozen=True)
 class TrainingSettings:
   """A run.
 
@@ -51,8 +64,7 @@ class TrainingSettings:
     milestones: the steps of all milestones, where they are not every
       `steps_between_evals`.
     stop_threshold: the score from which on a milestone ends the run.
-    patience: milestones in a row without a better measurement that end the run.
-    stops_by: the name of that measurement.
+    early_stopping: what ends the run early, if anything.
     synthetic: whether batches of ones take the place of the data.
     private_threads: threads of the pipeline's own pool; None shares
       TensorFlow's.
@@ -82,8 +94,7 @@ class TrainingSettings:
   num_parallel_calls: int
   milestones: tuple[int, ...] = ()
   stop_threshold: float | None = None
-  patience: int | None = None
-  stops_by: str = ""
+  early_stopping: EarlyStopping | None = None
   synthetic: bool = False
   private_threads: int | None = None
   with_checkpoints: bool = True

@@ -172,6 +172,8 @@ class Trainer:
     step = self._resume()
     measurements = Measurements(self.directory.join(MEASUREMENTS_FILE))
     if self.distribution.is_chief:
+      if not step:
+        self.directory.remove_derived()
       self.checkpoints.drop_best_after(step)
       measurements.forget_after(step)
     if settings.with_tensorboard and self.distribution.is_chief:
@@ -349,9 +351,9 @@ class Trainer:
       f"{found.learning_rate:.3g}, batches {first} to {last} of the run, from "
       "0). They have changed no weight, and the checkpoints before them are "
       "kept. A learning rate too high is the usual cause: start a new model "
-      "with a lower learning_rate or a longer learning_rate_warmup_steps in "
-      "--params_override, from --init_checkpoint if from these weights; or a "
-      "dtype too narrow: see --dtype=bf16"
+      "with a lower learning_rate, a longer learning_rate_warmup_steps or a "
+      "clip_norm in --params_override, from --init_checkpoint if from these "
+      "weights; or a dtype too narrow: see --dtype=bf16"
     )
     if self.distribution.is_chief and self.feed.data:
       path = self.directory.join(f"{NONFINITE}{found.first}.jsonl")

@@ -362,7 +362,7 @@ def test_bleu_variants(text):
     (["--mode=train", "--data_dir={data}", "--model_dir={text}/new",
       "--max_length=2"], "--max_length=2 tokens; raise it"),
     (["--mode=train", "--data_dir={data}", "--early_stopping_patience=2",
-      "--validation_steps=0"], "needs development data"),
+      "--validation_steps=0"], "looks at the validation loss"),
     (["--mode=train", "--data_dir={data}", "--early_stopping_patience=2",
       "--early_stopping_measure=bleu"], "needs --bleu_source"),
     (["--mode=average", "--average_last=4"], "has 3 checkpoints, of the steps"),
@@ -706,7 +706,7 @@ def test_the_best_and_any_kept_checkpoint_can_be_used(model, text):
   by_name = run(*command, "--checkpoint=best")
   assert by_name == run(*command, f"--checkpoint={step}")
   error = run(*command, "--checkpoint=25", status=2)
-  assert "has latest, best, average and the steps 10, 20, 30" in error
+  assert "has latest, best and the steps 10, 20, 30" in error
   printed = run(
     *(MAIN, "--mode=eval", f"--model_dir={model}", "--checkpoint=10"),
     *(f"--bleu_source={text}/test.en", f"--bleu_ref={text}/test.de"),
@@ -735,16 +735,17 @@ def test_the_mean_of_checkpoints_is_one_more(copied, text, tmp_path):
     )
   )
   names = made.get_variable_to_shape_map()
-  assert {n.split("/")[0] for n in names} == {"weights", "step"}
-  for name in names.keys() - {"step"}:
+  marks = {"step", "averaged_steps"}
+  assert {n.split("/")[0] for n in names} == {"weights", *marks}
+  for name in names.keys() - marks:
     one, other = (part.get_tensor(name) for part in parts)
     np.testing.assert_allclose(made.get_tensor(name), (one + other) / 2, 1e-6)
   printed = run(
     *(*command, "--mode=eval", "--checkpoint=average"),
     *(f"--bleu_source={text}/test.en", f"--bleu_ref={text}/test.de"),
   )
-  assert printed.startswith("Average up to step 30, ")
-  assert "test.en-average-step-30-" in printed
+  assert printed.startswith("Average of steps 20, 30, beam 4")
+  assert "test.en-average-of-2-step-30-" in printed
   scores = run(
     *(*command, "--mode=score", "--checkpoint=average"),
     *(f"--file={text}/test.en", f"--reference_file={text}/test.de"),

@@ -1,6 +1,7 @@
 """The recipes are command lines that can be run as they stand."""
 
 import pathlib
+import re
 
 import pytest
 
@@ -28,10 +29,12 @@ def test_every_flag_of_a_recipe_is_read(recipe, flags):
   params = requested_params().for_new_model("big")
   # A warm-up of half the run or more never comes down from its peak.
   assert params.learning_rate_warmup_steps * 2 < flags.train_steps
-  # What is averaged in the end is kept.
-  assert flags.save_checkpoints_steps * flags.keep_checkpoint_max < (
-    flags.train_steps
-  )
+  # An update takes what is aimed at, in full batches.
+  batches = flags.target_batch_tokens or flags.batch_size
+  assert batches % (flags.batch_size or params.default_batch_size) == 0
+  # All that the recipe averages is kept.
+  averaged = re.search(r"--average_last=(\d+)", recipe.read_text())
+  assert averaged and int(averaged[1]) <= flags.keep_checkpoint_max
 
 
 def test_there_are_recipes():

@@ -1,28 +1,14 @@
-import collections
 import json
 import os
 import shutil
 
 import pytest
-import tensorflow as tf
 
 from data_prep.prepare_data import Corpus, DataSettings, prepare
 from official_transformer.data.tokenizer import load_tokenizer
 from official_transformer.errors import InputError
 
 WORDS = "ein zwei drei vier alpha beta gamma delta".split()
-
-
-TRAIN, DEV = "text-train-00001-of-00001", "text-dev-00001-of-00001"
-
-
-def read_pairs(path):
-  """A shard's pairs of ids."""
-  for record in tf.data.TFRecordDataset(str(path)).as_numpy_iterator():
-    features = tf.train.Example.FromString(record).features.feature
-    yield tuple(
-      list(features[side].int64_list.value) for side in ("inputs", "targets")
-    )
 
 
 def write(path, lines):
@@ -176,41 +162,3 @@ def test_a_corpus_needs_both_sides(tmp_path, corpus):
   missing = Corpus(["/nowhere"], corpus.targets)
   with pytest.raises(InputError, match="no file /nowhere"):
     prepare({"train": missing}, settings(tmp_path))
-
-
-def test_segmentations_are_drawn_anew_each_time(tmp_path, corpus):
-  made = settings(tmp_path, segmentations=5, sampling_alpha=0.1, shards=1)
-  prepare({"train": corpus, "dev": corpus}, made)
-  with open(tmp_path / "data" / "data.json", encoding="utf-8") as stream:
-    description = json.load(stream)
-  assert description["train"]["pairs"] == 5 * 64
-  assert description["dev"]["pairs"] == 64
-  tokenizer = load_tokenizer(str(tmp_path / "data" / "vocab.60.model"))
-  segmentations = collections.defaultdict(list)
-  for source, target in read_pairs(tmp_path / "data" / TRAIN):
-    assert source[-1] == target[-1] == 1
-    text = tokenizer.decode(source[:-1])
-    assert text == tokenizer.decode(target[:-1])
-    segmentations[text] += [tuple(source), tuple(target)]
-  assert {len(found) for found in segmentations.values()} == {10}
-  differing = sum(len(set(found)) > 2 for found in segmentations.values())
-  assert differing > 60
-  for source, _ in read_pairs(tmp_path / "data" / DEV):
-    text = tokenizer.decode(source[:-1])
-    assert source == tokenizer.encode(text, add_eos=True)
-
-
-def test_the_seed_decides_the_segmentations(tmp_path, corpus):
-  found = []
-  for seed in (1, 1, 2):
-    made = settings(tmp_path, segmentations=2, shards=1, seed=seed)
-    prepare({"train": corpus}, made)
-    found.append((tmp_path / "data" / TRAIN).read_bytes())
-  assert found[0] == found[1] != found[2]
-
-
-def test_subtokens_have_one_segmentation(tmp_path, corpus):
-  made = settings(tmp_path, segmentations=2, vocab_type="subtoken")
-  with pytest.raises(InputError, match="SentencePiece"):
-    prepare({"train": corpus}, made)
-  assert not (tmp_path / "data").exists()

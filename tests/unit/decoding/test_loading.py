@@ -97,11 +97,11 @@ def test_where_the_newest_is_damaged_the_one_before_is_used(model_dir, caplog):
   directory = ModelDirectory(model_dir)
   newest = directory.checkpoint_directory(2)
   shutil.copytree(directory.checkpoint_directory(1), newest)
-  assert loading.load_model(model_dir).step == 2
+  assert loading.load_model(model_dir).checkpoint.step == 2
   path = os.path.join(newest, "model.data-00000-of-00001")
   os.truncate(path, os.path.getsize(path) // 2)
   with caplog.at_level("ERROR", "absl"):
-    assert loading.load_model(model_dir).step == 1
+    assert loading.load_model(model_dir).checkpoint.step == 1
   assert "step-2/model is missing or damaged" in caplog.text
   assert caplog.messages[-1].endswith("using the one of step 1")
   # One that is asked for is that one.

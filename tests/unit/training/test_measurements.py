@@ -74,18 +74,17 @@ def test_what_is_no_number_is_never_the_best(path):
   assert lib.Measurements(path).best_by(30, {LOSS: 9.0}) == LOSS
 
 
-def test_milestones_since_the_best(path):
+def test_the_best_and_the_milestones_since(path):
   kept = lib.Measurements(path)
-  assert kept.since_best(LOSS) == 0
   # Of two that are as good, the first is the best; higher is better for BLEU.
-  for step, loss, since in (
-    (10, 3.0, 0), (20, 2.0, 0), (30, 2.0, 1), (40, float("nan"), 2),
-    (50, 4.0, 3), (60, 1.5, 0),
+  for step, loss, best, since in (
+    (10, 3.0, 10, 0), (20, 2.0, 20, 0), (30, 2.0, 20, 1),
+    (40, float("nan"), 20, 2), (50, 4.0, 20, 3), (60, 1.5, 60, 0),
   ):  # fmt: skip
     kept.record(step, {LOSS: loss, BLEU: loss if loss == loss else 0.0})
-    assert kept.since_best(LOSS) == since
-  assert kept.since_best(BLEU) == 1
+    assert kept.best_and_since(LOSS) == (best, since)
+  assert kept.best_and_since(BLEU) == (50, 1)
   # A milestone that has not measured it does not count.
   kept.record(70, {BLEU: 1.0})
-  assert kept.since_best(LOSS) == 0
-  assert lib.Measurements(path).since_best(BLEU) == 2
+  assert kept.best_and_since(LOSS) == (60, 0)
+  assert lib.Measurements(path).best_and_since(BLEU) == (50, 2)

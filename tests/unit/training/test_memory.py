@@ -26,5 +26,11 @@ def test_what_takes_more_and_what_takes_less():
   # Two passes keep what twice the sentences would, and two arrays more.
   doubled = estimate_step_bytes(BASE_PARAMS, PARAMETERS, 128, 32)
   assert passes - doubled == 2 * 4 * 2**23
+  # Metrics look at one of them.
+  one, both = (
+    estimate_step_bytes(p, PARAMETERS, 64, 32, with_metrics=True)
+    for p in (BASE_PARAMS, twice)
+  )
+  assert both - passes == one - usual
   assert summed - usual == 4 * PARAMETERS  # One more sum of gradients.
   assert longer > usual  # The same tokens, but more to attend to.

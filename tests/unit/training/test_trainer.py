@@ -25,7 +25,11 @@ from official_transformer.training.checkpoints import CheckpointManager
 from official_transformer.training.data_feed import DataFeed
 from official_transformer.training.interruption import Interruption
 from official_transformer.training.measurements import BLEU, VALIDATION_LOSS
-from official_transformer.training.settings import Execution, TrainingSettings
+from official_transformer.training.settings import (
+  EarlyStopping,
+  Execution,
+  TrainingSettings,
+)
 from official_transformer.training.step_runner import StepRunner
 from official_transformer.training.trainer import Evaluation, Trainer
 
@@ -513,7 +517,7 @@ def test_a_score_out_of_reach_ends_no_run(tmp_path, params, data_dir):
 
 def test_no_better_score_for_long_ends_the_run(tmp_path, params, data_dir):
   scores = {4: 10.0, 8: 30.0, 12: 20.0, 16: 30.0, 20: 29.0, 24: 40.0}
-  run = settings(data_dir, 40, patience=3, stops_by=BLEU)
+  run = settings(data_dir, 40, early_stopping=EarlyStopping(BLEU, 3))
 
   def evaluate(_, step):
     return Evaluation({"bleu_uncased": scores[step]})
@@ -525,12 +529,14 @@ def test_no_better_score_for_long_ends_the_run(tmp_path, params, data_dir):
   again = train(tmp_path, params, run, evaluate)
   assert int(again.optimizer.iterations) == 20
   # With more patience, the run goes on.
-  more = dataclasses.replace(run, train_steps=24, patience=4)
+  more = dataclasses.replace(
+    run, train_steps=24, early_stopping=EarlyStopping(BLEU, 4)
+  )
   assert int(train(tmp_path, params, more, evaluate).optimizer.iterations) == 24
 
 
 def test_a_rising_loss_ends_the_run(tmp_path, params, data_dir):
-  run = settings(data_dir, 60, patience=2, stops_by=VALIDATION_LOSS)
+  run = settings(data_dir, 60, early_stopping=EarlyStopping(VALIDATION_LOSS, 2))
   # Steps so large that the loss cannot go on falling.
   wild = dataclasses.replace(params, learning_rate=100.0)
   trainer = train(tmp_path, wild, run)
