@@ -4,6 +4,7 @@ import pytest
 
 from official_transformer.errors import InputError
 from official_transformer.model_directory import (
+  AVERAGE,
   ModelDescription,
   ModelDirectory,
   RequestedParams,
@@ -31,6 +32,7 @@ def test_what_is_written_is_read(directory):
 
 def test_cleaning_removes_the_model_and_nothing_else(directory):
   os.makedirs(directory.checkpoint_directory(5))
+  os.makedirs(directory.checkpoint_directory(5, AVERAGE))
   os.makedirs(directory.join("logs"))
   mine = directory.join("notes.txt")
   with open(mine, "w", encoding="utf-8") as stream:

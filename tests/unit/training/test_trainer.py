@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 
 import numpy as np
@@ -16,7 +17,9 @@ from data_prep.records import write_shards
 from official_transformer.data.buckets import Batching
 from official_transformer.data.prepared_data import read_prepared_data
 from official_transformer.errors import InputError, Interrupted, RunError
+from official_transformer.model.weights import write_only_checkpoint
 from official_transformer.model_directory import (
+  AVERAGE,
   BEST,
   MEASUREMENTS_FILE,
   ModelDirectory,
@@ -428,7 +431,12 @@ def test_the_loop_trains_as_fit_does(tmp_path, params, data_dir):
     Execution(dtype="fp16", loss_scale=128.0),
   ],
 )
-def test_half_precision_learns_as_well(tmp_path, params, data_dir, execution):
+@pytest.mark.parametrize("r_drop_alpha", [0.0, 2.0])
+def test_half_precision_learns_as_well(
+  tmp_path, params, data_dir, execution, r_drop_alpha
+):
+  # Clipped, a gradient that was not unscaled first would all but vanish.
+  params = dataclasses.replace(params, r_drop_alpha=r_drop_alpha, clip_norm=1.0)
   full = train(tmp_path / "full", params, settings(data_dir, 40))
   half = train(
     tmp_path / "half", params, settings(data_dir, 40, execution=execution)
@@ -471,7 +479,9 @@ def test_the_loss_scale_is_resumed(tmp_path, params, data_dir):
   assert int(other.optimizer.iterations) == 6
 
 
-def test_static_batches_compile_whole(tmp_path, params, data_dir):
+@pytest.mark.parametrize("r_drop_alpha", [0.0, 2.0])
+def test_static_batches_compile_whole(tmp_path, params, data_dir, r_drop_alpha):
+  params = dataclasses.replace(params, r_drop_alpha=r_drop_alpha, clip_norm=0.5)
   plain = settings(data_dir, 5, batching=Batching(128, 16, True))
   compiled = dataclasses.replace(plain, execution=Execution(compile=True))
   looped = dataclasses.replace(
@@ -545,6 +555,19 @@ def test_a_rising_loss_ends_the_run(tmp_path, params, data_dir):
   ]
   assert int(trainer.optimizer.iterations) < 60
   assert losses.index(min(losses)) == len(losses) - 3
+
+
+def test_a_new_model_has_nothing_of_an_earlier_one(tmp_path, params, data_dir):
+  first = train(tmp_path, params, settings(data_dir, 4))
+  weights = {"weights/x": 1.0}
+  write_only_checkpoint(first.directory, 4, weights, AVERAGE)
+  # Going on, it stays.
+  train(tmp_path, params, settings(data_dir, 5))
+  assert first.directory.checkpoint_steps(AVERAGE) == [4]
+  shutil.rmtree(tmp_path / "checkpoints")
+  train(tmp_path, params, settings(data_dir, 2))
+  assert first.directory.checkpoint_steps(AVERAGE) == []
+  assert first.directory.checkpoint_steps(BEST) == [2]
 
 
 def test_nothing_is_saved_where_nothing_is_to_be(tmp_path, params, data_dir):
