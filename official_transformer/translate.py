@@ -14,12 +14,10 @@ import os
 from absl import flags, logging
 
 from flags import core as flags_core
+from official_transformer.decoding_flags import define_decoding_flags
 from official_transformer.errors import describe_failures
 from official_transformer.flag_effects import without_effect
-from official_transformer.transformer_flags import (
-  define_decoding_flags,
-  define_model_flags,
-)
+from official_transformer.transformer_flags import define_model_flags
 
 EXTRA_DECODE_LENGTH = 100
 

@@ -24,7 +24,14 @@ LEAF_ARROWS = {
   "errors": set(),
   "model_params": {"errors"},
   "model_directory": {"durable_files", "errors", "model_params"},
-  "transformer_flags": {"model_directory", "model_params", "flags"},
+  "transformer_flags": {
+    "decoding_flags",
+    "model_params",
+    "training_flags",
+    "flags",
+  },
+  "training_flags": {"model_params", "flags"},
+  "decoding_flags": {"model_directory", "flags"},
   "flag_effects": set(),
   "requested_params": {"decoding", "model_directory", "model_params"},
 }
