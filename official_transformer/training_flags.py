@@ -263,8 +263,8 @@ def define_averaging_flags() -> None:
     "average_last",
     5,
     help_wrap(
-      "With --mode=average: how many checkpoints, the newest, interim ones "
-      "and the one of step 0 apart."
+      "With --mode=average: how many of the newest checkpoints; step 0 and "
+      "interim ones are left out."
     ),
     lower_bound=1,
   )
