@@ -36,12 +36,7 @@ PARAMS = TransformerParams(
   learning_rate_warmup_steps=10,
 )
 UNDROPPED = dataclasses.replace(
-  PARAMS,
-  layer_postprocess_dropout=0.0,
-  attention_dropout=0.0,
-  relu_dropout=0.0,
-  # A share, or a micro-batch, must not be clipped by itself.
-  clip_norm=0.5,
+  PARAMS, layer_postprocess_dropout=0.0, attention_dropout=0.0, relu_dropout=0.0
 )
 
 
