@@ -239,7 +239,11 @@ class ModelDirectory:
     """Removes what was made of the checkpoints of an earlier model here."""
     for kind in (BEST, AVERAGE):
       for step in self.checkpoint_steps(kind):
-        remove_directory(self.checkpoint_directory(step, kind))
+        self.remove_checkpoint(step, kind)
+
+  def remove_checkpoint(self, step: int, kind: str = CHECKPOINTS) -> None:
+    """Removes the checkpoint of a step, so that half of it is never seen."""
+    remove_directory(self.checkpoint_directory(step, kind))
 
   def is_interim(self, step: int) -> bool:
     """Tells whether a checkpoint only serves to go on from."""

@@ -5,6 +5,7 @@ import os
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import dataclasses
+from collections.abc import Iterator
 
 import pytest
 from absl import flags
@@ -40,7 +41,17 @@ def undropped(params: TransformerParams) -> TransformerParams:
 
 
 @pytest.fixture(scope="session")
-def transformer_flags() -> flags.FlagValues:
+def defined_flags() -> flags.FlagValues:
   """Absl's flags with those of transformer_main; defined once a process."""
   define_transformer_flags()
   return flags.FLAGS
+
+
+@pytest.fixture
+def transformer_flags(
+  defined_flags: flags.FlagValues,
+) -> Iterator[flags.FlagValues]:
+  """The same for one test, which may parse a command line."""
+  yield defined_flags
+  for name in defined_flags:
+    defined_flags[name].unparse()

@@ -18,10 +18,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from official_transformer.durable_files import (
-  new_directory,
-  remove_directory,
-)
+from official_transformer.durable_files import new_directory
 from official_transformer.errors import InputError
 from official_transformer.model_directory import CHECKPOINTS, ModelDirectory
 
@@ -97,7 +94,7 @@ def write_only_checkpoint(
   path = write_checkpoint(directory, step, tensors, kind)
   for other in directory.checkpoint_steps(kind):
     if other != step:
-      remove_directory(directory.checkpoint_directory(other, kind))
+      directory.remove_checkpoint(other, kind)
   return path
 
 

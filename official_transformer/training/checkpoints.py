@@ -13,10 +13,7 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from official_transformer.durable_files import (
-  remove_directory,
-  remove_leftovers,
-)
+from official_transformer.durable_files import remove_leftovers
 from official_transformer.errors import InputError, RunError
 from official_transformer.model.weights import (
   WEIGHTS,
@@ -101,7 +98,7 @@ class CheckpointManager:
     """Removes the best weights, if they are of a step that is still to come."""
     for later in self.directory.checkpoint_steps(BEST):
       if later > step:
-        remove_directory(self.directory.checkpoint_directory(later, BEST))
+        self.directory.remove_checkpoint(later, BEST)
 
   def restore(self, prefix: str) -> None:
     """Restores weights and the optimizer's variables, all or an error.
@@ -149,7 +146,7 @@ class CheckpointManager:
       kept = sorted(kept)[-self.keep_max :]
     for step in steps:
       if step not in kept:
-        remove_directory(self.directory.checkpoint_directory(step))
+        self.directory.remove_checkpoint(step)
     # What was damaged has been made again.
     for step, path in _set_aside(self.directory):
       if step <= newest:

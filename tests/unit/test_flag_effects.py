@@ -10,11 +10,7 @@ def said(transformer_flags):
 
   def said(*arguments):
     transformer_flags(["command", *arguments])
-    try:
-      return list(flag_effects.without_effect(transformer_flags))
-    finally:
-      for name in transformer_flags:
-        transformer_flags[name].unparse()
+    return list(flag_effects.without_effect(transformer_flags))
 
   return said
 

@@ -13,15 +13,9 @@ RECIPES = sorted(
 )
 
 
-@pytest.fixture
-def flags(transformer_flags):
-  yield transformer_flags
-  for name in transformer_flags:
-    transformer_flags[name].unparse()
-
-
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda path: path.stem)
-def test_every_flag_of_a_recipe_is_read(recipe, flags):
+def test_every_flag_of_a_recipe_is_read(recipe, transformer_flags):
+  flags = transformer_flags
   rest = flags(["command", f"--flagfile={recipe}"])
   assert rest == ["command"]
   assert flags.mode == "train"
