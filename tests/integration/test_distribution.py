@@ -41,6 +41,11 @@ def test_batches_may_be_accumulated_and_several_updates_made_a_call(found):
   assert found["accumulated_in_unequal_shares"] <= 1e-5
 
 
+def test_the_norm_that_is_clipped_is_of_all_devices(found):
+  assert found["clipping"] > 1e-5
+  assert found["clipped"] <= 1e-6
+
+
 def test_fp16_trains_on_both(found):
   # Rounding drifts apart over 20 steps at a high rate, nothing more.
   assert found["fp16"] < found["moved"] / 2

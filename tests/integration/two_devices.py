@@ -143,6 +143,17 @@ def main():
     _, uneven = train(data_dir, two, UNDROPPED, fit, divisor=1)
     found["uneven_shares"] = distance(whole, uneven)
     _, summed = train(data_dir, one, UNDROPPED, fit, 1, accumulate=2)
+    # A clipped gradient is longer to Adam or shorter by how it differs in norm
+    # from those before; a low rate keeps rounding from growing over the steps.
+    clipped = dataclasses.replace(
+      UNDROPPED, clip_norm=0.5, learning_rate_warmup_steps=2000
+    )
+    _, single_clipped = train(data_dir, one, clipped, fit)
+    _, double_clipped = train(data_dir, two, clipped, fit)
+    unclipped = dataclasses.replace(clipped, clip_norm=0.0)
+    _, free = train(data_dir, one, unclipped, fit)
+    found["clipping"] = distance(free, single_clipped)
+    found["clipped"] = distance(single_clipped, double_clipped)
     several = Execution(steps_per_loop=3)
     _, shared = train(data_dir, two, UNDROPPED, several, 1, accumulate=2)
     found["accumulated_in_unequal_shares"] = distance(summed, shared)
