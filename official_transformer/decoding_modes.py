@@ -33,6 +33,11 @@ from official_transformer.decoding.translator import (
 )
 from official_transformer.errors import InputError
 from official_transformer.evaluation.test_set import TestSet
+from official_transformer.flag_readers import (
+  batch_limits,
+  decoding_options,
+  requested_params,
+)
 from official_transformer.model_directory import (
   ModelDirectory,
   check_vocabulary,
@@ -40,11 +45,6 @@ from official_transformer.model_directory import (
 from official_transformer.model_params import (
   DECODING_FIELDS,
   TransformerParams,
-)
-from official_transformer.requested_params import (
-  batch_limits,
-  decoding_options,
-  requested_params,
 )
 from official_transformer.training.distribution import choose_devices
 

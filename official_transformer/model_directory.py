@@ -23,7 +23,6 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Sequence
 from typing import Any
 
 import official_transformer
@@ -35,12 +34,8 @@ from official_transformer.durable_files import (
 )
 from official_transformer.errors import InputError
 from official_transformer.model_params import (
-  DECODING_FIELDS,
   DEFAULT_MAX_LENGTH,
-  MULTI_GPU_PARAM_SETS,
-  PARAM_SETS,
   TransformerParams,
-  get_params,
 )
 
 DESCRIPTION_FILE = "model.json"
@@ -53,10 +48,6 @@ NONFINITE = "nonfinite-step-"
 MEASUREMENTS_FILE = "measurements.jsonl"
 TRANSLATIONS = "translations"
 LOGS = "logs"
-
-# What no parameter set says of a model: its vocabulary decides, or who
-# trained it.
-UNSAID_FIELDS = ("vocab_size", "start_symbol", "target_space_embedding")
 
 IMPORT_FIRST = (
   "It holds another Transformer's checkpoints: import one with python -m "
@@ -286,95 +277,6 @@ class ModelDirectory:
         + ", ".join(map(str, steps))
       )
     return kind, [int(which)]
-
-
-@dataclasses.dataclass(frozen=True)
-class RequestedParams:
-  """The hyper-parameters that a user chose, and no others.
-
-  Attributes:
-    param_set: the set's name, or None where none was given.
-    overrides: values by field.
-  """
-
-  param_set: str | None
-  overrides: dict[str, Any]
-
-  def for_new_model(
-    self, default_set: str, num_gpus: int = 1
-  ) -> TransformerParams:
-    """Returns the chosen set, or the default one, with the overrides.
-
-    Args:
-      default_set: the set's name where the user chose none.
-      num_gpus: above 1, the sets tuned for several.
-    """
-    params = get_params(self.param_set or default_set, num_gpus)
-    return dataclasses.replace(params, **self.overrides)
-
-  def for_existing_model(
-    self,
-    stored: TransformerParams,
-    where: str,
-    free_fields: Sequence[str] = DECODING_FIELDS,
-  ) -> TransformerParams:
-    """Returns a model's own parameters, decoded as the user chose.
-
-    Args:
-      stored: the model's.
-      where: the model directory, for the message.
-      free_fields: what the user may choose anew.
-
-    Raises:
-      InputError: where the user chose something else than the model has;
-        every such field is named with both values.
-    """
-    # A set has a form for one GPU and one for several: either may be meant.
-    starts = (
-      [
-        sets[self.param_set]
-        for sets in (PARAM_SETS, MULTI_GPU_PARAM_SETS)
-        if self.param_set in sets
-      ]
-      if self.param_set
-      else [stored]
-    )
-    unsaid = {name: getattr(stored, name) for name in UNSAID_FIELDS}
-    differences = min(
-      (
-        _differences(
-          dataclasses.replace(start, **{**unsaid, **self.overrides}),
-          stored,
-          free_fields,
-        )
-        for start in starts
-      ),
-      key=len,
-    )
-    if differences:
-      raise InputError(
-        f"--param_set or --params_override contradicts {where}/"
-        f"{DESCRIPTION_FILE}: {'; '.join(differences)}. Leave the flags out "
-        "to go on with this model, or name another --model_dir to train a "
-        "new one"
-      )
-    chosen = {k: v for k, v in self.overrides.items() if k in free_fields}
-    return dataclasses.replace(stored, **chosen)
-
-
-def _differences(
-  given: TransformerParams,
-  stored: TransformerParams,
-  free_fields: Sequence[str],
-) -> list[str]:
-  """Names every field, of those a model fixes, in which two sets differ."""
-  return [
-    f"{field.name}: {getattr(given, field.name)} given, "
-    f"{getattr(stored, field.name)} stored"
-    for field in dataclasses.fields(given)
-    if field.name not in free_fields
-    and getattr(given, field.name) != getattr(stored, field.name)
-  ]
 
 
 def current_versions() -> dict[str, str]:

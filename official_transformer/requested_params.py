@@ -1,36 +1,110 @@
-"""What the flags of every command say of the model and its decoding."""
+"""The hyper-parameters a user asks for, beside those a model already has."""
 
 from __future__ import annotations
 
-from absl import flags
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
 
-from official_transformer.decoding.batching import BatchLimits
-from official_transformer.decoding.translator import DecodingOptions
-from official_transformer.model_directory import RequestedParams
-from official_transformer.model_params import DECODING_FIELDS, parse_override
+from official_transformer.errors import InputError
+from official_transformer.model_directory import DESCRIPTION_FILE
+from official_transformer.model_params import (
+  DECODING_FIELDS,
+  MULTI_GPU_PARAM_SETS,
+  PARAM_SETS,
+  TransformerParams,
+  get_params,
+)
 
-FLAGS = flags.FLAGS
-
-
-def requested_params() -> RequestedParams:
-  """Reads `--param_set`, `--params_override` and the decoding flags."""
-  overrides = parse_override(FLAGS.params_override)
-  for name in DECODING_FIELDS:
-    if FLAGS[name].value is not None:
-      overrides[name] = FLAGS[name].value
-  param_set = FLAGS.param_set if FLAGS["param_set"].present else None
-  return RequestedParams(param_set, overrides)
-
-
-def batch_limits() -> BatchLimits:
-  """Reads how many lines are decoded or scored at once."""
-  return BatchLimits(FLAGS.decode_batch_tokens, FLAGS.decode_batch_size)
+# What no parameter set says of a model: its vocabulary decides, or who
+# trained it.
+UNSAID_FIELDS = ("vocab_size", "start_symbol", "target_space_embedding")
 
 
-def decoding_options() -> DecodingOptions:
-  """Reads how lines are brought to the model, for one hypothesis of each."""
-  return DecodingOptions(
-    limits=batch_limits(),
-    padded_length=FLAGS.decode_max_length if FLAGS.padded_decode else 0,
-    split_long_lines=FLAGS.split_long_lines,
-  )
+@dataclasses.dataclass(frozen=True)
+class RequestedParams:
+  """The hyper-parameters that a user chose, and no others.
+
+  Attributes:
+    param_set: the set's name, or None where none was given.
+    overrides: values by field.
+  """
+
+  param_set: str | None
+  overrides: dict[str, Any]
+
+  def for_new_model(
+    self, default_set: str, num_gpus: int = 1
+  ) -> TransformerParams:
+    """Returns the chosen set, or the default one, with the overrides.
+
+    Args:
+      default_set: the set's name where the user chose none.
+      num_gpus: above 1, the sets tuned for several.
+    """
+    params = get_params(self.param_set or default_set, num_gpus)
+    return dataclasses.replace(params, **self.overrides)
+
+  def for_existing_model(
+    self,
+    stored: TransformerParams,
+    where: str,
+    free_fields: Sequence[str] = DECODING_FIELDS,
+  ) -> TransformerParams:
+    """Returns a model's own parameters, decoded as the user chose.
+
+    Args:
+      stored: the model's.
+      where: the model directory, for the message.
+      free_fields: what the user may choose anew.
+
+    Raises:
+      InputError: where the user chose something else than the model has;
+        every such field is named with both values.
+    """
+    # A set has a form for one GPU and one for several: either may be meant.
+    starts = (
+      [
+        sets[self.param_set]
+        for sets in (PARAM_SETS, MULTI_GPU_PARAM_SETS)
+        if self.param_set in sets
+      ]
+      if self.param_set
+      else [stored]
+    )
+    unsaid = {name: getattr(stored, name) for name in UNSAID_FIELDS}
+    differences = min(
+      (
+        _differences(
+          dataclasses.replace(start, **{**unsaid, **self.overrides}),
+          stored,
+          free_fields,
+        )
+        for start in starts
+      ),
+      key=len,
+    )
+    if differences:
+      raise InputError(
+        f"--param_set or --params_override contradicts {where}/"
+        f"{DESCRIPTION_FILE}: {'; '.join(differences)}. Leave the flags out "
+        "to go on with this model, or name another --model_dir to train a "
+        "new one"
+      )
+    chosen = {k: v for k, v in self.overrides.items() if k in free_fields}
+    return dataclasses.replace(stored, **chosen)
+
+
+def _differences(
+  given: TransformerParams,
+  stored: TransformerParams,
+  free_fields: Sequence[str],
+) -> list[str]:
+  """Names every field, of those a model fixes, in which two sets differ."""
+  return [
+    f"{field.name}: {getattr(given, field.name)} given, "
+    f"{getattr(stored, field.name)} stored"
+    for field in dataclasses.fields(given)
+    if field.name not in free_fields
+    and getattr(given, field.name) != getattr(stored, field.name)
+  ]

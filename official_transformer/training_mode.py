@@ -21,12 +21,12 @@ from official_transformer.data.tokenizer import load_tokenizer
 from official_transformer.decoding.translator import Translator
 from official_transformer.errors import InputError
 from official_transformer.evaluation.test_set import TestSet
-from official_transformer.model.transformer import Transformer
-from official_transformer.model_directory import ModelDirectory
-from official_transformer.requested_params import (
+from official_transformer.flag_readers import (
   decoding_options,
   requested_params,
 )
+from official_transformer.model.transformer import Transformer
+from official_transformer.model_directory import ModelDirectory
 from official_transformer.training.checkpoints import clean_up, read_progress
 from official_transformer.training.directory_lock import DirectoryLock
 from official_transformer.training.distribution import (

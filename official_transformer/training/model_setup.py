@@ -16,7 +16,6 @@ from official_transformer.model_directory import (
   IMPORT_FIRST,
   ModelDescription,
   ModelDirectory,
-  RequestedParams,
   check_vocabulary,
   current_versions,
   vocabulary_identity,
@@ -28,6 +27,7 @@ from official_transformer.model_params import (
   TRAINING_FIELDS,
   TransformerParams,
 )
+from official_transformer.requested_params import RequestedParams
 from official_transformer.training.initial_weights import (
   copy_weights,
   find_source,

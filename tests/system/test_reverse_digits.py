@@ -10,8 +10,8 @@ from official_transformer.data.prepared_data import read_prepared_data
 from official_transformer.decoding.translator import Translator
 from official_transformer.model_directory import (
   ModelDirectory,
-  RequestedParams,
 )
+from official_transformer.requested_params import RequestedParams
 from official_transformer.training.model_setup import prepare_directory
 from official_transformer.training.settings import TrainingSettings
 from official_transformer.training.trainer import Trainer

@@ -10,7 +10,13 @@ ROOT = pathlib.Path(__file__).parents[2]
 PACKAGE = "official_transformer"
 
 # Modules that belong to no room and that every room may import.
-LEAVES = {"durable_files", "errors", "model_params", "model_directory"}
+LEAVES = {
+  "durable_files",
+  "errors",
+  "model_params",
+  "model_directory",
+  "requested_params",
+}
 ARROWS = {
   "model": LEAVES,
   "data": LEAVES,
@@ -33,7 +39,8 @@ LEAF_ARROWS = {
   "training_flags": {"model_params", "flags"},
   "decoding_flags": {"model_directory", "flags"},
   "flag_effects": set(),
-  "requested_params": {"decoding", "model_directory", "model_params"},
+  "requested_params": {"errors", "model_directory", "model_params"},
+  "flag_readers": {"decoding", "model_params", "requested_params"},
 }
 # One module knows less than its room may.
 STRICTER = {

@@ -7,7 +7,6 @@ from official_transformer.model_directory import (
   AVERAGE,
   ModelDescription,
   ModelDirectory,
-  RequestedParams,
   vocabulary_identity,
 )
 from official_transformer.model_params import TINY
@@ -57,14 +56,3 @@ def test_a_file_of_the_vocabularys_name_is_not_replaced(directory, tmp_path):
   with pytest.raises(InputError, match="another file than"):
     other.write(directory.read(), str(tmp_path / "vocab"))
   assert (tmp_path / "other" / "vocab").read_text() == "mine"
-
-
-def test_a_set_says_nothing_of_the_start_symbol():
-  stored = RequestedParams("tiny", {"start_symbol": "pad_row"})
-  stored = stored.for_new_model("big")
-  request = RequestedParams("tiny", {"beam_size": 7})
-  assert request.for_existing_model(stored, "x").beam_size == 7
-  with pytest.raises(InputError, match="start_symbol: zero given, pad_row"):
-    RequestedParams(None, {"start_symbol": "zero"}).for_existing_model(
-      stored, "x"
-    )

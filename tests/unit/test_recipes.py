@@ -6,7 +6,7 @@ import re
 import pytest
 
 from official_transformer.flag_effects import without_effect
-from official_transformer.requested_params import requested_params
+from official_transformer.flag_readers import requested_params
 
 RECIPES = sorted(
   (pathlib.Path(__file__).parents[2] / "recipes").glob("*.flags")

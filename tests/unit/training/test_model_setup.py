@@ -12,9 +12,9 @@ from official_transformer.model.weights import write_checkpoint
 from official_transformer.model_directory import (
   BEST,
   ModelDirectory,
-  RequestedParams,
 )
 from official_transformer.model_params import TINY
+from official_transformer.requested_params import RequestedParams
 from official_transformer.training.model_setup import (
   plan_directory,
   prepare_directory,
