@@ -6,6 +6,7 @@ Shapes: I and O a kernel's input and output size; leading dimensions any.
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,8 +26,9 @@ def product_dtype(dtype: tf.DType) -> tf.DType:
   """Returns what products of two tensors of `dtype` are computed in.
 
   It is `dtype`, but float32 for bfloat16 where no GPU is used and the
-  processor has no bfloat16 units: TensorFlow would emulate them, at a fifth of
-  the speed. bfloat16 products are summed in float32 anyway.
+  processor has no fast units for it. Where there are none at all, TensorFlow
+  would emulate them, at a fifth of the speed. bfloat16 products are summed in
+  float32 anyway.
   """
   if dtype == tf.bfloat16 and not has_units("bf16"):
     return tf.float32
@@ -43,11 +45,25 @@ def has_units(dtype: str) -> bool:
   if tf.config.list_logical_devices("TPU"):
     return True
   try:
-    with open("/proc/cpuinfo", encoding="utf-8") as cpus:
-      flags = next(line for line in cpus if line.startswith("flags")).split()
-  except (OSError, StopIteration):  # Not Linux, not Intel or AMD.
+    with open("/proc/cpuinfo", encoding="utf-8") as stream:
+      return has_bfloat16_units(stream.read())
+  except OSError:  # Not Linux.
     return True
-  return bool({"amx_bf16", "avx512_bf16"} & set(flags))
+
+
+def has_bfloat16_units(cpuinfo: str) -> bool:
+  """Tells from /proc/cpuinfo whether bfloat16 products beat float32's.
+
+  Intel's AVX-512 has half as many ports for bfloat16 as for float32, so that
+  only AMX is faster there, which a virtual machine may hide; AMD's is faster.
+  """
+  flags = re.search(r"^flags\s*:(.*)$", cpuinfo, re.MULTILINE)
+  if not flags:  # Neither Intel nor AMD.
+    return True
+  names = flags[1].split()
+  if "amx_bf16" in names:
+    return True
+  return "avx512_bf16" in names and "GenuineIntel" not in cpuinfo
 
 
 def dense(x: tf.Tensor, kernels: Sequence[Any], bias: Any = None) -> tf.Tensor:

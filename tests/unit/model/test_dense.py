@@ -54,3 +54,22 @@ def test_bfloat16_is_not_emulated(monkeypatch):
   assert lib.product_dtype(tf.float16) == tf.float16
   monkeypatch.setattr(lib, "has_units", lambda _: True)
   assert lib.product_dtype(tf.bfloat16) == tf.bfloat16
+
+
+@pytest.mark.parametrize(
+  ("vendor", "flags", "expected"),
+  [
+    ("GenuineIntel", "avx2 avx512f", False),
+    ("GenuineIntel", "avx512f avx512_bf16", False),
+    ("GenuineIntel", "avx512f avx512_bf16 amx_bf16", True),
+    ("AuthenticAMD", "avx512f", False),
+    ("AuthenticAMD", "avx512f avx512_bf16", True),
+  ],
+)
+def test_bfloat16_units_are_those_that_are_fast(vendor, flags, expected):
+  cpuinfo = f"processor\t: 0\nvendor_id\t: {vendor}\nflags\t\t: fpu {flags}\n\n"
+  assert lib.has_bfloat16_units(2 * cpuinfo) == expected
+
+
+def test_other_processors_are_taken_to_have_bfloat16_units():
+  assert lib.has_bfloat16_units("processor\t: 0\nFeatures\t: fp asimd bf16\n")
