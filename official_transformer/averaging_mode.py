@@ -62,10 +62,13 @@ def _last_steps(directory: ModelDirectory, number: int) -> list[int]:
   ]
   if len(steps) < number:
     raise InputError(
-      f"--average_last={number}: {directory.path} has {len(steps)} checkpoints"
-      + (f", of the steps {', '.join(map(str, steps))}" if steps else "")
-      + ". Give a smaller number; --keep_checkpoint_max and "
-      "--save_checkpoints_steps have training keep more"
+      f"--average_last={number}: {directory.path} has {len(steps)} checkpoints "
+      "that count"
+      + (f", of the steps {', '.join(map(str, steps))}. " if steps else ". ")
+      + "Those of interruptions and of step 0 do not. "
+      + ("Give a smaller number; " if steps else "")
+      + "--keep_checkpoint_max and --save_checkpoints_steps have training keep "
+      "more"
     )
   return steps[-number:]
 

@@ -5,7 +5,8 @@
 #   2. that model translates the training text of either side;
 #   3. a model of the one direction (multi30k_ende.flags, say) is trained on the
 #      text and on these translations: data diversification, Nguyen et al. 2020,
-#      in one round;
+#      in one round and with one model of both directions in place of several of
+#      each;
 #   4. it translates the test set, which is scored.
 #
 # Models are the means of their last five checkpoints.
@@ -13,10 +14,13 @@
 #   git clone https://github.com/multi30k/dataset
 #   bash recipes/multi30k.sh en de dataset/data/task1/raw runs
 #
-# The source comes first: en, and de, fr or cs, or the other way round. A run that
-# was broken off goes on when the same command is given again. Both directions of
-# a pair share steps 1 and 2. Flags for both trainings may follow: --dtype=fp32
-# where the processor has bfloat16 instructions and is slower with them.
+# The source comes first: en de, de en, en fr or en cs. Both directions of a pair
+# share steps 1 and 2. Stop it with Ctrl-C; the same command goes on from there,
+# and to start over, delete WORK_DIR.
+#
+# Flags for both trainings may follow. Each replaces the recipes' flag of its name,
+# and --params_override the whole of theirs. --dtype=fp32 is faster on processors
+# without fast bfloat16 units, which training tells.
 set -euo pipefail
 
 if [ $# -lt 4 ]; then
@@ -32,12 +36,15 @@ flags=("${@:5}")
 recipes=$(dirname "$0")
 recipe=$recipes/multi30k_$source$target.flags
 
-if [ ! -e "$recipe" ]; then
-  echo "multi30k.sh: no recipe for $source to $target; there are:" \
-    "$(cd "$recipes" && echo multi30k_????.flags)" >&2
-  exit 2
-fi
-if [ "$source" = en ]; then other=$target; else other=$source; fi
+case "$source $target" in
+  "en de" | "en fr" | "en cs") other=$target ;;
+  "de en") other=$source ;;
+  *)
+    echo "multi30k.sh: no recipe for $source to $target; there are: en de, de en," \
+      "en fr, en cs" >&2
+    exit 2
+    ;;
+esac
 for part in train val test_2016_flickr; do
   for language in en "$other"; do
     if [ ! -e "$text/$part.$language.gz" ]; then
@@ -61,14 +68,18 @@ prepare() {
   [ -e "$data/data.json" ] && return
   prepare_data --data_dir="$data" \
     --train_source="$sources" --train_target="$targets" \
-    --dev_source="$pair/val.$source" --dev_target="$pair/val.$target" "$@"
+    --dev_source="$text/val.$source.gz" --dev_target="$text/val.$target.gz" "$@"
 }
 
-# train RECIPE DATA_DIR MODEL_DIR: a model with its average, if there is none.
+# train RECIPE DATA_DIR MODEL_DIR: a model, as far as it is not trained yet, with
+# its average, if there is none.
 train() {
-  [ -e "$3/average" ] && return
   transformer_main --flagfile="$1" --data_dir="$2" --model_dir="$3" \
     ${flags[@]+"${flags[@]}"}
+  local average
+  for average in "$3"/average/step-*[0-9]; do
+    [ -e "$average" ] && return
+  done
   transformer_main --mode=average --average_last=5 --model_dir="$3"
 }
 
@@ -78,43 +89,36 @@ translate() {
   shift 3
   [ -e "$out" ] && return
   transformer_main --mode=predict --model_dir="$model" --checkpoint=average \
-    --file="$in" --file_out="$out.part" "$@"
-  mv "$out.part" "$out"
+    --file="$in" --file_out="$out" "$@"
 }
 
 pair=$work/both-en-$other
 run=$work/$source-$target
-mkdir -p "$pair"
-for part in train val test_2016_flickr; do
-  for language in en "$other"; do
-    gzip -dc "$text/$part.$language.gz" > "$pair/$part.$language"
-  done
-done
 
 echo "== 1. A model of both directions"
-en=$pair/train.en
-xx=$pair/train.$other
+en=$text/train.en.gz
+xx=$text/train.$other.gz
 prepare "$pair/one" en "$other" "$en" "$xx" --vocab_size=4000
 vocabulary=$pair/one/vocab.4000.model
 prepare "$pair/both" en "$other" "$en,$xx" "$xx,$en" --vocab_file="$vocabulary"
 train "$recipes/multi30k_both.flags" "$pair/both" "$pair/model"
 
 echo "== 2. Its translations of the training text"
-translate "$pair/model" "$en" "$en.translated" --alpha=1.2
-translate "$pair/model" "$xx" "$xx.translated" --alpha=1.0
+translate "$pair/model" "$en" "$pair/train.en.translated" --alpha=1.2
+translate "$pair/model" "$xx" "$pair/train.$other.translated" --alpha=1.0
 
 echo "== 3. The model"
-from=$pair/train.$source
-to=$pair/train.$target
+from=$text/train.$source.gz
+to=$text/train.$target.gz
 prepare "$run/data" "$source" "$target" \
-  "$from,$from,$to.translated" "$to,$from.translated,$to" \
+  "$from,$from,$pair/train.$target.translated" \
+  "$to,$pair/train.$source.translated,$to" \
   --vocab_file="$vocabulary"
 train "$recipe" "$run/data" "$run/model"
 
 echo "== 4. test_2016_flickr"
+reference=$text/test_2016_flickr.$target.gz
 hypothesis=$run/test_2016_flickr.$target
-translate "$run/model" "$pair/test_2016_flickr.$source" "$hypothesis"
-for case in "" --lowercase; do
-  sacrebleu "$pair/test_2016_flickr.$target" -i "$hypothesis" \
-    -m bleu chrf $case --confidence
-done
+translate "$run/model" "$text/test_2016_flickr.$source.gz" "$hypothesis"
+sacrebleu "$reference" -i "$hypothesis" -m bleu chrf --confidence
+sacrebleu "$reference" -i "$hypothesis" -m bleu --lowercase --confidence

@@ -74,8 +74,7 @@ def fast_dtype(dtype: str) -> str:
   if has_units(dtype):
     return dtype
   logging.warning(
-    "--dtype=%s: this processor has no units for it, and float32 is faster; "
-    "computing in float32",
+    "--dtype=%s: this processor has no fast units for it; computing in float32",
     dtype,
   )
   return "fp32"

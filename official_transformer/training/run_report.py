@@ -9,6 +9,7 @@ from typing import Any
 import keras
 from absl import logging
 
+from official_transformer.model.dense import has_units
 from official_transformer.model_params import TransformerParams
 from official_transformer.training.distribution import Distribution
 from official_transformer.training.memory import estimate_step_bytes
@@ -94,10 +95,14 @@ def log_size(
     )
 
 
-def warn_of_warmup(
+def warn_of_settings(
   params: TransformerParams, settings: TrainingSettings
 ) -> None:
-  """Warns where the learning rate would still rise when the run ends."""
+  """Warns of what will disappoint.
+
+  A learning rate that would still rise when the run ends; a dtype in which
+  nothing here computes faster.
+  """
   if params.learning_rate_warmup_steps > settings.train_steps / 2:
     logging.warning(
       "the learning rate warms up for %d steps, over half of the %d of this "
@@ -106,6 +111,13 @@ def warn_of_warmup(
       params.learning_rate_warmup_steps,
       settings.train_steps,
       max(1, settings.train_steps // 5),
+    )
+  dtype = settings.execution.dtype
+  if not has_units(dtype):
+    logging.warning(
+      "--dtype=%s: this processor has no fast units for it; --dtype=fp32 takes "
+      "more memory and less time",
+      dtype,
     )
 
 

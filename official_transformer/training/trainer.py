@@ -396,7 +396,7 @@ class Trainer:
       self.feed.longest_example,
       self.distribution,
     )
-    run_report.warn_of_warmup(self.params, self.settings)
+    run_report.warn_of_settings(self.params, self.settings)
     if not self.settings.with_checkpoints:
       logging.warning("no checkpoints: the model will be lost")
     self.feed.warn_of_omissions()

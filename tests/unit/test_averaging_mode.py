@@ -19,7 +19,9 @@ def directory(tmp_path):
 def test_the_last_are_those_that_training_was_asked_for(directory):
   assert averaging_mode._last_steps(directory, 2) == [20, 30]
   assert averaging_mode._last_steps(directory, 3) == [10, 20, 30]
-  with pytest.raises(InputError, match="has 3 checkpoints, of the steps 10, 2"):
+  with pytest.raises(
+    InputError, match="has 3 checkpoints that count, of the steps 10, 2"
+  ):
     averaging_mode._last_steps(directory, 4)
 
 

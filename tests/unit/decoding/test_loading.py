@@ -66,7 +66,7 @@ def test_without_units_float32_is_taken_and_said(
   monkeypatch.setattr(loading, "has_units", lambda _: False)
   transformer = loading.load_model(model_dir, dtype).transformer
   assert transformer.compute_dtype == "float32"
-  assert f"--dtype={dtype}: this processor has no units" in caplog.text
+  assert f"--dtype={dtype}: this processor has no fast units" in caplog.text
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])

@@ -1,0 +1,45 @@
+import dataclasses
+
+import pytest
+
+from official_transformer.data.buckets import Batching
+from official_transformer.model_params import TINY
+from official_transformer.training import run_report as lib
+from official_transformer.training.settings import Execution, TrainingSettings
+
+
+@pytest.mark.parametrize(
+  ("warmup", "fast", "expected"),
+  [
+    (50, True, []),
+    (51, True, ["learning_rate_warmup_steps=20"]),
+    (50, False, ["--dtype=bf16: this processor has no fast units"]),
+  ],
+)
+def test_what_will_disappoint_is_said(
+  warmup, fast, expected, monkeypatch, caplog
+):
+  asked = []
+  monkeypatch.setattr(lib, "has_units", lambda d: asked.append(d) or fast)
+  params = dataclasses.replace(TINY, learning_rate_warmup_steps=warmup)
+  lib.warn_of_settings(
+    params,
+    TrainingSettings(
+      data_dir="data",
+      train_steps=100,
+      steps_between_evals=10,
+      batching=Batching(128, 16),
+      validation_steps=1,
+      seed=1,
+      keep_checkpoint_max=1,
+      log_steps=1,
+      with_metrics=False,
+      with_tensorboard=False,
+      num_parallel_calls=1,
+      execution=Execution(dtype="bf16"),
+    ),
+  )
+  assert asked == ["bf16"]
+  assert len(caplog.messages) == len(expected)
+  for message, part in zip(caplog.messages, expected, strict=True):
+    assert part in message
