@@ -1,11 +1,11 @@
 import dataclasses
 
 import pytest
+from short_run import SETTINGS
 
-from official_transformer.data.buckets import Batching
 from official_transformer.model_params import TINY
 from official_transformer.training import run_report as lib
-from official_transformer.training.settings import Execution, TrainingSettings
+from official_transformer.training.settings import Execution
 
 
 @pytest.mark.parametrize(
@@ -24,19 +24,8 @@ def test_what_will_disappoint_is_said(
   params = dataclasses.replace(TINY, learning_rate_warmup_steps=warmup)
   lib.warn_of_settings(
     params,
-    TrainingSettings(
-      data_dir="data",
-      train_steps=100,
-      steps_between_evals=10,
-      batching=Batching(128, 16),
-      validation_steps=1,
-      seed=1,
-      keep_checkpoint_max=1,
-      log_steps=1,
-      with_metrics=False,
-      with_tensorboard=False,
-      num_parallel_calls=1,
-      execution=Execution(dtype="bf16"),
+    dataclasses.replace(
+      SETTINGS, train_steps=100, execution=Execution(dtype="bf16")
     ),
   )
   assert asked == ["bf16"]
