@@ -65,7 +65,8 @@ def _last_steps(directory: ModelDirectory, number: int) -> list[int]:
       f"--average_last={number}: {directory.path} has {len(steps)} checkpoints "
       "that count"
       + (f", of the steps {', '.join(map(str, steps))}. " if steps else ". ")
-      + "Those of interruptions and of step 0 do not. "
+      + "That of step 0 does not, nor do those saved at an interruption or "
+      "by --save_checkpoints_secs. "
       + ("Give a smaller number; " if steps else "")
       + "--keep_checkpoint_max and --save_checkpoints_steps have training keep "
       "more"

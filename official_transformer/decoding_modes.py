@@ -36,7 +36,7 @@ from official_transformer.evaluation.test_set import TestSet
 from official_transformer.flag_readers import (
   batch_limits,
   decoding_options,
-  requested_params,
+  read_requested_params,
 )
 from official_transformer.model_directory import (
   ModelDirectory,
@@ -232,7 +232,9 @@ def _pairs(source: str, target: str) -> Iterator[tuple[str, str]]:
 def _checked_params() -> TransformerParams:
   """Returns the model's parameters; refuses flags that contradict them."""
   stored = ModelDirectory(FLAGS.model_dir).read()
-  params = requested_params().for_existing_model(stored.params, FLAGS.model_dir)
+  params = read_requested_params().for_existing_model(
+    stored.params, FLAGS.model_dir
+  )
   if FLAGS.vocab_file:
     size = load_tokenizer(FLAGS.vocab_file).vocab_size
     check_vocabulary(FLAGS.vocab_file, size, stored, FLAGS.model_dir)

@@ -12,7 +12,7 @@ from official_transformer.requested_params import RequestedParams
 FLAGS = flags.FLAGS
 
 
-def requested_params() -> RequestedParams:
+def read_requested_params() -> RequestedParams:
   """Reads `--param_set`, `--params_override` and the decoding flags."""
   overrides = parse_override(FLAGS.params_override)
   for name in DECODING_FIELDS:

@@ -23,7 +23,7 @@ from official_transformer.errors import InputError
 from official_transformer.evaluation.test_set import TestSet
 from official_transformer.flag_readers import (
   decoding_options,
-  requested_params,
+  read_requested_params,
 )
 from official_transformer.model.transformer import Transformer
 from official_transformer.model_directory import ModelDirectory
@@ -136,7 +136,7 @@ def _plan(
   seed = distribution.value_of_chief(_choose_seed(directory))
   plan = plan_directory(
     directory,
-    requested_params(),
+    read_requested_params(),
     batching=_chosen_batching(),
     vocab_file=FLAGS.vocab_file,
     data_dir=FLAGS.data_dir,

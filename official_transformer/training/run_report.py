@@ -115,9 +115,10 @@ def warn_of_settings(
   dtype = settings.execution.dtype
   if not has_units(dtype):
     logging.warning(
-      "--dtype=%s: this processor has no fast units for it; --dtype=fp32 takes "
-      "more memory and less time",
+      "--dtype=%s: this processor has no fast units for it%s; --dtype=fp32 "
+      "takes more memory and less time",
       dtype,
+      ", so products are in float32" if dtype == "bf16" else "",
     )
 
 

@@ -16,10 +16,12 @@ RECIPES = pathlib.Path(__file__).parents[2] / "recipes"
 QUICKER = {
   "filter_size=512": "filter_size=64,hidden_size=32",
   "num_hidden_layers=4": "num_hidden_layers=1,learning_rate_warmup_steps=20",
-  "--train_steps=8000": "--train_steps=100",
-  "--train_steps=6000": "--train_steps=50",
   "--steps_between_evals=500": "--steps_between_evals=50",
   "--save_checkpoints_steps=250": "--save_checkpoints_steps=10",
+}
+STEPS = {
+  "--train_steps=8000": "--train_steps=100",
+  "--train_steps=6000": "--train_steps=50",
 }
 COMMANDS = os.path.dirname(sys.executable)
 PARTS = {"train": "train", "dev": "val", "test": "test_2016_flickr"}
@@ -32,9 +34,10 @@ def recipes(tmp_path_factory):
   shutil.copy(RECIPES / "multi30k.sh", directory)
   for recipe in RECIPES.glob("multi30k_*.flags"):
     content = recipe.read_text()
-    for slow, quick in QUICKER.items():
+    steps = re.search("--train_steps=.*", content)[0]
+    for slow, quick in (*QUICKER.items(), (steps, STEPS[steps])):
+      assert slow in content, f"{recipe}: {slow}"
       content = content.replace(slow, quick)
-    assert "steps=50\n" in content or "steps=100\n" in content
     (directory / recipe.name).write_text(content)
   return directory
 
@@ -61,11 +64,45 @@ def text(tmp_path_factory):
   return directory
 
 
-def run(recipes, *arguments, path=COMMANDS):
+# Stands for each command: notes its command line, and writes files as it would.
+STUB = """#!/usr/bin/env bash
+set -e
+name=${0##*/}
+echo "$name $*" >> "$LOG"
+mode=train steps=50 data_dir= file_out=
+for flag in "$@"; do
+  case "$flag" in
+    --mode=*) mode=${flag#*=} ;;
+    --train_steps=*) steps=${flag#*=} ;;
+    --data_dir=*) data_dir=${flag#*=} ;;
+    --model_dir=*) model=${flag#*=} ;;
+    --file_out=*) file_out=${flag#*=} ;;
+  esac
+done
+case "$name $mode" in
+  prepare_data*)
+    mkdir -p "$data_dir"
+    touch "$data_dir/data.json"
+    ;;
+  *train)
+    [ "$name" = sacrebleu ] || mkdir -p "$model/checkpoints/step-$steps"
+    ;;
+  *average)
+    rm -rf "$model/average"
+    mkdir -p "$model/average/step-$(ls "$model/checkpoints" |
+      sed s/step-// | sort -n | tail -n 1)"
+    ;;
+  *predict) touch "$file_out" ;;
+esac
+sleep 0.01  # Files made by the next command are newer.
+"""
+
+
+def run(recipes, *arguments, path=COMMANDS, log=""):
   """Runs the script; returns its exit status and all it wrote."""
   done = subprocess.run(
     ["bash", str(recipes / "multi30k.sh"), *map(str, arguments)],
-    env={**os.environ, "PATH": f"{path}:/usr/bin:/bin"},
+    env={**os.environ, "PATH": f"{path}:/usr/bin:/bin", "LOG": str(log)},
     stdout=subprocess.PIPE,
     stderr=subprocess.STDOUT,
     text=True,
@@ -75,7 +112,110 @@ def run(recipes, *arguments, path=COMMANDS):
   return done.returncode, done.stdout
 
 
-def test_both_directions_are_trained_and_scored(recipes, text, tmp_path):
+@pytest.fixture
+def commands(tmp_path):
+  """Runs the script with stubs; returns the command lines of one run."""
+  stubs = tmp_path / "bin"
+  stubs.mkdir()
+  for name in ("transformer_main", "prepare_data", "sacrebleu"):
+    (stubs / name).write_text(STUB)
+    (stubs / name).chmod(0o755)
+  text = tmp_path / "text"
+  text.mkdir()
+  for part in PARTS.values():
+    for language in ("en", "de", "fr", "cs"):
+      (text / f"{part}.{language}.gz").touch()
+  work = tmp_path / "work"
+
+  def lines(*arguments):
+    log = tmp_path / "log"
+    log.write_text("")
+    source, target, *flags = arguments
+    status, output = run(
+      RECIPES, source, target, text, work, *flags, path=stubs, log=log
+    )
+    assert status == 0, output
+    short = log.read_text().replace(f"{text}/", "")
+    return short.replace(f"{work}/", "").replace(f"{RECIPES}/", "").splitlines()
+
+  lines.work = work
+  return lines
+
+
+def train_lines(pair, recipe):
+  train = f"--flagfile=multi30k_{recipe}.flags --data_dir={pair}/data"
+  average = "--mode=average --average_last=5"
+  return [
+    f"transformer_main {flags} --model_dir={pair}/model"
+    for flags in (train, average)
+  ]
+
+
+def translate_line(pair, text, out, alpha=""):
+  return (
+    f"transformer_main --mode=predict --model_dir={pair}/model "
+    f"--checkpoint=average --file={text}.gz --file_out={pair}/{out}{alpha}"
+  )
+
+
+@pytest.mark.parametrize("other", ["de", "fr", "cs"])
+def test_each_side_has_its_translation(commands, other):
+  lines = commands("en", other)
+  both, pair, xx = f"both-en-{other}", f"en-{other}", other
+  vocabulary, data, *rest = lines
+  assert "--vocab_size=4000" in vocabulary
+  assert f"--train_source=train.en.gz,train.{xx}.gz " in data
+  assert f"--train_target=train.{xx}.gz,train.en.gz " in data
+  assert rest[:4] == [
+    *train_lines(both, "both"),
+    translate_line(both, "train.en", f"train.en-{xx}", " --alpha=1.2"),
+    translate_line(both, f"train.{xx}", f"train.{xx}-en", " --alpha=1.0"),
+  ]
+  sources = f"train.en.gz,train.en.gz,{both}/train.{xx}-en"
+  targets = f"train.{xx}.gz,{both}/train.en-{xx},train.{xx}.gz"
+  assert f"--train_source={sources} --train_target={targets} " in rest[4]
+  assert f"--dev_source=val.en.gz --dev_target=val.{xx}.gz" in rest[4]
+  test = f"test_2016_flickr.{xx}"
+  assert rest[5:8] == [
+    *train_lines(pair, f"en{xx}"),
+    translate_line(pair, "test_2016_flickr.en", test),
+  ]
+  assert len(rest[8:]) == 2
+  assert all(f"{test}.gz -i {pair}/{test} " in line for line in rest[8:])
+
+
+def test_the_other_direction_shares_the_first_two_steps(commands):
+  commands("en", "de")
+  lines = commands("de", "en")
+  both, pair = "both-en-de", "de-en"
+  sources = f"train.de.gz,train.de.gz,{both}/train.en-de"
+  targets = f"train.en.gz,{both}/train.de-en,train.en.gz"
+  assert lines[0] == train_lines(both, "both")[0]
+  assert f"--train_source={sources} --train_target={targets} " in lines[1]
+  assert lines[2:5] == [
+    *train_lines(pair, "deen"),
+    translate_line(pair, "test_2016_flickr.de", "test_2016_flickr.en"),
+  ]
+
+
+def test_only_what_is_stale_is_made_anew(commands):
+  first = commands("en", "de", "--train_steps=9")
+  trained = [line for line in first if "--train_steps=9" in line]
+  assert len(trained) == 2
+  # Once more: both trainings are called, which find themselves done.
+  again = commands("en", "de", "--train_steps=9")
+  assert again == trained + first[-2:]
+  # With more steps (10 is after 9), all that comes of them.
+  longer = commands("en", "de", "--train_steps=10")
+  assert longer == [line.replace("steps=9", "steps=10") for line in first[2:]]
+  # A break while averaging leaves no average; the second model is as it was.
+  average = commands.work / "both-en-de" / "model" / "average"
+  (average / "step-10").rename(average / "step-10.incomplete")
+  resumed = commands("en", "de", "--train_steps=10")
+  assert resumed == longer[:6] + longer[-2:]
+
+
+def test_a_pair_is_trained_and_scored(recipes, text, tmp_path):
   status, output = run(recipes, "en", "de", text, tmp_path)
   assert status == 0, output
   # Text and translations; what such a model says nothing of is left out.
@@ -83,31 +223,25 @@ def test_both_directions_are_trained_and_scored(recipes, text, tmp_path):
   train = data["train"]
   assert train["pairs"] + sum(train["dropped"].values()) == 600
   assert train["pairs"] > 200
-  signatures = re.findall(r'"signature": "(.*)"', output)
-  assert len(signatures) == 3
-  assert [s for s in signatures if "tok:13a" in s and "case:lc" in s]
+  signatures = re.findall(
+    r"(?m)^ *(\w+)\|nrefs:1\|bs:1000\|.*case:(\w+)", output
+  )
+  assert signatures == [("BLEU", "mixed"), ("chrF2", "mixed"), ("BLEU", "lc")]
   hypothesis = tmp_path / "en-de" / "test_2016_flickr.de"
   assert len(hypothesis.read_text().splitlines()) == 20
 
-  shared = tmp_path / "both-en-de" / "model" / "average"
-  before = {p: p.stat().st_mtime_ns for p in shared.glob("*/*")}
-  assert before
-  status, output = run(recipes, "de", "en", text, tmp_path)
-  assert status == 0, output
-  assert before == {p: p.stat().st_mtime_ns for p in before}
-  hypothesis = tmp_path / "de-en" / "test_2016_flickr.en"
-  assert len(hypothesis.read_text().splitlines()) == 20
-
-  # Broken off while it averaged; and another seed is another run.
-  average = tmp_path / "de-en" / "model" / "average"
-  shutil.rmtree(average)
-  average.mkdir()
-  hypothesis.unlink()
-  status, output = run(recipes, "de", "en", text, tmp_path, "--seed=2")
+  # What is made already is used; another seed is another run.
+  shutil.rmtree(tmp_path / "en-de" / "model" / "average")
+  both = tmp_path / "both-en-de"
+  made = [*both.glob("train.*"), *both.glob("model/*/step-*")]
+  before = {p: p.stat().st_mtime_ns for p in made}
+  assert len(before) == 2 + 5 + 1 + 1
+  status, output = run(recipes, "en", "de", text, tmp_path, "--seed=2")
   assert status == 2 and "--seed=2 contradicts" in output, output
-  status, output = run(recipes, "de", "en", text, tmp_path)
+  status, output = run(recipes, "en", "de", text, tmp_path)
   assert status == 0, output
-  assert len(hypothesis.read_text().splitlines()) == 20
+  assert len(list(tmp_path.glob("en-de/model/average/step-50"))) == 1
+  assert before == {p: p.stat().st_mtime_ns for p in before}
 
 
 def test_what_is_missing_is_named(recipes, text, tmp_path):
@@ -118,8 +252,12 @@ def test_what_is_missing_is_named(recipes, text, tmp_path):
     (("de", "fr"), COMMANDS, "no recipe for de to fr"),
     (("fr", "en"), COMMANDS, "no recipe for fr to en"),
     (("en", "fr"), COMMANDS, "there is no .*train.fr.gz"),
-    (("en", "de"), "/nowhere", "is not installed here"),
+    (("en", "de"), "/nowhere", "transformer_main is not installed here"),
   ):
     status, output = run(recipes, *pair, text, work, path=path)
     assert status == 2 and re.search(said, output), output
+  for flag in ("--model_dir=x", "--mode=eval", "--data_dir=y", "dtype=fp32"):
+    status, output = run(recipes, "en", "de", text, work, flag)
+    assert status == 2 and flag in output
+  assert "comma" in run(recipes, "en", "de", text, f"{work},2")[1]
   assert not list(work.iterdir())

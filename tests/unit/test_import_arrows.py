@@ -15,13 +15,12 @@ LEAVES = {
   "errors",
   "model_params",
   "model_directory",
-  "requested_params",
 }
 ARROWS = {
   "model": LEAVES,
   "data": LEAVES,
   "decoding": LEAVES | {"model", "data"},
-  "training": LEAVES | {"model", "data"},
+  "training": LEAVES | {"model", "data", "requested_params"},
   "evaluation": LEAVES | {"decoding", "data"},
   "importing": LEAVES | {"model", "data"},
 }

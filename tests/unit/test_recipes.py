@@ -6,11 +6,11 @@ import re
 import pytest
 
 from official_transformer.flag_effects import without_effect
-from official_transformer.flag_readers import requested_params
+from official_transformer.flag_readers import read_requested_params
 
-RECIPES = sorted(
-  (pathlib.Path(__file__).parents[2] / "recipes").glob("*.flags")
-)
+FOLDER = pathlib.Path(__file__).parents[2] / "recipes"
+RECIPES = sorted(FOLDER.glob("*.flags"))
+SCRIPT = FOLDER / "multi30k.sh"
 
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda path: path.stem)
@@ -20,16 +20,21 @@ def test_every_flag_of_a_recipe_is_read(recipe, transformer_flags):
   assert rest == ["command"]
   assert flags.mode == "train"
   assert list(without_effect(flags)) == []
-  params = requested_params().for_new_model("big")
+  params = read_requested_params().for_new_model("big")
   # A warm-up of half the run or more never comes down from its peak.
   assert params.learning_rate_warmup_steps * 2 < flags.train_steps
   # An update takes what is aimed at, in full batches.
   batches = flags.target_batch_tokens or flags.batch_size
   assert batches % (flags.batch_size or params.default_batch_size) == 0
-  # All that the recipe averages is kept.
-  averaged = re.search(r"--average_last=(\d+)", recipe.read_text())
+  # All that is averaged, by the script or by hand, is kept.
+  says = SCRIPT if recipe.stem.startswith("multi30k") else recipe
+  averaged = re.search(r"--average_last=(\d+)", says.read_text())
   assert averaged and int(averaged[1]) <= flags.keep_checkpoint_max
 
 
-def test_there_are_recipes():
-  assert len(RECIPES) >= 2
+def test_every_recipe_is_found():
+  multi30k = {"both", "ende", "deen", "enfr", "encs"}
+  assert {path.stem for path in RECIPES} == {
+    *(f"multi30k_{name}" for name in multi30k),
+    *("wmt14_ende_base", "wmt14_ende_big"),
+  }

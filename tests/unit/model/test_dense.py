@@ -71,5 +71,9 @@ def test_bfloat16_units_are_those_that_are_fast(vendor, flags, expected):
   assert lib.has_bfloat16_units(2 * cpuinfo) == expected
 
 
-def test_other_processors_are_taken_to_have_bfloat16_units():
-  assert lib.has_bfloat16_units("processor\t: 0\nFeatures\t: fp asimd bf16\n")
+@pytest.mark.parametrize(
+  "features, expected", [("bf16", True), ("i8mm", False)]
+)
+def test_an_arm_processor_is_believed(features, expected):
+  cpuinfo = f"processor\t: 0\nFeatures\t: fp asimd {features}\n\n"
+  assert lib.has_bfloat16_units(2 * cpuinfo) == expected
