@@ -27,13 +27,14 @@ def test_every_flag_of_a_recipe_is_read(recipe, transformer_flags):
   batches = flags.target_batch_tokens or flags.batch_size
   assert batches % (flags.batch_size or params.default_batch_size) == 0
   # All that is averaged, by the script or by hand, is kept.
-  says = SCRIPT if recipe.stem.startswith("multi30k") else recipe
+  scripted = re.fullmatch("multi30k_(both|en..|..en)", recipe.stem)
+  says = SCRIPT if scripted else recipe
   averaged = re.search(r"--average_last=(\d+)", says.read_text())
   assert averaged and int(averaged[1]) <= flags.keep_checkpoint_max
 
 
 def test_every_recipe_is_found():
-  multi30k = {"both", "ende", "deen", "enfr", "encs"}
+  multi30k = {"both", "ende", "deen", "enfr", "encs", "text"}
   assert {path.stem for path in RECIPES} == {
     *(f"multi30k_{name}" for name in multi30k),
     *("wmt14_ende_base", "wmt14_ende_big"),
