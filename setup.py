@@ -32,6 +32,7 @@ setuptools.setup(
       "official_transformer",
       "official_transformer.*",
       "data_prep",
+      "data_prep.*",
       "flags",
     ]
   ),

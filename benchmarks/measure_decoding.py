@@ -29,17 +29,17 @@ from peers.measuring import add_decoding_flags, report, time_job
 from official_transformer.data.text_files import read_lines
 from official_transformer.decoding.batching import BatchLimits
 from official_transformer.decoding.loading import fast_dtype
-from official_transformer.decoding.processors import (
-  serve_single_lines,
-  share_processors,
-)
 from official_transformer.decoding.searcher import Searcher, StaticShapes
 from official_transformer.decoding.translator import (
   DecodingOptions,
   Translator,
 )
+from official_transformer.distribution.cpu_threads import (
+  serve_single_lines,
+  share_processors,
+)
 from official_transformer.model.transformer import build_transformer
-from official_transformer.model_directory import ModelDirectory
+from official_transformer.model_directory.directory import ModelDirectory
 from official_transformer.model_params import PARAM_SETS
 
 # What a job returns: sentences and tokens of their best translations.

@@ -28,10 +28,10 @@ from official_transformer.data.buckets import Batching
 from official_transformer.data.data_pipeline import train_dataset
 from official_transformer.model.transformer import create_model
 from official_transformer.model_params import PARAM_SETS, TransformerParams
-from official_transformer.training.loss_scale import DynamicLossScale
-from official_transformer.training.optimizer import create_optimizer
-from official_transformer.training.step_runner import FitModel, StepRunner
-from official_transformer.training.training_step import TrainingStep
+from official_transformer.training.step.loss_scale import DynamicLossScale
+from official_transformer.training.step.optimizer import create_optimizer
+from official_transformer.training.step.step_runner import FitModel, StepRunner
+from official_transformer.training.step.training_step import TrainingStep
 
 SHAPES = ("hidden_size", "filter_size", "num_heads", "num_hidden_layers")
 

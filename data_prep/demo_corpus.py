@@ -14,7 +14,7 @@ import os
 
 from absl import flags, logging
 
-from data_prep.demo_grammar import DemoGrammar
+from data_prep.demo.grammar import DemoGrammar
 from flags import core as flags_core
 from official_transformer.data.text_files import write_lines
 from official_transformer.errors import describe_failures

@@ -157,7 +157,7 @@ def prepare(corpora: dict[str, Corpus], settings: DataSettings) -> None:
     InputError: where a file is missing, or a pair of files does not match.
   """
   from official_transformer.data.tokenizer import load_tokenizer
-  from official_transformer.model_directory import vocabulary_identity
+  from official_transformer.model_directory.directory import vocabulary_identity
 
   _check(corpora, settings)
   os.makedirs(settings.data_dir, exist_ok=True)

@@ -16,9 +16,11 @@ import os
 from absl import flags, logging
 
 from flags import core as flags_core
+from flags._effects import without_effect
+from official_transformer.commands.transformer_flags import (
+  define_transformer_flags,
+)
 from official_transformer.errors import describe_failures
-from official_transformer.flag_effects import without_effect
-from official_transformer.transformer_flags import define_transformer_flags
 
 FLAGS = flags.FLAGS
 
@@ -32,16 +34,16 @@ def main(_: list[str]) -> None:
   # TensorFlow takes seconds to import: what needs it is imported once the
   # flags have been parsed, so that --help and a mistyped flag answer at once.
   if FLAGS.mode == "train":
-    from official_transformer.training_mode import train
+    from official_transformer.commands.train import train
 
     train()
     return
   if FLAGS.mode == "average":
-    from official_transformer.averaging_mode import average
+    from official_transformer.commands.average import average
 
     average()
     return
-  from official_transformer import decoding_modes
+  from official_transformer.commands import predict as decoding_modes
 
   {
     "eval": decoding_modes.evaluate,

@@ -14,10 +14,10 @@ import os
 from absl import flags, logging
 
 from flags import core as flags_core
-from official_transformer.decoding_flags import define_decoding_flags
+from flags._effects import without_effect
+from official_transformer.commands.decoding_flags import define_decoding_flags
+from official_transformer.commands.transformer_flags import define_model_flags
 from official_transformer.errors import describe_failures
-from official_transformer.flag_effects import without_effect
-from official_transformer.transformer_flags import define_model_flags
 
 EXTRA_DECODE_LENGTH = 100
 
@@ -49,7 +49,7 @@ def main(_: list[str]) -> None:
   for line in without_effect(flags.FLAGS):
     logging.warning("%s", line)
 
-  from official_transformer.decoding_modes import predict
+  from official_transformer.commands.predict import predict
 
   predict()
 

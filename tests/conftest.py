@@ -10,8 +10,10 @@ from collections.abc import Iterator
 import pytest
 from absl import flags
 
+from official_transformer.commands.transformer_flags import (
+  define_transformer_flags,
+)
 from official_transformer.model_params import TransformerParams
-from official_transformer.transformer_flags import define_transformer_flags
 
 
 @pytest.fixture

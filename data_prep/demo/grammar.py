@@ -11,8 +11,8 @@ from __future__ import annotations
 import collections
 import random
 
-from data_prep import demo_lexicon as lexicon
-from data_prep.demo_clauses import (
+from data_prep.demo import lexicon
+from data_prep.demo.clauses import (
   EMPTY,
   Clause,
   Phrase,

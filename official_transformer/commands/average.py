@@ -7,13 +7,16 @@ from absl import flags, logging
 
 from official_transformer.durable_files import remove_leftovers
 from official_transformer.errors import InputError
-from official_transformer.model.weights import (
+from official_transformer.model_directory.checkpoint_files import (
   AVERAGED_STEPS,
   DamagedCheckpointError,
   mean_weights,
   write_only_checkpoint,
 )
-from official_transformer.model_directory import AVERAGE, ModelDirectory
+from official_transformer.model_directory.directory import (
+  AVERAGE,
+  ModelDirectory,
+)
 
 FLAGS = flags.FLAGS
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from absl import flags
 
 from flags.core import help_wrap
-from official_transformer.model_directory import LATEST
+from official_transformer.model_directory.directory import LATEST
 
 OUTPUT_FORMATS = ("text", "jsonl")
 INVALID_UTF8 = ("refuse", "replace")

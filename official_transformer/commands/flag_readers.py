@@ -6,8 +6,10 @@ from absl import flags
 
 from official_transformer.decoding.batching import BatchLimits
 from official_transformer.decoding.translator import DecodingOptions
+from official_transformer.model_directory.requested_params import (
+  RequestedParams,
+)
 from official_transformer.model_params import DECODING_FIELDS, parse_override
-from official_transformer.requested_params import RequestedParams
 
 FLAGS = flags.FLAGS
 

@@ -11,6 +11,11 @@ from collections.abc import Iterable, Iterator
 
 from absl import flags, logging
 
+from official_transformer.commands.flag_readers import (
+  batch_limits,
+  decoding_options,
+  read_requested_params,
+)
 from official_transformer.data import text_files
 from official_transformer.data.tokenizer import load_tokenizer
 from official_transformer.decoding.batching import BatchLimits
@@ -20,10 +25,6 @@ from official_transformer.decoding.output import (
   score_text_line,
   text_lines,
 )
-from official_transformer.decoding.processors import (
-  serve_single_lines,
-  share_processors,
-)
 from official_transformer.decoding.progress import Progress
 from official_transformer.decoding.scorer import PairScore, Scorer
 from official_transformer.decoding.translator import (
@@ -31,14 +32,14 @@ from official_transformer.decoding.translator import (
   Translation,
   Translator,
 )
-from official_transformer.errors import InputError
-from official_transformer.evaluation.test_set import TestSet
-from official_transformer.flag_readers import (
-  batch_limits,
-  decoding_options,
-  read_requested_params,
+from official_transformer.distribution.cpu_threads import (
+  serve_single_lines,
+  share_processors,
 )
-from official_transformer.model_directory import (
+from official_transformer.distribution.strategy import choose_devices
+from official_transformer.errors import InputError
+from official_transformer.evaluation.evaluation_set import TestSet
+from official_transformer.model_directory.directory import (
   ModelDirectory,
   check_vocabulary,
 )
@@ -46,7 +47,6 @@ from official_transformer.model_params import (
   DECODING_FIELDS,
   TransformerParams,
 )
-from official_transformer.training.distribution import choose_devices
 
 FLAGS = flags.FLAGS
 

@@ -12,6 +12,10 @@ import tensorflow as tf
 from absl import flags, logging
 
 from flags import core as flags_core
+from official_transformer.commands.flag_readers import (
+  decoding_options,
+  read_requested_params,
+)
 from official_transformer.data.buckets import Batching
 from official_transformer.data.prepared_data import (
   PreparedData,
@@ -19,23 +23,22 @@ from official_transformer.data.prepared_data import (
 )
 from official_transformer.data.tokenizer import load_tokenizer
 from official_transformer.decoding.translator import Translator
-from official_transformer.errors import InputError
-from official_transformer.evaluation.test_set import TestSet
-from official_transformer.flag_readers import (
-  decoding_options,
-  read_requested_params,
-)
-from official_transformer.model.transformer import Transformer
-from official_transformer.model_directory import ModelDirectory
-from official_transformer.training.checkpoints import clean_up, read_progress
-from official_transformer.training.directory_lock import DirectoryLock
-from official_transformer.training.distribution import (
+from official_transformer.distribution.strategy import (
   Distribution,
   choose_devices,
   create_distribution,
 )
+from official_transformer.errors import InputError
+from official_transformer.evaluation.evaluation_set import TestSet
+from official_transformer.model.transformer import Transformer
+from official_transformer.model_directory.directory import ModelDirectory
+from official_transformer.model_directory.directory_lock import DirectoryLock
+from official_transformer.model_directory.measurements import (
+  BLEU,
+  VALIDATION_LOSS,
+)
+from official_transformer.training.checkpoints import clean_up, read_progress
 from official_transformer.training.interruption import Interruption
-from official_transformer.training.measurements import BLEU, VALIDATION_LOSS
 from official_transformer.training.model_setup import (
   DirectoryPlan,
   plan_directory,

@@ -6,12 +6,12 @@ from absl import flags
 
 from flags import core as flags_core
 from flags.core import help_wrap
-from official_transformer.decoding_flags import define_decoding_flags
-from official_transformer.model_params import DEFAULT_PARAM_SET, PARAM_SETS
-from official_transformer.training_flags import (
+from official_transformer.commands.decoding_flags import define_decoding_flags
+from official_transformer.commands.training_flags import (
   define_averaging_flags,
   define_training_flags,
 )
+from official_transformer.model_params import DEFAULT_PARAM_SET, PARAM_SETS
 
 MODES = ("train", "average", "eval", "predict", "score")
 

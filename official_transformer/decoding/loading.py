@@ -13,14 +13,14 @@ from official_transformer.model.transformer import (
   Transformer,
   build_transformer,
 )
-from official_transformer.model.weights import (
+from official_transformer.model_directory.checkpoint_files import (
   AVERAGED_STEPS,
   WEIGHTS,
   first_readable,
   read_tensors,
   restore_variables,
 )
-from official_transformer.model_directory import (
+from official_transformer.model_directory.directory import (
   AVERAGE,
   LATEST,
   ModelDirectory,

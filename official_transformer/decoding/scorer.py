@@ -20,7 +20,7 @@ from official_transformer.decoding.batching import (
 from official_transformer.decoding.loading import load_model
 from official_transformer.model.beam_search import length_normalization
 from official_transformer.model.transformer import Transformer
-from official_transformer.model_directory import LATEST
+from official_transformer.model_directory.directory import LATEST
 
 
 @dataclasses.dataclass(frozen=True)

@@ -30,7 +30,7 @@ from official_transformer.decoding.searcher import (
 )
 from official_transformer.errors import InputError
 from official_transformer.model.transformer import Transformer
-from official_transformer.model_directory import LATEST
+from official_transformer.model_directory.directory import LATEST
 from official_transformer.model_params import (
   DEFAULT_MAX_LENGTH,
   EOS_ID,

@@ -15,8 +15,8 @@ from typing import Any
 import tensorflow as tf
 from absl import logging
 
+from official_transformer.distribution.cluster import Cluster
 from official_transformer.errors import InputError
-from official_transformer.training.cluster import Cluster
 
 # What reduces gradients over the devices of one machine.
 ALL_REDUCE = {

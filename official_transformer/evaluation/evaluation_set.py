@@ -13,7 +13,10 @@ from official_transformer.data.text_files import (
 )
 from official_transformer.decoding.translator import Translator
 from official_transformer.evaluation.scores import Scores, score
-from official_transformer.model_directory import TRANSLATIONS, ModelDirectory
+from official_transformer.model_directory.directory import (
+  TRANSLATIONS,
+  ModelDirectory,
+)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -25,14 +25,14 @@ from official_transformer.importing.formats import (
   Placement,
 )
 from official_transformer.model.transformer import build_transformer
-from official_transformer.model.weights import (
+from official_transformer.model_directory.checkpoint_files import (
   WEIGHTS,
   bundle_key,
   read_tensors,
   stored_shapes,
   write_checkpoint,
 )
-from official_transformer.model_directory import (
+from official_transformer.model_directory.directory import (
   ModelDescription,
   ModelDirectory,
   current_versions,

@@ -20,7 +20,10 @@ import tensorflow as tf
 
 from official_transformer.durable_files import new_directory
 from official_transformer.errors import InputError
-from official_transformer.model_directory import CHECKPOINTS, ModelDirectory
+from official_transformer.model_directory.directory import (
+  CHECKPOINTS,
+  ModelDirectory,
+)
 
 WEIGHTS = "weights"
 OPTIMIZER = "optimizer"

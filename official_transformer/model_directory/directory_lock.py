@@ -10,7 +10,7 @@ from absl import logging
 
 from official_transformer.durable_files import remove_if_there
 from official_transformer.errors import InputError
-from official_transformer.model_directory import LOCK_FILE
+from official_transformer.model_directory.directory import LOCK_FILE
 
 try:
   import fcntl

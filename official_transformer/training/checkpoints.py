@@ -15,7 +15,7 @@ from absl import logging
 
 from official_transformer.durable_files import remove_leftovers
 from official_transformer.errors import InputError, RunError
-from official_transformer.model.weights import (
+from official_transformer.model_directory.checkpoint_files import (
   WEIGHTS,
   DamagedCheckpointError,
   bundle_key,
@@ -26,7 +26,7 @@ from official_transformer.model.weights import (
   write_checkpoint,
   write_only_checkpoint,
 )
-from official_transformer.model_directory import (
+from official_transformer.model_directory.directory import (
   BEST,
   CHECKPOINTS,
   DESCRIPTION_FILE,

@@ -10,12 +10,12 @@ from typing import Any
 import keras
 from absl import logging
 
+from official_transformer.distribution.strategy import Distribution
 from official_transformer.errors import Interrupted, RunError
-from official_transformer.training.callbacks import ProgressReport
+from official_transformer.model_directory.measurements import BLEU, Measurements
 from official_transformer.training.checkpoints import CheckpointManager
-from official_transformer.training.distribution import Distribution
 from official_transformer.training.interruption import Interruption
-from official_transformer.training.measurements import BLEU, Measurements
+from official_transformer.training.reporting.progress import ProgressReport
 from official_transformer.training.settings import TrainingSettings
 
 Measure = Callable[[int], Mapping[str, float]]

@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 from absl import logging
 
 from official_transformer.errors import InputError
-from official_transformer.model.weights import (
+from official_transformer.model_directory.checkpoint_files import (
   WEIGHTS,
   first_readable,
   read_tensors,
   stored_shapes,
   write_checkpoint,
 )
-from official_transformer.model_directory import (
+from official_transformer.model_directory.directory import (
   AVERAGE,
   BEST,
   CHECKPOINTS,

@@ -12,13 +12,16 @@ from official_transformer.data import data_directory
 from official_transformer.data.prepared_data import PreparedData
 from official_transformer.data.tokenizer import load_tokenizer
 from official_transformer.errors import InputError
-from official_transformer.model_directory import (
+from official_transformer.model_directory.directory import (
   IMPORT_FIRST,
   ModelDescription,
   ModelDirectory,
   check_vocabulary,
   current_versions,
   vocabulary_identity,
+)
+from official_transformer.model_directory.requested_params import (
+  RequestedParams,
 )
 from official_transformer.model_params import (
   DECODING_FIELDS,
@@ -27,7 +30,6 @@ from official_transformer.model_params import (
   TRAINING_FIELDS,
   TransformerParams,
 )
-from official_transformer.requested_params import RequestedParams
 from official_transformer.training.initial_weights import (
   copy_weights,
   find_source,

@@ -11,42 +11,48 @@ import tensorflow as tf
 from absl import logging
 
 from official_transformer.data.prepared_data import PreparedData
+from official_transformer.distribution.strategy import Distribution
 from official_transformer.durable_files import write_text
 from official_transformer.errors import Interrupted, RunError
 from official_transformer.model.transformer import Transformer, create_model
-from official_transformer.model.weights import OPTIMIZER, WEIGHTS
-from official_transformer.model_directory import (
+from official_transformer.model_directory.checkpoint_files import (
+  OPTIMIZER,
+  WEIGHTS,
+)
+from official_transformer.model_directory.directory import (
   LOGS,
   MEASUREMENTS_FILE,
   NONFINITE,
   ModelDirectory,
 )
+from official_transformer.model_directory.measurements import Measurements
 from official_transformer.model_params import TransformerParams
-from official_transformer.training import run_report
-from official_transformer.training.callbacks import Profiler, ProgressReport
+from official_transformer.training.reporting import run_report
 from official_transformer.training.checkpoints import (
   LOSS_SCALE,
   CheckpointManager,
   read_progress,
 )
 from official_transformer.training.data_feed import DataFeed
-from official_transformer.training.distribution import Distribution
-from official_transformer.training.finite_updates import (
-  Divergence,
-  FiniteUpdatesGuard,
-)
-from official_transformer.training.interruption import Interruption
-from official_transformer.training.loss_scale import DynamicLossScale
-from official_transformer.training.measurements import Measurements
-from official_transformer.training.milestones import (
+from official_transformer.training.evaluations import (
   Milestones,
   failures_are_logged,
 )
-from official_transformer.training.optimizer import create_optimizer
+from official_transformer.training.interruption import Interruption
+from official_transformer.training.reporting.progress import (
+  Profiler,
+  ProgressReport,
+)
+from official_transformer.training.reporting.summaries import SummaryWriter
 from official_transformer.training.settings import TrainingSettings
-from official_transformer.training.step_runner import FitModel, StepRunner
-from official_transformer.training.summaries import SummaryWriter
-from official_transformer.training.training_step import TrainingStep
+from official_transformer.training.step.finite_updates import (
+  Divergence,
+  FiniteUpdatesGuard,
+)
+from official_transformer.training.step.loss_scale import DynamicLossScale
+from official_transformer.training.step.optimizer import create_optimizer
+from official_transformer.training.step.step_runner import FitModel, StepRunner
+from official_transformer.training.step.training_step import TrainingStep
 from official_transformer.training.validation import Validation
 
 

@@ -16,8 +16,11 @@ from official_transformer.importing.importer import (
   import_checkpoint,
 )
 from official_transformer.model.transformer import build_transformer
-from official_transformer.model.weights import WEIGHTS, restore_variables
-from official_transformer.model_directory import ModelDirectory
+from official_transformer.model_directory.checkpoint_files import (
+  WEIGHTS,
+  restore_variables,
+)
+from official_transformer.model_directory.directory import ModelDirectory
 
 V, D, F, N, LAYERS, SHARDS = 37, 16, 24, 4, 2, 16
 ENTRIES = 33  # The table has more rows than the vocabulary.

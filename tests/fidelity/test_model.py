@@ -33,14 +33,17 @@ from official_transformer.model.transformer import (
   build_transformer,
   create_model,
 )
-from official_transformer.model.weights import WEIGHTS, restore_variables
-from official_transformer.model_directory import ModelDirectory
+from official_transformer.model_directory.checkpoint_files import (
+  WEIGHTS,
+  restore_variables,
+)
+from official_transformer.model_directory.directory import ModelDirectory
 from official_transformer.model_params import PARAM_SETS
-from official_transformer.training.optimizer import (
+from official_transformer.training.step.optimizer import (
   LearningRateSchedule,
   create_optimizer,
 )
-from official_transformer.training.training_step import TrainingStep
+from official_transformer.training.step.training_step import TrainingStep
 
 FIXTURES = pathlib.Path(__file__).parent / "fixtures"
 SEARCHES = [(beam, alpha) for beam in (1, 4, 8) for alpha in (0.0, 0.6, 1.0)]

@@ -15,8 +15,8 @@ import pytest
 import tensorflow as tf
 
 from official_transformer.data.tokenizer import load_tokenizer
-from official_transformer.model.weights import write_bundle
-from official_transformer.training.directory_lock import DirectoryLock
+from official_transformer.model_directory.checkpoint_files import write_bundle
+from official_transformer.model_directory.directory_lock import DirectoryLock
 
 ROOT = pathlib.Path(__file__).parents[2]
 MAIN = str(ROOT / "official_transformer" / "transformer_main.py")

@@ -17,14 +17,14 @@ import tensorflow as tf
 from data_prep.records import write_shards
 from official_transformer.data.buckets import Batching
 from official_transformer.data.prepared_data import read_prepared_data
+from official_transformer.distribution.strategy import create_distribution
 from official_transformer.model.transformer import create_model
-from official_transformer.model_directory import ModelDirectory
+from official_transformer.model_directory.directory import ModelDirectory
 from official_transformer.model_params import TransformerParams
-from official_transformer.training.distribution import create_distribution
-from official_transformer.training.optimizer import create_optimizer
 from official_transformer.training.settings import Execution, TrainingSettings
+from official_transformer.training.step.optimizer import create_optimizer
+from official_transformer.training.step.training_step import TrainingStep
 from official_transformer.training.trainer import Trainer
-from official_transformer.training.training_step import TrainingStep
 
 STEPS = 20
 PARAMS = TransformerParams(

@@ -12,7 +12,7 @@ import sys
 import numpy as np
 from two_devices import UNDROPPED, train
 
-from official_transformer.training.distribution import create_distribution
+from official_transformer.distribution.strategy import create_distribution
 from official_transformer.training.settings import Execution
 
 

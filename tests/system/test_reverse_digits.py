@@ -8,10 +8,12 @@ from data_prep.prepare_data import Corpus, DataSettings, prepare
 from official_transformer.data.buckets import Batching
 from official_transformer.data.prepared_data import read_prepared_data
 from official_transformer.decoding.translator import Translator
-from official_transformer.model_directory import (
+from official_transformer.model_directory.directory import (
   ModelDirectory,
 )
-from official_transformer.requested_params import RequestedParams
+from official_transformer.model_directory.requested_params import (
+  RequestedParams,
+)
 from official_transformer.training.model_setup import prepare_directory
 from official_transformer.training.settings import TrainingSettings
 from official_transformer.training.trainer import Trainer

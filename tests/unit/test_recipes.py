@@ -5,8 +5,8 @@ import re
 
 import pytest
 
-from official_transformer.flag_effects import without_effect
-from official_transformer.flag_readers import read_requested_params
+from flags._effects import without_effect
+from official_transformer.commands.flag_readers import read_requested_params
 
 FOLDER = pathlib.Path(__file__).parents[2] / "recipes"
 RECIPES = sorted(FOLDER.glob("*.flags"))

@@ -14,7 +14,7 @@ import tensorflow as tf
 import tqdm
 from absl import logging
 
-from official_transformer.training.training_step import StepResult
+from official_transformer.training.step.training_step import StepResult
 
 # What a report derives from an update's logs; the rest is metrics.
 _DERIVED = {

@@ -9,10 +9,10 @@ from typing import Any
 import keras
 from absl import logging
 
+from official_transformer.distribution.strategy import Distribution
 from official_transformer.model.dense import has_units
 from official_transformer.model_params import TransformerParams
-from official_transformer.training.distribution import Distribution
-from official_transformer.training.memory import estimate_step_bytes
+from official_transformer.training.reporting.memory import estimate_step_bytes
 from official_transformer.training.settings import TrainingSettings
 
 MEMORY_ADVICE = (

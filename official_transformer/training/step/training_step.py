@@ -13,9 +13,9 @@ import tensorflow as tf
 
 from official_transformer.model.dropout import dropout_seed, fold_in
 from official_transformer.model_params import PAD_ID
-from official_transformer.training.finite_updates import FiniteUpdates
-from official_transformer.training.loss_scale import DynamicLossScale
-from official_transformer.training.optimizer import FusedAdam
+from official_transformer.training.step.finite_updates import FiniteUpdates
+from official_transformer.training.step.loss_scale import DynamicLossScale
+from official_transformer.training.step.optimizer import FusedAdam
 
 
 class StepResult(NamedTuple):

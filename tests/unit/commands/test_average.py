@@ -2,8 +2,13 @@ import pytest
 
 from official_transformer import averaging_mode
 from official_transformer.errors import InputError
-from official_transformer.model.weights import write_checkpoint
-from official_transformer.model_directory import INTERIM, ModelDirectory
+from official_transformer.model_directory.checkpoint_files import (
+  write_checkpoint,
+)
+from official_transformer.model_directory.directory import (
+  INTERIM,
+  ModelDirectory,
+)
 
 
 @pytest.fixture

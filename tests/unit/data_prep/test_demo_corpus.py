@@ -2,9 +2,9 @@ import re
 
 import pytest
 
-from data_prep import demo_lexicon as lexicon
+from data_prep.demo import lexicon as lexicon
+from data_prep.demo.grammar import DemoGrammar
 from data_prep.demo_corpus import draw_pairs, translate_word_for_word
-from data_prep.demo_grammar import DemoGrammar
 from official_transformer.evaluation.bleu import official_bleu
 
 

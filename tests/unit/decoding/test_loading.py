@@ -10,12 +10,12 @@ from official_transformer.decoding import loading
 from official_transformer.errors import InputError
 from official_transformer.model import dense
 from official_transformer.model.transformer import build_transformer
-from official_transformer.model.weights import (
+from official_transformer.model_directory.checkpoint_files import (
   WEIGHTS,
   bundle_key,
   write_checkpoint,
 )
-from official_transformer.model_directory import (
+from official_transformer.model_directory.directory import (
   ModelDescription,
   ModelDirectory,
   vocabulary_identity,

@@ -3,8 +3,8 @@ import socket
 
 import pytest
 
+from official_transformer.distribution.cluster import Cluster
 from official_transformer.errors import InputError
-from official_transformer.training.cluster import Cluster
 
 
 def environment(cluster, kind="worker", index=0):

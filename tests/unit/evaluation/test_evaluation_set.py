@@ -1,9 +1,9 @@
 import pytest
 
 from official_transformer.errors import InputError
+from official_transformer.evaluation.evaluation_set import TestSet
 from official_transformer.evaluation.scores import score
-from official_transformer.evaluation.test_set import TestSet
-from official_transformer.model_directory import ModelDirectory
+from official_transformer.model_directory.directory import ModelDirectory
 
 
 def write(path, text):

@@ -88,7 +88,7 @@ def parse(*arguments):
   code = (
     "import sys\n"
     "from absl import app, flags\n"
-    "from official_transformer.transformer_flags import "
+    "from official_transformer.commands.transformer_flags import "
     "define_transformer_flags\n"
     "define_transformer_flags()\n"
     "app.run(lambda _: None)\n"

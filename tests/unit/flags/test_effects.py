@@ -1,7 +1,7 @@
 import pytest
 
-from official_transformer import flag_effects
-from official_transformer.transformer_flags import MODES
+from flags import _effects as flag_effects
+from official_transformer.commands.transformer_flags import MODES
 
 
 @pytest.fixture

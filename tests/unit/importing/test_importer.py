@@ -7,7 +7,7 @@ from official_transformer.importing.importer import (
   ImportRequest,
   import_checkpoint,
 )
-from official_transformer.model_directory import ModelDirectory
+from official_transformer.model_directory.directory import ModelDirectory
 
 D, N, F, V = 32, 4, 64, 30
 ROOT = "layer_with_weights-0/"

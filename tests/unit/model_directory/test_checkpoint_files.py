@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from official_transformer.errors import InputError
 from official_transformer.model.transformer import create_model
-from official_transformer.model.weights import (
+from official_transformer.model_directory.checkpoint_files import (
   OPTIMIZER,
   WEIGHTS,
   mean_weights,
@@ -14,12 +14,15 @@ from official_transformer.model.weights import (
   write_checkpoint,
   write_only_checkpoint,
 )
-from official_transformer.model_directory import AVERAGE, ModelDirectory
+from official_transformer.model_directory.directory import (
+  AVERAGE,
+  ModelDirectory,
+)
 from official_transformer.training.checkpoints import (
   CheckpointManager,
   read_progress,
 )
-from official_transformer.training.optimizer import create_optimizer
+from official_transformer.training.step.optimizer import create_optimizer
 
 
 @pytest.fixture

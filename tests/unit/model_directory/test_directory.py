@@ -3,7 +3,7 @@ import os
 import pytest
 
 from official_transformer.errors import InputError
-from official_transformer.model_directory import (
+from official_transformer.model_directory.directory import (
   AVERAGE,
   ModelDescription,
   ModelDirectory,

@@ -5,11 +5,11 @@ import sys
 import pytest
 
 from official_transformer.errors import InputError
-from official_transformer.training.directory_lock import DirectoryLock
+from official_transformer.model_directory.directory_lock import DirectoryLock
 
 HOLD = """
 import sys, time
-from official_transformer.training.directory_lock import DirectoryLock
+from official_transformer.model_directory.directory_lock import DirectoryLock
 DirectoryLock(sys.argv[1]).acquire()
 print("held", flush=True)
 time.sleep(100)

@@ -1,7 +1,9 @@
 import pytest
 
 from official_transformer.errors import InputError
-from official_transformer.requested_params import RequestedParams
+from official_transformer.model_directory.requested_params import (
+  RequestedParams,
+)
 
 
 def test_a_set_says_nothing_of_the_start_symbol():

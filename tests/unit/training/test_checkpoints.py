@@ -7,8 +7,11 @@ import pytest
 import tensorflow as tf
 
 from official_transformer.errors import InputError, RunError
-from official_transformer.model.weights import OPTIMIZER, WEIGHTS
-from official_transformer.model_directory import BEST, ModelDirectory
+from official_transformer.model_directory.checkpoint_files import (
+  OPTIMIZER,
+  WEIGHTS,
+)
+from official_transformer.model_directory.directory import BEST, ModelDirectory
 from official_transformer.training import checkpoints as lib
 
 

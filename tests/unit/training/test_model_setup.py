@@ -8,13 +8,17 @@ import tensorflow as tf
 from data_prep.prepare_data import Corpus, DataSettings, prepare
 from official_transformer.data.prepared_data import read_prepared_data
 from official_transformer.errors import InputError
-from official_transformer.model.weights import write_checkpoint
-from official_transformer.model_directory import (
+from official_transformer.model_directory.checkpoint_files import (
+  write_checkpoint,
+)
+from official_transformer.model_directory.directory import (
   BEST,
   ModelDirectory,
 )
+from official_transformer.model_directory.requested_params import (
+  RequestedParams,
+)
 from official_transformer.model_params import TINY
-from official_transformer.requested_params import RequestedParams
 from official_transformer.training.model_setup import (
   plan_directory,
   prepare_directory,

@@ -17,23 +17,28 @@ from data_prep.records import write_shards
 from official_transformer.data.buckets import Batching
 from official_transformer.data.prepared_data import read_prepared_data
 from official_transformer.errors import InputError, Interrupted, RunError
-from official_transformer.model.weights import write_only_checkpoint
-from official_transformer.model_directory import (
+from official_transformer.model_directory.checkpoint_files import (
+  write_only_checkpoint,
+)
+from official_transformer.model_directory.directory import (
   AVERAGE,
   BEST,
   MEASUREMENTS_FILE,
   ModelDirectory,
 )
+from official_transformer.model_directory.measurements import (
+  BLEU,
+  VALIDATION_LOSS,
+)
 from official_transformer.training.checkpoints import CheckpointManager
 from official_transformer.training.data_feed import DataFeed
 from official_transformer.training.interruption import Interruption
-from official_transformer.training.measurements import BLEU, VALIDATION_LOSS
 from official_transformer.training.settings import (
   EarlyStopping,
   Execution,
   TrainingSettings,
 )
-from official_transformer.training.step_runner import StepRunner
+from official_transformer.training.step.step_runner import StepRunner
 from official_transformer.training.trainer import Evaluation, Trainer
 
 # Of float32, over some updates by graphs that sum in another order. How far it

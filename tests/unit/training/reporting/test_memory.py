@@ -1,7 +1,7 @@
 import dataclasses
 
 from official_transformer.model_params import BASE
-from official_transformer.training.memory import estimate_step_bytes
+from official_transformer.training.reporting.memory import estimate_step_bytes
 
 BASE_PARAMS = dataclasses.replace(BASE, vocab_size=32768)
 PARAMETERS = 60_900_000

@@ -3,8 +3,8 @@ import types
 
 import pytest
 
-from official_transformer.training import callbacks as lib
-from official_transformer.training.training_step import StepResult
+from official_transformer.training.reporting import progress as lib
+from official_transformer.training.step.training_step import StepResult
 
 
 class Clock:

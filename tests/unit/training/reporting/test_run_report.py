@@ -4,7 +4,7 @@ import pytest
 from short_run import SETTINGS
 
 from official_transformer.model_params import TINY
-from official_transformer.training import run_report as lib
+from official_transformer.training.reporting import run_report as lib
 from official_transformer.training.settings import Execution
 
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from official_transformer.model_params import BASE, SMALL
-from official_transformer.training.optimizer import (
+from official_transformer.training.step.optimizer import (
   LearningRateSchedule,
   create_optimizer,
 )

@@ -5,8 +5,8 @@ import pytest
 import tensorflow as tf
 
 from official_transformer.model.transformer import create_model
-from official_transformer.training.optimizer import create_optimizer
-from official_transformer.training.training_step import TrainingStep
+from official_transformer.training.step.optimizer import create_optimizer
+from official_transformer.training.step.training_step import TrainingStep
 
 INPUTS = tf.constant([[5, 6, 7, 1], [8, 1, 0, 0]], tf.int64)
 TARGETS = tf.constant([[3, 4, 1], [6, 1, 0]], tf.int64)

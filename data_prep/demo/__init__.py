@@ -1,0 +1,1 @@
+"""The grammar behind the demo corpus."""

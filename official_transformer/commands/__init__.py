@@ -1,0 +1,1 @@
+"""What each mode of the command line does: flags in, one command run."""

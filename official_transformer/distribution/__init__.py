@@ -1,0 +1,1 @@
+"""The devices and processes that share a run."""
