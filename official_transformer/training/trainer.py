@@ -27,7 +27,6 @@ from official_transformer.model_directory.directory import (
 )
 from official_transformer.model_directory.measurements import Measurements
 from official_transformer.model_params import TransformerParams
-from official_transformer.training.reporting import run_report
 from official_transformer.training.checkpoints import (
   LOSS_SCALE,
   CheckpointManager,
@@ -39,6 +38,7 @@ from official_transformer.training.evaluations import (
   failures_are_logged,
 )
 from official_transformer.training.interruption import Interruption
+from official_transformer.training.reporting import run_report
 from official_transformer.training.reporting.progress import (
   Profiler,
   ProgressReport,
