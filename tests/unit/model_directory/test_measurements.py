@@ -2,7 +2,7 @@ import logging
 
 import pytest
 
-from official_transformer.training import measurements as lib
+from official_transformer.model_directory import measurements as lib
 
 LOSS, BLEU = lib.VALIDATION_LOSS, lib.BLEU
 

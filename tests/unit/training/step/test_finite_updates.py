@@ -3,7 +3,7 @@ import types
 import pytest
 import tensorflow as tf
 
-from official_transformer.training import finite_updates as lib
+from official_transformer.training.step import finite_updates as lib
 
 
 @pytest.mark.parametrize("traced", [False, True])

@@ -1,7 +1,7 @@
 import pytest
 import tensorflow as tf
 
-from official_transformer.training import loss_scale as lib
+from official_transformer.training.step import loss_scale as lib
 
 
 @pytest.fixture
