@@ -1,8 +1,8 @@
 import pytest
 import tensorflow as tf
 
+from official_transformer.distribution import strategy as lib
 from official_transformer.errors import InputError
-from official_transformer.distribution import strategy as distribution as lib
 
 
 @pytest.fixture
