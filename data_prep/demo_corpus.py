@@ -16,6 +16,7 @@ from absl import flags, logging
 
 from data_prep.demo.grammar import DemoGrammar
 from flags import core as flags_core
+from flags.core import define, start_section
 from official_transformer.data.text_files import write_lines
 from official_transformer.errors import describe_failures
 
@@ -24,18 +25,28 @@ FLAGS = flags.FLAGS
 
 def define_demo_corpus_flags() -> None:
   """Defines the command's flags."""
-  flags.DEFINE_string(
-    "output_dir", None, flags_core.help_wrap("Where to write."), required=True
+  start_section("demo_corpus")
+  define(
+    flags.DEFINE_string,
+    "output_dir",
+    None,
+    "Where to write.",
+    required=True,
   )
   for split, size in (("train", 60000), ("dev", 500), ("test", 500)):
-    flags.DEFINE_integer(
+    define(
+      flags.DEFINE_integer,
       f"{split}_size",
       size,
-      flags_core.help_wrap(f"Pairs to write for {split}."),
+      f"Pairs to write for {split}.",
       lower_bound=1,
     )
-  flags.DEFINE_integer(
-    "seed", 1, flags_core.help_wrap("Of the grammar."), lower_bound=0
+  define(
+    flags.DEFINE_integer,
+    "seed",
+    1,
+    "Of the grammar.",
+    lower_bound=0,
   )
 
 
@@ -63,7 +74,6 @@ def translate_word_for_word(grammar: DemoGrammar, sentence: str) -> str:
 
 def main(_: list[str]) -> None:
   """Writes the corpus."""
-  logging.set_verbosity(logging.INFO)
   sizes = {
     "test": FLAGS.test_size,
     "dev": FLAGS.dev_size,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import os
 import random
 from collections.abc import Iterable, Sequence
@@ -10,6 +11,7 @@ from collections.abc import Iterable, Sequence
 import tensorflow as tf
 
 from official_transformer.data.data_directory import shard_name
+from official_transformer.durable_files import new_file
 
 Pair = tuple[Sequence[int], Sequence[int]]
 
@@ -32,7 +34,7 @@ def write_shards(
   tag: str,
   shards: int,
   seed: int | None,
-) -> dict[str, int]:
+) -> dict[int, int]:
   """Writes pairs to shards, aside first, so that a half-made one never shows.
 
   Args:
@@ -43,32 +45,34 @@ def write_shards(
     shards: how many files.
     seed: of the shuffle; None keeps the order, round-robin over the shards.
 
-  Raises:
-    OSError: where the system refuses.
-
   Returns:
     How many pairs have each length, that of their longer side.
+
+  Raises:
+    OSError: if the system refuses.
   """
   names = [shard_name(prefix, tag, n + 1, shards) for n in range(shards)]
-  paths = [os.path.join(data_dir, name) for name in names]
-  asides = [path + ".incomplete" for path in paths]
   rng = random.Random(seed)
   histogram: collections.Counter[int] = collections.Counter()
   try:
-    writers = [tf.io.TFRecordWriter(aside) for aside in asides]
-    for number, pair in enumerate(pairs):
-      shard = number % shards if seed is None else rng.randrange(shards)
-      writers[shard].write(serialize_pair(pair))
-      histogram[max(map(len, pair))] += 1
-    for writer in writers:
-      writer.close()
-    for aside, path in zip(asides, paths, strict=True):
+    with contextlib.ExitStack() as files:
+      asides = [
+        files.enter_context(new_file(os.path.join(data_dir, name)))
+        for name in names
+      ]
+      writers = [tf.io.TFRecordWriter(aside) for aside in asides]
+      for number, pair in enumerate(pairs):
+        shard = number % shards if seed is None else rng.randrange(shards)
+        writers[shard].write(serialize_pair(pair))
+        histogram[max(map(len, pair))] += 1
+      for writer in writers:
+        writer.close()
       if seed is not None:
-        _shuffle(aside, rng)
-      os.replace(aside, path)
+        for aside in asides:
+          _shuffle(aside, rng)
   except tf.errors.OpError as error:  # A full disk, too many open files.
     raise OSError(f"cannot write {data_dir}: {error.message}") from None
-  return {str(length): histogram[length] for length in sorted(histogram)}
+  return dict(histogram)
 
 
 def _shuffle(path: str, rng: random.Random) -> None:

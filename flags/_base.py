@@ -2,7 +2,7 @@
 
 from absl import flags
 
-from flags._conventions import help_wrap
+from flags._conventions import define, read_by
 
 
 def define_base(
@@ -15,25 +15,28 @@ def define_base(
     model_dir: default of `--model_dir`.
     batch_size: default of `--batch_size`.
   """
-  flags.DEFINE_string(
+  define(
+    flags.DEFINE_string,
     "data_dir",
     data_dir,
-    help_wrap("The prepared data: TFRecord files and data.json."),
+    "The prepared data: TFRecord files and data.json.",
+    read_by("train"),
     short_name="dd",
   )
-  flags.DEFINE_string(
+  define(
+    flags.DEFINE_string,
     "model_dir",
     model_dir,
-    help_wrap("The model: its description, vocabulary and checkpoints."),
+    "The model: its description, vocabulary and checkpoints.",
     short_name="md",
   )
-  flags.DEFINE_integer(
+  define(
+    flags.DEFINE_integer,
     "batch_size",
     batch_size,
-    help_wrap(
-      "Tokens in a global batch, on the longer of the two sides. Unset: what "
-      "the parameter set says."
-    ),
+    "Tokens in a global batch, on the longer of the two sides. Unset: what "
+    "the parameter set says.",
+    read_by("train"),
     lower_bound=1,
     short_name="bs",
   )

@@ -2,22 +2,31 @@
 
 from absl import flags
 
-from flags._conventions import help_wrap
+from flags._conventions import accepted_only, define, read_by
+
+_NO_SINK = accepted_only(
+  "results go to the log, and to TensorBoard with --enable_tensorboard"
+)
+_TEXT = "Accepted; results go to the log and to TensorBoard."
 
 
 def define_benchmark() -> None:
   """Defines `--log_steps`, and upstream's sinks of benchmark results."""
-  flags.DEFINE_integer(
+  define(
+    flags.DEFINE_integer,
     "log_steps",
     100,
-    help_wrap("Updates between two progress reports."),
+    "Updates between two progress reports.",
+    read_by("train"),
     lower_bound=1,
   )
-  flags.DEFINE_enum(
+  define(
+    flags.DEFINE_enum,
     "benchmark_logger_type",
     "BaseBenchmarkLogger",
-    ["BaseBenchmarkLogger", "BenchmarkFileLogger"],
-    help_wrap("Accepted; results go to the log and to TensorBoard."),
+    _TEXT,
+    _NO_SINK,
+    enum_values=["BaseBenchmarkLogger", "BenchmarkFileLogger"],
   )
   for name, default, short_name in (
     ("benchmark_log_dir", None, "bld"),
@@ -28,10 +37,12 @@ def define_benchmark() -> None:
     ("bigquery_run_status_table", "benchmark_run_status", "brst"),
     ("bigquery_metric_table", "benchmark_metric", "bmt"),
   ):
-    flags.DEFINE_string(
+    define(
+      flags.DEFINE_string,
       name,
       default,
-      help_wrap("Accepted; results go to the log and to TensorBoard."),
+      _TEXT,
+      _NO_SINK,
       short_name=short_name,
     )
   flags.register_multi_flags_validator(

@@ -2,27 +2,36 @@
 
 from absl import flags
 
-from flags._conventions import help_wrap
+from flags._conventions import accepted_only, define, read_by
+
+_NAME_IS_ENOUGH = accepted_only("the TPU is found by --tpu alone")
 
 
 def define_device() -> None:
   """Defines `--tpu` and what else upstream has for it."""
-  flags.DEFINE_string(
+  define(
+    flags.DEFINE_string,
     "tpu",
     None,
-    help_wrap(
-      "With --distribution_strategy=tpu: the TPU's name or grpc:// address; "
-      "local for one in this machine."
+    "With --distribution_strategy=tpu: the TPU's name or grpc:// address; "
+    "local for one in this machine.",
+    read_by("train").idle_if(
+      lambda v: bool(v.tpu) and v.distribution_strategy != "tpu",
+      "it goes with --distribution_strategy=tpu",
     ),
   )
-  flags.DEFINE_string(
-    "tpu_zone", None, help_wrap("Accepted; the TPU's name is enough.")
-  )
-  flags.DEFINE_string(
-    "tpu_gcp_project", None, help_wrap("Accepted; the TPU's name is enough.")
-  )
-  flags.DEFINE_integer(
+  for name in ("tpu_zone", "tpu_gcp_project"):
+    define(
+      flags.DEFINE_string,
+      name,
+      None,
+      "Accepted; the TPU's name is enough.",
+      _NAME_IS_ENOUGH,
+    )
+  define(
+    flags.DEFINE_integer,
     "num_tpu_shards",
     8,
-    help_wrap("Accepted; all cores of the TPU are used."),
+    "Accepted; all cores of the TPU are used.",
+    accepted_only("all cores of the TPU are used"),
   )

@@ -7,81 +7,99 @@ from typing import Any
 
 from absl import flags
 
-from flags._conventions import help_wrap
+from flags._conventions import define, read_by
 
 DTYPES = ("fp16", "bf16", "fp32")
 DYNAMIC = "dynamic"
+_COMPUTING = read_by("train", "eval", "predict", "score")
 
 
 def define_performance() -> None:
   """Defines precision, XLA, threads and the input pipeline's flags."""
   _define_precision()
-  flags.DEFINE_bool(
+  _define_input()
+  define(
+    flags.DEFINE_bool,
     "enable_xla",
     False,
-    help_wrap(
-      "Compile the training step with XLA: as a whole with --static_batch, "
-      "else by clusters of operations, for each shape that recurs, in "
-      "evaluations too."
-    ),
+    "Compile the training step with XLA: as a whole with --static_batch, "
+    "else by clusters of operations, for each shape that recurs, in "
+    "evaluations too.",
+    read_by("train"),
   )
-  flags.DEFINE_integer(
-    "num_parallel_calls",
-    os.cpu_count() or 1,
-    help_wrap("Threads that read shards; 0 for one a processor."),
-    lower_bound=0,
-    short_name="npc",
-  )
-  flags.DEFINE_bool(
-    "use_synthetic_data",
-    False,
-    help_wrap(
-      "Train on batches of ones instead of the data, to measure the model "
-      "alone."
-    ),
-    short_name="synth",
-  )
-  flags.DEFINE_enum(
+  define(
+    flags.DEFINE_enum,
     "tf_gpu_thread_mode",
     None,
-    ["global", "gpu_shared", "gpu_private"],
-    help_wrap("How TensorFlow's threads serve GPUs."),
+    "How TensorFlow's threads serve GPUs.",
+    _COMPUTING,
+    enum_values=["global", "gpu_shared", "gpu_private"],
     short_name="gt_mode",
   )
-  flags.DEFINE_integer(
+  define(
+    flags.DEFINE_integer,
     "per_gpu_thread_count",
     0,
-    help_wrap("Threads a GPU, with --tf_gpu_thread_mode; 0 is 2."),
+    "Threads a GPU, with --tf_gpu_thread_mode; 0 is 2.",
+    _COMPUTING.idle_if(
+      lambda v: not v.tf_gpu_thread_mode, "it goes with --tf_gpu_thread_mode"
+    ),
     lower_bound=0,
     short_name="pgtc",
   )
-  flags.DEFINE_integer(
+
+
+def _define_input() -> None:
+  """Defines what reads the data, or takes their place."""
+  reading = read_by("train").idle_if(
+    lambda v: v.use_synthetic_data, "no data are read"
+  )
+  define(
+    flags.DEFINE_integer,
+    "num_parallel_calls",
+    os.cpu_count() or 1,
+    "Threads that read shards; 0 for one a processor.",
+    reading,
+    lower_bound=0,
+    short_name="npc",
+  )
+  define(
+    flags.DEFINE_bool,
+    "use_synthetic_data",
+    False,
+    "Train on batches of ones instead of the data, to measure the model alone.",
+    read_by("train"),
+    short_name="synth",
+  )
+  define(
+    flags.DEFINE_integer,
     "datasets_num_private_threads",
     None,
-    help_wrap(
-      "Threads of the input pipeline's own pool. Unset: it shares TensorFlow's."
-    ),
+    "Threads of the input pipeline's own pool. Unset: it shares TensorFlow's.",
+    reading,
     lower_bound=1,
   )
 
 
 def _define_precision() -> None:
-  flags.DEFINE_enum(
+  define(
+    flags.DEFINE_enum,
     "dtype",
     "fp32",
-    list(DTYPES),
-    help_wrap(
-      "What training computes in; softmax, layer norms, loss and variables "
-      "are always fp32."
-    ),
+    "What training computes in; softmax, layer norms, loss and variables are "
+    "always fp32.",
+    _COMPUTING,
+    enum_values=list(DTYPES),
     short_name="dt",
   )
-  flags.DEFINE_string(
+  define(
+    flags.DEFINE_string,
     "loss_scale",
     None,
-    help_wrap(
-      "With --dtype=fp16: a number that multiplies the loss while gradients "
-      "are computed, or dynamic, which adapts it. Unset: dynamic."
+    "With --dtype=fp16: a number that multiplies the loss while gradients are "
+    "computed, or dynamic, which adapts it. Unset: dynamic.",
+    read_by("train").idle_if(
+      lambda v: v.dtype != "fp16", "only --dtype=fp16 needs the loss scaled"
     ),
     short_name="ls",
   )
@@ -90,11 +108,16 @@ def _define_precision() -> None:
     lambda text: text in (None, DYNAMIC) or _is_positive(text),
     "--loss_scale is a number above 0, or dynamic",
   )
-  flags.DEFINE_enum(
+  define(
+    flags.DEFINE_enum,
     "fp16_implementation",
     "keras",
-    ["keras", "graph_rewrite"],
-    help_wrap("Accepted; Keras' way is the only one left."),
+    "Accepted; Keras' way is the only one left.",
+    read_by("train").idle_if(
+      lambda v: v.fp16_implementation == "graph_rewrite",
+      "TensorFlow no longer rewrites graphs; Keras' way is used",
+    ),
+    enum_values=["keras", "graph_rewrite"],
   )
 
   def rewrite_is_fp16(values: dict[str, Any]) -> bool:

@@ -13,9 +13,20 @@ from absl import app, flags
 
 from flags._base import define_base
 from flags._benchmark import define_benchmark
-from flags._conventions import help_wrap
+from flags._conventions import (
+  Definition,
+  Effect,
+  accepted_only,
+  define,
+  definition_of,
+  help_wrap,
+  read_by,
+  start_section,
+  without_effect,
+)
 from flags._device import define_device
-from flags._distribution import define_distribution
+from flags._distribution import define_distribution, define_num_gpus
+from flags._log_format import configure_logging, define_log_format
 from flags._performance import (
   define_performance,
   fixed_loss_scale,
@@ -23,16 +34,35 @@ from flags._performance import (
 )
 
 __all__ = [
+  "Definition",
+  "Effect",
+  "accepted_only",
+  "configure_logging",
+  "define",
+  "define_all",
   "define_base",
   "define_benchmark",
   "define_device",
   "define_distribution",
+  "define_log_format",
+  "define_num_gpus",
   "define_performance",
+  "definition_of",
   "fixed_loss_scale",
   "help_wrap",
+  "read_by",
   "run",
+  "start_section",
   "thread_environment",
+  "without_effect",
 ]
+
+
+def define_all(define_flags: Callable[[], None]) -> None:
+  """Defines a command's flags and those that every command has."""
+  define_flags()
+  start_section("Every command")
+  define_log_format()
 
 
 def run(define_flags: Callable[[], None], main: Callable[..., Any]) -> None:
@@ -43,9 +73,14 @@ def run(define_flags: Callable[[], None], main: Callable[..., Any]) -> None:
     main: called with the positional arguments.
   """
   before = set(flags.FLAGS)
-  define_flags()
+  define_all(define_flags)
   # absl's --help lists the flags that belong to the script that was started;
   # through a console script that is not the module which defined them.
   for name in sorted(set(flags.FLAGS) - before):
     flags.FLAGS.register_key_flag_for_module(sys.argv[0], flags.FLAGS[name])
-  app.run(main)
+
+  def configured(arguments: list[str]) -> Any:
+    configure_logging()
+    return main(arguments)
+
+  app.run(configured)

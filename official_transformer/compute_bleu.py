@@ -8,6 +8,7 @@ from __future__ import annotations
 from absl import flags
 
 from flags import core as flags_core
+from flags.core import define, start_section
 from official_transformer.errors import describe_failures
 
 FLAGS = flags.FLAGS
@@ -15,26 +16,28 @@ FLAGS = flags.FLAGS
 
 def define_compute_bleu_flags() -> None:
   """Defines the command's flags."""
-  flags.DEFINE_string(
+  start_section("compute_bleu")
+  define(
+    flags.DEFINE_string,
     "translation",
     None,
-    flags_core.help_wrap("File of translated text; - is standard input."),
+    "File of translated text; - is standard input.",
     required=True,
   )
-  flags.DEFINE_string(
+  define(
+    flags.DEFINE_string,
     "reference",
     None,
-    flags_core.help_wrap("File of the reference translation."),
+    "File of the reference translation.",
     required=True,
   )
-  flags.DEFINE_enum(
+  define(
+    flags.DEFINE_enum,
     "bleu_variant",
     "both",
-    ["both", "uncased", "cased"],
-    flags_core.help_wrap(
-      "Which of the official scores to print; sacreBLEU's, with their "
-      "signatures, always follow."
-    ),
+    "Which of the official scores to print; sacreBLEU's, with their "
+    "signatures, always follow.",
+    enum_values=["both", "uncased", "cased"],
     short_name="bv",
     case_sensitive=False,
   )

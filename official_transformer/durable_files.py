@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 INCOMPLETE = ".incomplete"
 _REPLACED = ".replaced" + INCOMPLETE
@@ -22,12 +22,8 @@ def write_text(path: str, text: str) -> None:
   Raises:
     OSError: where the system refuses; the file is as it was.
   """
-
-  def write(aside: str) -> None:
-    with open(aside, "w", encoding="utf-8") as stream:
-      stream.write(text)
-
-  _replace(path, write)
+  with new_file(path) as aside, open(aside, "w", encoding="utf-8") as stream:
+    stream.write(text)
 
 
 def copy_file(source: str, path: str) -> None:
@@ -36,19 +32,37 @@ def copy_file(source: str, path: str) -> None:
   Raises:
     OSError: where the system refuses; the file is as it was.
   """
-  _replace(path, lambda aside: shutil.copyfile(source, aside))
+  with new_file(path) as aside:
+    shutil.copyfile(source, aside)
 
 
-def _replace(path: str, write: Callable[[str], object]) -> None:
-  """Replaces a file by what `write` writes to the path that it is given."""
+@contextlib.contextmanager
+def new_file(path: str, keep_incomplete: bool = False) -> Iterator[str]:
+  """Gives the name of a file to write, which then becomes `path`.
+
+  It does so if the body ends without an exception, and takes the place of an
+  earlier file.
+
+  Args:
+    path: the file's final name.
+    keep_incomplete: whether what has been written stays, under its other name,
+      if the body fails; else it is removed.
+
+  Yields:
+    Its name meanwhile.
+
+  Raises:
+    OSError: if the system refuses; `path` is as it was.
+  """
   aside = path + INCOMPLETE
   try:
-    write(aside)
+    yield aside
     _sync(aside)
-  except OSError:
-    remove_if_there(aside)
+    os.replace(aside, path)
+  except BaseException:
+    if not keep_incomplete:
+      remove_if_there(aside)
     raise
-  os.replace(aside, path)
   _sync_name(path)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from absl import flags
 
 from flags import core as flags_core
-from flags.core import help_wrap
+from flags.core import define, start_section
 from official_transformer.errors import describe_failures
 from official_transformer.importing.formats import FORMATS
 from official_transformer.model_params import (
@@ -17,82 +17,90 @@ from official_transformer.model_params import (
   START_SYMBOLS,
   parse_override,
 )
+from official_transformer.startup import start_tensorflow
 
 FLAGS = flags.FLAGS
 
 
 def define_import_flags() -> None:
   """Defines the command's flags."""
-  flags.DEFINE_enum(
+  start_section("import_checkpoint")
+  define(
+    flags.DEFINE_enum,
     "format",
     None,
-    list(FORMATS),
-    help_wrap(
-      "Who wrote the checkpoint. v2: the official model on TensorFlow 2. v1: "
-      "the official model on TensorFlow 1. t2t: Tensor2Tensor, with the "
-      "settings of transformer_base: no name shows others, such as a proximity "
-      "bias."
-    ),
+    "Who wrote the checkpoint. v2: the official model on TensorFlow 2. v1: "
+    "the official model on TensorFlow 1. t2t: Tensor2Tensor, with the "
+    "settings of transformer_base: no name shows others, such as a proximity "
+    "bias.",
+    enum_values=list(FORMATS),
     required=True,
   )
-  flags.DEFINE_string(
+  define(
+    flags.DEFINE_string,
     "checkpoint",
     None,
-    help_wrap("Its path without .index, or the directory of the newest one."),
+    "Its path without .index, or the directory of the newest one.",
     required=True,
   )
-  flags.DEFINE_string(
+  define(
+    flags.DEFINE_string,
     "vocab_file",
     None,
-    help_wrap("The vocabulary it was trained with."),
+    "The vocabulary it was trained with.",
     short_name="vf",
     required=True,
   )
-  flags.DEFINE_string(
+  define(
+    flags.DEFINE_string,
     "model_dir",
     None,
-    help_wrap("The model directory to make."),
+    "The model directory to make.",
     short_name="md",
     required=True,
   )
-  flags.DEFINE_enum(
+  _define_settings_flags()
+
+
+def _define_settings_flags() -> None:
+  """Defines what no name and no size in a checkpoint shows."""
+  define(
+    flags.DEFINE_enum,
     "param_set",
     None,
-    list(PARAM_SETS),
-    help_wrap(
-      "The set it was trained with. Unset: sizes are read off the checkpoint, "
-      "the rest is the set's of the same hidden size."
-    ),
+    "The set it was trained with. Unset: sizes are read off the checkpoint, "
+    "the rest is the set's of the same hidden size.",
+    enum_values=list(PARAM_SETS),
     short_name="mp",
   )
-  flags.DEFINE_string(
+  define(
+    flags.DEFINE_string,
     "params_override",
     "",
-    help_wrap("Fields it was trained with, e.g. beam_size=5,alpha=1."),
+    "Fields it was trained with, e.g. beam_size=5,alpha=1.",
   )
-  flags.DEFINE_integer(
+  define(
+    flags.DEFINE_integer,
     "num_heads",
     None,
-    help_wrap(
-      "Attention heads. Unset: read off the checkpoint where it shows them, "
-      "else those of the parameter set with its hidden size."
-    ),
+    "Attention heads. Unset: read off the checkpoint where it shows them, "
+    "else those of the parameter set with its hidden size.",
     lower_bound=1,
   )
-  flags.DEFINE_enum(
+  define(
+    flags.DEFINE_enum,
     "start_symbol",
     None,
-    list(START_SYMBOLS),
-    help_wrap(
-      "What the decoder starts from. Unset: pad_row for v2 models with "
-      "three-dimensional kernels and Keras' layer norms, zero for all others. "
-      "A v2 model whose embedding_layer.py masks padding needs zero."
-    ),
+    "What the decoder starts from. Unset: pad_row for v2 models with "
+    "three-dimensional kernels and Keras' layer norms, zero for all others. "
+    "A v2 model whose embedding_layer.py masks padding needs zero.",
+    enum_values=list(START_SYMBOLS),
   )
-  flags.DEFINE_integer(
+  define(
+    flags.DEFINE_integer,
     "target_space_id",
     None,
-    help_wrap("For t2t: the SpaceID of the problem's target, 8 for German."),
+    "For t2t: the SpaceID of the problem's target, 8 for German.",
     lower_bound=0,
   )
 
@@ -104,6 +112,7 @@ def main(_: list[str]) -> None:
     if FLAGS[name].value is not None:
       overrides[name] = FLAGS[name].value
 
+  start_tensorflow()
   from official_transformer.importing.importer import (
     ImportRequest,
     import_checkpoint,

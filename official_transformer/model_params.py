@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from official_transformer.errors import InputError
@@ -33,7 +33,6 @@ TRAINING_FIELDS = (
   "attention_dropout",
   "relu_dropout",
   "label_smoothing",
-  "r_drop_alpha",
   "learning_rate",
   "learning_rate_warmup_steps",
   "optimizer_adam_beta1",
@@ -60,9 +59,6 @@ class TransformerParams:
     attention_dropout: on attention weights.
     relu_dropout: after the feed-forward network's ReLU.
     label_smoothing: probability spread over the wrong tokens.
-    r_drop_alpha: above 0, every batch is read twice with other dropout masks,
-      and the predictions' disagreement is weighted so (Liang et al. 2021; 5
-      there); 0 reads it once.
     learning_rate: factor of the schedule, not a rate by itself.
     learning_rate_warmup_steps: updates until the rate peaks.
     optimizer_adam_beta1: decay of Adam's first moment.
@@ -91,7 +87,6 @@ class TransformerParams:
   attention_dropout: float = 0.1
   relu_dropout: float = 0.1
   label_smoothing: float = 0.1
-  r_drop_alpha: float = 0.0
   learning_rate: float = 2.0
   learning_rate_warmup_steps: int = 16000
   optimizer_adam_beta1: float = 0.9
@@ -109,17 +104,41 @@ class TransformerParams:
     if problems:
       raise InputError("impossible parameters: " + "; ".join(problems))
 
-  def _problems(self) -> list[str]:
-    """Lists all that is wrong, so that a user mends it in one go."""
-    problems = [
-      f"{name} is {value}, must be finite"
-      for name, value in dataclasses.asdict(self).items()
-      if isinstance(value, float) and not math.isfinite(value)
-    ]
-    for name in ("initializer_gain", "learning_rate", "optimizer_adam_epsilon"):
-      if getattr(self, name) <= 0:
-        problems.append(f"{name} is {getattr(self, name)}, must be above 0")
-    for name in (
+  def _problems(self) -> Iterator[str]:
+    """Yields all that is wrong, so that a user mends it in one go."""
+    for name, value in dataclasses.asdict(self).items():
+      if isinstance(value, float) and not math.isfinite(value):
+        yield f"{name} is {value}, must be finite"
+    for names, holds, demand in _RANGES:
+      for name in names:
+        if not holds(getattr(self, name)):
+          yield f"{name} is {getattr(self, name)}, must {demand}"
+    if self.num_heads > 0 and self.hidden_size % self.num_heads:
+      yield (
+        f"hidden_size {self.hidden_size} is not a multiple of num_heads "
+        f"{self.num_heads}"
+      )
+    if self.hidden_size % 2 or self.hidden_size < 4:
+      yield (
+        f"hidden_size is {self.hidden_size}, must be even and at least 4 "
+        "(half of it carries sines, half cosines)"
+      )
+    if self.start_symbol not in START_SYMBOLS:
+      yield (
+        f"start_symbol is {self.start_symbol!r}, must be one of "
+        + ", ".join(START_SYMBOLS)
+      )
+
+
+# Fields, what holds of a possible value, and how a message demands it.
+_RANGES: tuple[tuple[tuple[str, ...], Callable[[float], bool], str], ...] = (
+  (
+    ("initializer_gain", "learning_rate", "optimizer_adam_epsilon"),
+    lambda value: value > 0,
+    "be above 0",
+  ),
+  (
+    (
       "hidden_size",
       "num_hidden_layers",
       "num_heads",
@@ -127,54 +146,28 @@ class TransformerParams:
       "default_batch_size",
       "learning_rate_warmup_steps",
       "beam_size",
-    ):
-      if getattr(self, name) < 1:
-        problems.append(f"{name} is {getattr(self, name)}, must be at least 1")
-    for name in (
+    ),
+    lambda value: value >= 1,
+    "be at least 1",
+  ),
+  (
+    (
       "layer_postprocess_dropout",
       "attention_dropout",
       "relu_dropout",
       "label_smoothing",
       "optimizer_adam_beta1",
       "optimizer_adam_beta2",
-    ):
-      if not 0 <= getattr(self, name) < 1:
-        problems.append(f"{name} is {getattr(self, name)}, must be in [0, 1)")
-    for name in (
-      "vocab_size",
-      "extra_decode_length",
-      "alpha",
-      "r_drop_alpha",
-      "clip_norm",
-    ):
-      if getattr(self, name) < 0:
-        problems.append(f"{name} is {getattr(self, name)}, must not be below 0")
-    if self.num_heads > 0 and self.hidden_size % self.num_heads:
-      problems.append(
-        f"hidden_size {self.hidden_size} is not a multiple of num_heads "
-        f"{self.num_heads}"
-      )
-    if self.hidden_size % 2 or self.hidden_size < 4:
-      problems.append(
-        f"hidden_size is {self.hidden_size}, must be even and at least 4 "
-        "(half of it carries sines, half cosines)"
-      )
-    rates = (
-      self.layer_postprocess_dropout,
-      self.attention_dropout,
-      self.relu_dropout,
-    )
-    if self.r_drop_alpha > 0 and not any(rates):
-      problems.append(
-        f"r_drop_alpha is {self.r_drop_alpha}, but nothing makes two passes "
-        "differ: set a dropout above 0"
-      )
-    if self.start_symbol not in START_SYMBOLS:
-      problems.append(
-        f"start_symbol is {self.start_symbol!r}, must be one of "
-        + ", ".join(START_SYMBOLS)
-      )
-    return problems
+    ),
+    lambda value: 0 <= value < 1,
+    "be in [0, 1)",
+  ),
+  (
+    ("vocab_size", "extra_decode_length", "alpha", "clip_norm"),
+    lambda value: value >= 0,
+    "not be below 0",
+  ),
+)
 
 
 BASE = TransformerParams()

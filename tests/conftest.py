@@ -2,18 +2,25 @@
 
 import os
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+# TensorFlow would say things about oneDNN and CUDA at each start.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import dataclasses
+import pathlib
 from collections.abc import Iterator
 
+import command_line
+import numpy as np
 import pytest
 from absl import flags
+from shared_files import make_once
 
-from official_transformer.commands.transformer_flags import (
-  define_transformer_flags,
-)
 from official_transformer.model_params import TransformerParams
+
+MODEL = (
+  "--param_set=tiny",
+  "--params_override=num_hidden_layers=1,learning_rate_warmup_steps=10",
+)
 
 
 @pytest.fixture
@@ -42,18 +49,85 @@ def undropped(params: TransformerParams) -> TransformerParams:
   )
 
 
-@pytest.fixture(scope="session")
-def defined_flags() -> flags.FlagValues:
-  """Absl's flags with those of transformer_main; defined once a process."""
-  define_transformer_flags()
-  return flags.FLAGS
-
-
 @pytest.fixture
-def transformer_flags(
-  defined_flags: flags.FlagValues,
-) -> Iterator[flags.FlagValues]:
-  """The same for one test, which may parse a command line."""
-  yield defined_flags
-  for name in defined_flags:
-    defined_flags[name].unparse()
+def transformer_flags() -> Iterator[flags.FlagValues]:
+  """The flags of transformer_main, for one test to parse a command line."""
+  with command_line.fresh_flags(command_line.MAIN) as values:
+    yield values
+
+
+@pytest.fixture(scope="session")
+def reversals(tmp_path_factory: pytest.TempPathFactory) -> str:
+  """A data directory of 160 training and 40 development pairs, reversed."""
+  from data_prep.records import write_shards
+
+  def make(directory: pathlib.Path) -> None:
+    rng = np.random.default_rng(0)
+    pairs = [
+      ([*ids, 1], [*ids[::-1], 1])
+      for ids in (
+        rng.integers(2, 20, size=rng.integers(3, 9)).tolist()
+        for _ in range(200)
+      )
+    ]
+    write_shards(pairs[40:], str(directory), "x", "train", 2, seed=1)
+    write_shards(pairs[:40], str(directory), "x", "dev", 1, seed=None)
+
+  return str(make_once(tmp_path_factory, "reversals", make))
+
+
+@pytest.fixture(scope="session")
+def demo_text(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+  """A small demo corpus: train, dev and test, in English and German."""
+
+  def make(directory: pathlib.Path) -> None:
+    command_line.succeed(
+      command_line.DEMO,
+      f"--output_dir={directory}",
+      *("--train_size=600", "--dev_size=40", "--test_size=20"),
+    )
+
+  return make_once(tmp_path_factory, "demo_text", make)
+
+
+@pytest.fixture(scope="session")
+def demo_data(
+  tmp_path_factory: pytest.TempPathFactory, demo_text: pathlib.Path
+) -> pathlib.Path:
+  """The same as training data, with a vocabulary of 400."""
+
+  def make(directory: pathlib.Path) -> None:
+    command_line.succeed(
+      command_line.PREPARE,
+      f"--train_source={demo_text}/train.en",
+      f"--train_target={demo_text}/train.de",
+      f"--dev_source={demo_text}/dev.en",
+      f"--dev_target={demo_text}/dev.de",
+      *(f"--data_dir={directory}", "--vocab_size=400", "--shards=2"),
+    )
+
+  return make_once(tmp_path_factory, "demo_data", make)
+
+
+@pytest.fixture(scope="session")
+def demo_model(
+  tmp_path_factory: pytest.TempPathFactory,
+  demo_text: pathlib.Path,
+  demo_data: pathlib.Path,
+) -> pathlib.Path:
+  """A model trained for 20 steps, then resumed for 10 more."""
+
+  def make(directory: pathlib.Path) -> None:
+    common = (
+      *("--mode=train", f"--data_dir={demo_data}", f"--model_dir={directory}"),
+      f"--bleu_source={demo_text}/test.en",
+      f"--bleu_ref={demo_text}/test.de",
+      *("--steps_between_evals=10", "--seed=1"),
+    )
+    train = command_line.succeed
+    train(command_line.MAIN, *common, "--train_steps=20", *MODEL)
+    train(
+      command_line.MAIN, *common, "--train_steps=30", "--enable_tensorboard"
+    )
+
+  return make_once(tmp_path_factory, "demo_model", make)

@@ -12,7 +12,5 @@ SETTINGS = TrainingSettings(
   seed=1,
   keep_checkpoint_max=1,
   log_steps=1,
-  with_metrics=False,
-  with_tensorboard=False,
   num_parallel_calls=1,
 )

@@ -4,147 +4,203 @@ from __future__ import annotations
 
 from absl import flags
 
-from flags.core import help_wrap
+from flags.core import Effect, define, read_by, start_section
 from official_transformer.model_directory.directory import LATEST
 
 OUTPUT_FORMATS = ("text", "jsonl")
 INVALID_UTF8 = ("refuse", "replace")
 
+_TRANSLATING = read_by("train", "eval", "predict").idle_if(
+  lambda v: "mode" in v and v.mode == "train" and not v.bleu_source,
+  "training translates nothing without --bleu_source",
+)
+_SEARCHING = read_by("train", "eval", "predict")
+
+
+def _idle_line_by_line(effect: Effect) -> Effect:
+  return effect.idle_if(
+    lambda v: bool(v.interactive or v.text is not None),
+    "one line at a time is translated",
+  )
+
 
 def define_decoding_flags() -> None:
   """Defines what to translate, how, and where the translation goes."""
-  flags.DEFINE_string(
+  start_section("Decoding: what is read and written")
+  define(
+    flags.DEFINE_string,
     "checkpoint",
     LATEST,
-    help_wrap(
-      "The weights to use: latest, best (at a milestone of training, by BLEU "
-      "where it was measured, else by validation loss), average (see "
-      "--mode=average), or the step of a checkpoint that is kept."
-    ),
+    "The weights to use: latest, best (at an evaluation of training, by BLEU "
+    "if it was measured, else by validation loss), average (see "
+    "--mode=average), or the step of a checkpoint that is kept.",
+    read_by("eval", "predict", "score"),
   )
-  _define_text_flags()
+  _define_input_flags()
+  _define_output_flags()
+  start_section("Decoding: the search")
   _define_search_flags()
+  start_section("Decoding: speed and memory")
   _define_decoding_speed_flags()
 
 
-def _define_text_flags() -> None:
-  """Defines what is read and what is written."""
-  flags.DEFINE_string("text", None, help_wrap("One sentence to translate."))
-  flags.DEFINE_string(
-    "file", None, help_wrap("A file to translate; - is standard input.")
-  )
-  flags.DEFINE_string(
-    "file_out",
-    "-",
-    help_wrap("Where its translation goes; - is standard output."),
-  )
-  flags.DEFINE_enum(
-    "output_format",
+def _define_input_flags() -> None:
+  define(
+    flags.DEFINE_string,
     "text",
-    list(OUTPUT_FORMATS),
-    help_wrap(
-      "text: a line for each line. jsonl: a JSON object for each, with score, "
-      "tokens and flags."
-    ),
+    None,
+    "One sentence to translate.",
+    read_by("predict"),
   )
-  flags.DEFINE_integer(
-    "n_best",
-    1,
-    help_wrap(
-      "Hypotheses to write for each line, best first: so many lines of text, "
-      "the missing ones empty, or one JSON object."
-    ),
-    lower_bound=1,
+  define(
+    flags.DEFINE_string,
+    "file",
+    None,
+    "A file to translate; - is standard input.",
+    read_by("predict", "score"),
   )
-  flags.DEFINE_bool(
+  define(
+    flags.DEFINE_bool,
     "interactive",
     False,
-    help_wrap(
-      "Answer each line of standard input as soon as it is there, as on a "
-      "terminal."
-    ),
+    "Answer each line of standard input as soon as it is there, as on a "
+    "terminal.",
+    read_by("predict"),
   )
-  flags.DEFINE_bool(
+  define(
+    flags.DEFINE_bool,
     "split_long_lines",
     True,
-    help_wrap(
-      "Cut lines that are longer than the model was trained with at the ends "
-      "of sentences, and join the translations. Off: decode them whole, which "
-      "takes memory by the square of their length."
-    ),
+    "Cut lines that are longer than the model was trained with at the ends of "
+    "sentences, and join the translations. Off: decode them whole, which "
+    "takes memory by the square of their length.",
+    _TRANSLATING,
   )
-  flags.DEFINE_enum(
+  define(
+    flags.DEFINE_enum,
     "invalid_utf8",
     "refuse",
-    list(INVALID_UTF8),
-    help_wrap(
-      "What to do about a line of --file that is not UTF-8: refuse the file, "
-      "or replace the bytes by U+FFFD and report the line, as --interactive "
-      "always does."
+    "What to do about a line of --file that is not UTF-8: refuse the file, or "
+    "replace the bytes by U+FFFD and report the line, as --interactive always "
+    "does.",
+    read_by("predict", "score").idle_if(
+      lambda v: v.file is None or v.interactive,
+      "it is about what is read from --file",
     ),
+    enum_values=list(INVALID_UTF8),
+  )
+
+
+def _define_output_flags() -> None:
+  define(
+    flags.DEFINE_string,
+    "file_out",
+    "-",
+    "Where its translation goes; - is standard output.",
+    read_by("predict", "score"),
+  )
+  define(
+    flags.DEFINE_enum,
+    "output_format",
+    "text",
+    "text: a line for each line. jsonl: a JSON object for each, with score, "
+    "tokens and flags.",
+    read_by("predict", "score"),
+    enum_values=list(OUTPUT_FORMATS),
+  )
+  define(
+    flags.DEFINE_integer,
+    "n_best",
+    1,
+    "Hypotheses to write for each line, best first: so many lines of text, "
+    "the missing ones empty, or one JSON object.",
+    read_by("predict"),
+    lower_bound=1,
   )
 
 
 def _define_search_flags() -> None:
-  """Defines what decides which translation is found."""
-  flags.DEFINE_integer(
+  define(
+    flags.DEFINE_integer,
     "beam_size",
     None,
-    help_wrap("Hypotheses kept; 1 is greedy. Unset: the model's own, 4."),
+    "Hypotheses kept; 1 is greedy. Unset: the model's own, 4.",
+    _SEARCHING,
     lower_bound=1,
   )
-  flags.DEFINE_float(
+  define(
+    flags.DEFINE_float,
     "alpha",
     None,
-    help_wrap("Strength of length normalisation. Unset: the model's own, .6."),
+    "Strength of length normalisation. Unset: the model's own, .6.",
+    read_by("train", "eval", "predict", "score"),
     lower_bound=0.0,
   )
-  flags.DEFINE_integer(
+  define(
+    flags.DEFINE_integer,
     "extra_decode_length",
     None,
-    help_wrap(
-      "Tokens a translation may be longer than its source. Unset: the "
-      "model's own, 50."
-    ),
+    "Tokens a translation may be longer than its source. Unset: the model's "
+    "own, 50.",
+    _SEARCHING,
     lower_bound=0,
   )
 
 
 def _define_decoding_speed_flags() -> None:
-  """Defines what changes how fast lines are decoded, and in which memory."""
-  flags.DEFINE_integer(
+  batches = read_by("train", "eval", "predict", "score").idle_if(
+    lambda v: "mode" in v and v.mode == "train" and not v.bleu_source,
+    "training translates nothing without --bleu_source",
+  )
+  define(
+    flags.DEFINE_integer,
     "decode_batch_size",
     128,
-    help_wrap("Most lines decoded at once; see --decode_batch_tokens."),
+    "Most lines decoded at once; see --decode_batch_tokens.",
+    _idle_line_by_line(batches),
     lower_bound=1,
   )
-  flags.DEFINE_integer(
+  define(
+    flags.DEFINE_integer,
     "decode_batch_tokens",
     2048,
-    help_wrap("Most lines, times the tokens of the longest, decoded at once."),
+    "Most lines, times the tokens of the longest, decoded at once.",
+    _idle_line_by_line(batches),
     lower_bound=1,
   )
-  flags.DEFINE_integer(
+  define(
+    flags.DEFINE_integer,
     "decode_workers",
     None,
-    help_wrap(
-      "Batches decoded side by side on a CPU, its threads shared out among "
-      "them. Unset: one a processor, up to 4."
+    "Batches decoded side by side on a CPU, its threads shared out among "
+    "them. Unset: one a processor, up to 4.",
+    _idle_line_by_line(read_by("eval", "predict")).idle_if(
+      lambda v: v.padded_decode, "XLA shares the processors out by itself"
     ),
     lower_bound=1,
   )
-  flags.DEFINE_bool(
+  define(
+    flags.DEFINE_bool,
     "padded_decode",
     False,
-    help_wrap(
-      "Pad lines to a multiple of --decode_max_length tokens, one shape of "
-      "batches for each, and compile the search with XLA, as TPUs need it; no "
-      "translation changes."
-    ),
+    "Pad lines to a multiple of --decode_max_length tokens, one shape of "
+    "batches for each, and compile the search with XLA, as TPUs need it; no "
+    "translation changes.",
+    _TRANSLATING,
   )
-  flags.DEFINE_integer(
+  define(
+    flags.DEFINE_integer,
     "decode_max_length",
     97,
-    help_wrap("With --padded_decode: tokens a line is padded to."),
+    "With --padded_decode: tokens a line is padded to.",
+    read_by("train", "eval", "predict")
+    .idle_if(
+      lambda v: not v.padded_decode,
+      "lines of any length are decoded; see --padded_decode",
+    )
+    .idle_if(
+      lambda v: "mode" in v and v.mode == "train" and not v.bleu_source,
+      "training translates nothing without --bleu_source",
+    ),
     lower_bound=1,
   )

@@ -1,15 +1,34 @@
-"""What the flags of every command say of the model and its decoding."""
+"""What the flags say, as the records that everything else takes.
+
+Nothing here imports TensorFlow: what is wrong with flags is said at once.
+"""
 
 from __future__ import annotations
 
+import dataclasses
+from typing import Any
+
 from absl import flags
 
-from official_transformer.decoding.batching import BatchLimits
-from official_transformer.decoding.translator import DecodingOptions
+from flags import core as flags_core
+from official_transformer.data.buckets import Batching
+from official_transformer.errors import InputError
+from official_transformer.model_directory.description import ModelDescription
+from official_transformer.model_directory.directory import ModelDirectory
+from official_transformer.model_directory.measurements import (
+  BLEU,
+  VALIDATION_LOSS,
+)
 from official_transformer.model_directory.requested_params import (
   RequestedParams,
 )
 from official_transformer.model_params import DECODING_FIELDS, parse_override
+from official_transformer.training.requested_batching import RequestedBatching
+from official_transformer.training.settings import (
+  EarlyStopping,
+  Execution,
+  TrainingSettings,
+)
 
 FLAGS = flags.FLAGS
 
@@ -24,15 +43,109 @@ def read_requested_params() -> RequestedParams:
   return RequestedParams(param_set, overrides)
 
 
-def batch_limits() -> BatchLimits:
-  """Reads how many lines are decoded or scored at once."""
-  return BatchLimits(FLAGS.decode_batch_tokens, FLAGS.decode_batch_size)
+def read_model() -> tuple[ModelDirectory, ModelDescription]:
+  """Reads what `--model_dir` says of its model, decoded as the flags say.
 
-
-def decoding_options() -> DecodingOptions:
-  """Reads how lines are brought to the model, for one hypothesis of each."""
-  return DecodingOptions(
-    limits=batch_limits(),
-    padded_length=FLAGS.decode_max_length if FLAGS.padded_decode else 0,
-    split_long_lines=FLAGS.split_long_lines,
+  Raises:
+    InputError: if there is no model, or the flags contradict it.
+  """
+  directory = ModelDirectory(FLAGS.model_dir)
+  stored = directory.read()
+  params = read_requested_params().for_existing_model(
+    stored.params, directory.path
   )
+  return directory, dataclasses.replace(stored, params=params)
+
+
+def read_requested_batching() -> RequestedBatching:
+  """Reads what was given of what decides the order of the data."""
+  given = {
+    field.name: FLAGS[field.name].value
+    for field in dataclasses.fields(RequestedBatching)
+    if FLAGS[field.name].present
+  }
+  if FLAGS.distribution_strategy == "tpu":
+    given["static_batch"] = True  # It compiles the step for one shape.
+  return RequestedBatching(**given)
+
+
+def read_profile_steps() -> tuple[int, int] | None:
+  """Reads the first and the last step to record.
+
+  Raises:
+    InputError: if they are no two steps in order.
+  """
+  if not FLAGS.profile_steps:
+    return None
+  try:
+    first, last = (int(text) for text in FLAGS.profile_steps)
+  except ValueError:
+    first, last = 0, 0
+  if not 1 <= first <= last:
+    raise InputError(
+      f"--profile_steps={','.join(FLAGS.profile_steps)}: give the first and "
+      "the last step to record, such as 10,12"
+    )
+  return first, last
+
+
+def read_early_stopping() -> EarlyStopping | None:
+  """Reads what ends the run early."""
+  if FLAGS.early_stopping_patience is None:
+    return None
+  measure = FLAGS.early_stopping_measure
+  by_loss = measure == "loss" or (measure is None and not FLAGS.bleu_source)
+  return EarlyStopping(
+    VALIDATION_LOSS if by_loss else BLEU, FLAGS.early_stopping_patience
+  )
+
+
+def read_training_settings(
+  batching: Batching, seed: int, replicas: int, evaluated_steps: tuple[int, ...]
+) -> TrainingSettings:
+  """Reads how a run goes.
+
+  Args:
+    batching: of the model.
+    seed: of the run.
+    replicas: that share a batch.
+    evaluated_steps: of all evaluations, the last step last, if epochs decide
+      them.
+  """
+  settings = {
+    **_values_of_fields(TrainingSettings),
+    "batching": batching,
+    "seed": seed,
+    "early_stopping": read_early_stopping(),
+    "execution": _read_execution(batching, replicas),
+    "profile_steps": read_profile_steps(),
+    # What has been trained on ones must not be gone on with.
+    "enable_checkpointing": FLAGS.enable_checkpointing
+    and not FLAGS.use_synthetic_data,
+  }
+  if evaluated_steps:
+    settings["train_steps"] = evaluated_steps[-1]
+    settings["evaluated_steps"] = evaluated_steps
+  return TrainingSettings(**settings)
+
+
+def _read_execution(batching: Batching, replicas: int) -> Execution:
+  """Reads how updates are computed."""
+  is_static = batching.static_batch or FLAGS.use_synthetic_data
+  loss_scale = None
+  if FLAGS.dtype == "fp16":
+    loss_scale = flags_core.fixed_loss_scale(FLAGS.loss_scale)
+  return Execution(
+    **{
+      **_values_of_fields(Execution),
+      "loss_scale": loss_scale,
+      # XLA compiles no exchange between devices, but on TPUs, unasked.
+      "compile": FLAGS.enable_xla and is_static and replicas == 1,
+    }
+  )
+
+
+def _values_of_fields(record: type) -> dict[str, Any]:
+  """Returns the values of the flags that are named as a record's fields."""
+  names = (field.name for field in dataclasses.fields(record))
+  return {name: FLAGS[name].value for name in names if name in FLAGS}

@@ -6,16 +6,19 @@ import dataclasses
 import os
 import random
 import zlib
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import tensorflow as tf
 from absl import flags, logging
 
-from flags import core as flags_core
+from official_transformer.commands.checks import LOSS_NEEDED
 from official_transformer.commands.flag_readers import (
-  decoding_options,
+  read_early_stopping,
+  read_requested_batching,
   read_requested_params,
+  read_training_settings,
 )
+from official_transformer.commands.loading import decoding_options
 from official_transformer.data.buckets import Batching
 from official_transformer.data.prepared_data import (
   PreparedData,
@@ -23,55 +26,38 @@ from official_transformer.data.prepared_data import (
 )
 from official_transformer.data.tokenizer import load_tokenizer
 from official_transformer.decoding.translator import Translator
+from official_transformer.distribution.devices import choose_devices
 from official_transformer.distribution.strategy import (
   Distribution,
-  choose_devices,
   create_distribution,
 )
 from official_transformer.errors import InputError
-from official_transformer.evaluation.evaluation_set import TestSet
+from official_transformer.evaluation.evaluation_set import EvaluationSet
 from official_transformer.model.transformer import Transformer
 from official_transformer.model_directory.directory import ModelDirectory
 from official_transformer.model_directory.directory_lock import DirectoryLock
-from official_transformer.model_directory.measurements import (
-  BLEU,
-  VALIDATION_LOSS,
-)
+from official_transformer.model_directory.measurements import VALIDATION_LOSS
 from official_transformer.training.checkpoints import clean_up, read_progress
+from official_transformer.training.evaluations import Evaluate, Evaluation
 from official_transformer.training.interruption import Interruption
 from official_transformer.training.model_setup import (
   DirectoryPlan,
+  ModelRequest,
   plan_directory,
 )
-from official_transformer.training.settings import (
-  EarlyStopping,
-  Execution,
-  TrainingSettings,
-)
-from official_transformer.training.trainer import (
-  Evaluate,
-  Evaluation,
-  Trainer,
-)
+from official_transformer.training.settings import TrainingSettings
+from official_transformer.training.trainer import Trainer
 
 FLAGS = flags.FLAGS
 
-# Translations that TensorBoard shows of each milestone.
+# Translations that TensorBoard shows of each evaluation.
 SAMPLES = 8
-
-_LOSS_NEEDED = (
-  "--early_stopping_patience looks at the validation loss, or at BLEU where "
-  "--bleu_source and --bleu_ref are given"
-)
 
 
 def train() -> None:
   """Trains a new model, or goes on with the one in the model directory."""
   with Interruption() as interruption:
-    _check_flags()
     directory = ModelDirectory(FLAGS.model_dir)
-    if FLAGS.clean:
-      directory.check_removable()
     evaluate = _evaluation_in_training(directory)
     if FLAGS.deterministic:
       tf.config.experimental.enable_op_determinism()
@@ -87,13 +73,13 @@ def train() -> None:
     interruption.take_signals()
     with (
       DirectoryLock(directory.path) as lock,
-      distribution.loss_of_peers_is_told(),
+      distribution.report_lost_peers(),
     ):
       if distribution.is_chief and os.path.isdir(directory.path):
         lock.acquire()
         if not FLAGS.clean:
           clean_up(directory)
-      distribution.meet()
+      distribution.barrier()
       run = _plan(directory, distribution, len(devices))
       trainer = Trainer(
         directory,
@@ -102,17 +88,16 @@ def train() -> None:
         run.data,
         evaluate,
         distribution,
-        interruption,
       )
       # Everything that a user can have got wrong has been checked, everywhere.
-      distribution.meet()
+      distribution.barrier()
       if distribution.is_chief:
         _write_directory(run, lock)
-      distribution.meet()
+      distribution.barrier()
       distribution.check_agreement(
         int(directory.exists()), f"whether there is a model in {directory.path}"
       )
-      trainer.train()
+      trainer.train(interruption)
 
 
 class _Run(NamedTuple):
@@ -136,28 +121,35 @@ def _plan(
 ) -> _Run:
   """Checks all that was given against each other; writes nothing."""
   steps = directory.checkpoint_steps()
-  seed = distribution.value_of_chief(_choose_seed(directory))
+  seed = distribution.broadcast(_choose_seed(directory))
   plan = plan_directory(
     directory,
-    read_requested_params(),
-    batching=_chosen_batching(),
-    vocab_file=FLAGS.vocab_file,
-    data_dir=FLAGS.data_dir,
-    num_gpus=num_gpus,
-    num_replicas=distribution.replicas,
-    anew=FLAGS.clean,
-    init_checkpoint=FLAGS.init_checkpoint,
+    ModelRequest(
+      read_requested_params(),
+      read_requested_batching(),
+      FLAGS.data_dir,
+      vocab_file=FLAGS.vocab_file,
+      init_checkpoint=FLAGS.init_checkpoint,
+      clean=FLAGS.clean,
+      num_gpus=num_gpus,
+      num_replicas=distribution.replicas,
+    ),
   )
   data = None
   if not FLAGS.use_synthetic_data:
     data = read_prepared_data(
       FLAGS.data_dir,
-      plan.description.vocabulary["size"],
+      plan.description.vocabularies.size,
       with_dev=FLAGS.validation_steps > 0,
       skip_bad_records=FLAGS.skip_bad_records,
     )
     plan = plan.with_data(data)
-  settings = _settings(_batching(plan), data, seed, distribution.replicas)
+  _check_early_stopping(data)
+  batching = plan.description.batching
+  assert batching  # Planned, or the model's own.
+  settings = read_training_settings(
+    batching, seed, distribution.replicas, _evaluated_steps(batching, data)
+  )
   _check_agreement(distribution, plan, settings, data)
   if FLAGS.enable_xla and not settings.execution.compile:
     tf.config.optimizer.set_jit("autoclustering")
@@ -201,167 +193,39 @@ def _check_agreement(
     distribution.check_agreement(digest, what)
 
 
-def _check_flags() -> None:
-  """Refuses flags that contradict each other, before anything is built."""
-  if FLAGS.train_epochs is not None and FLAGS["train_steps"].present:
-    raise InputError("pass --train_steps or --train_epochs, not both")
-  if FLAGS.train_epochs is not None and FLAGS.use_synthetic_data:
-    raise InputError("synthetic data have no epochs; pass --train_steps")
-  if FLAGS.stop_threshold is not None and not FLAGS.bleu_source:
-    raise InputError(
-      "--stop_threshold is a BLEU: it needs --bleu_source and --bleu_ref"
-    )
-  if FLAGS.early_stopping_patience is not None:
-    if not _stops_by_loss() and not FLAGS.bleu_source:
-      raise InputError(
-        "--early_stopping_measure=bleu needs --bleu_source and --bleu_ref"
-      )
-    without = FLAGS.use_synthetic_data or not FLAGS.validation_steps
-    if _stops_by_loss() and without:
-      raise InputError(f"no validation in this run: {_LOSS_NEEDED}")
-  if FLAGS["accumulate_steps"].present and FLAGS.target_batch_tokens:
-    raise InputError("pass --accumulate_steps or --target_batch_tokens")
-  _profile_steps()
-
-
-def _profile_steps() -> tuple[int, int] | None:
-  """Returns the first and the last step to record."""
-  if not FLAGS.profile_steps:
-    return None
-  try:
-    first, last = (int(text) for text in FLAGS.profile_steps)
-  except ValueError:
-    first, last = 0, 0
-  if not 1 <= first <= last:
-    raise InputError(
-      f"--profile_steps={','.join(FLAGS.profile_steps)}: give the first and "
-      "the last step to record, such as 10,12"
-    )
-  return first, last
-
-
-def _chosen_batching() -> dict[str, Any]:
-  """Returns what the user chose of what decides the order of the data."""
-  chosen = {
-    name: FLAGS[name].value
-    for name in (
-      "batch_size",
-      "max_length",
-      "static_batch",
-      "accumulate_steps",
-      "target_batch_tokens",
-    )
-    if FLAGS[name].present
-  }
-  if FLAGS.distribution_strategy == "tpu":
-    chosen["static_batch"] = True  # It compiles the step for one shape.
-  return chosen
-
-
-def _fixed_loss_scale() -> float | None:
-  """Returns the constant loss scale, if it is one and it matters."""
-  if FLAGS.dtype != "fp16":
-    return None
-  return flags_core.fixed_loss_scale(FLAGS.loss_scale)
-
-
-def _schedule(
+def _evaluated_steps(
   batching: Batching, data: PreparedData | None
-) -> tuple[int, tuple[int, ...]]:
-  """Returns the last step, and all milestones where epochs decide them."""
+) -> tuple[int, ...]:
+  """Returns the steps of all evaluations, if epochs decide them."""
   if FLAGS.train_epochs is None:
-    return FLAGS.train_steps, ()
+    return ()
   assert data  # Synthetic data have no epochs.
-  ends = [
+  epochs = [
+    *range(
+      FLAGS.epochs_between_evals, FLAGS.train_epochs, FLAGS.epochs_between_evals
+    ),
+    FLAGS.train_epochs,
+  ]
+  steps = tuple(
     batching.count_updates(
       {length: n * epoch for length, n in data.train.lengths.items()}
     )
-    for epoch in (
-      *range(
-        FLAGS.epochs_between_evals,
-        FLAGS.train_epochs,
-        FLAGS.epochs_between_evals,
-      ),
-      FLAGS.train_epochs,
-    )
-  ]
-  if not ends[-1]:
+    for epoch in epochs
+  )
+  if not steps[-1]:
     raise InputError(
       f"--train_epochs={FLAGS.train_epochs} do not fill one update of "
       f"{batching.tokens_per_update} tokens; raise it or lower --batch_size"
     )
-  logging.info("%d epochs are %d steps", FLAGS.train_epochs, ends[-1])
-  return ends[-1], tuple(ends)
+  logging.info("%d epochs are %d steps", FLAGS.train_epochs, steps[-1])
+  return steps
 
 
-def _batching(plan: DirectoryPlan) -> Batching:
-  """Returns how examples are grouped."""
-  try:
-    return Batching(**plan.description.batching)
-  except TypeError as error:  # Of a model.json that somebody has edited.
-    raise InputError(
-      f"{plan.directory.path}/model.json is damaged: {error}"
-    ) from None
-
-
-def _settings(
-  batching: Batching, data: PreparedData | None, seed: int, replicas: int
-) -> TrainingSettings:
-  """Returns how the run goes."""
-  train_steps, milestones = _schedule(batching, data)
-  is_static = batching.static_batch or FLAGS.use_synthetic_data
-  return TrainingSettings(
-    data_dir=FLAGS.data_dir,
-    train_steps=train_steps,
-    steps_between_evals=FLAGS.steps_between_evals,
-    milestones=milestones,
-    stop_threshold=FLAGS.stop_threshold,
-    early_stopping=_early_stopping(data),
-    batching=batching,
-    synthetic=FLAGS.use_synthetic_data,
-    validation_steps=FLAGS.validation_steps,
-    seed=seed,
-    keep_checkpoint_max=FLAGS.keep_checkpoint_max,
-    log_steps=FLAGS.log_steps,
-    with_metrics=FLAGS.enable_metrics_in_training,
-    with_tensorboard=FLAGS.enable_tensorboard,
-    # What has been trained on ones must not be gone on with.
-    with_checkpoints=FLAGS.enable_checkpointing
-    and not FLAGS.use_synthetic_data,
-    save_checkpoints_steps=FLAGS.save_checkpoints_steps,
-    save_checkpoints_secs=FLAGS.save_checkpoints_secs,
-    max_nonfinite_steps=FLAGS.max_nonfinite_steps,
-    with_throughput=FLAGS.enable_time_history,
-    num_parallel_calls=FLAGS.num_parallel_calls,
-    private_threads=FLAGS.datasets_num_private_threads,
-    execution=Execution(
-      dtype=FLAGS.dtype,
-      loss_scale=_fixed_loss_scale(),
-      # XLA compiles no exchange between devices, but on TPUs, unasked.
-      compile=FLAGS.enable_xla and is_static and replicas == 1,
-      custom_loop=FLAGS.use_ctl,
-      steps_per_loop=FLAGS.steps_per_loop,
-      deterministic=FLAGS.deterministic,
-    ),
-    profile_steps=_profile_steps(),
-  )
-
-
-def _stops_by_loss() -> bool:
-  """Tells whether early stopping looks at the validation loss, or at BLEU."""
-  measure = FLAGS.early_stopping_measure
-  return measure == "loss" or (measure is None and not FLAGS.bleu_source)
-
-
-def _early_stopping(data: PreparedData | None) -> EarlyStopping | None:
-  """Returns what ends the run early; checks that it will be measured."""
-  if FLAGS.early_stopping_patience is None:
-    return None
-  if not _stops_by_loss():
-    return EarlyStopping(BLEU, FLAGS.early_stopping_patience)
-  if data is None or data.dev is None:
-    raise InputError(f"no development data in {FLAGS.data_dir}: {_LOSS_NEEDED}")
-  return EarlyStopping(VALIDATION_LOSS, FLAGS.early_stopping_patience)
+def _check_early_stopping(data: PreparedData | None) -> None:
+  """Refuses to stop by a loss that is not measured."""
+  rule = read_early_stopping()
+  if rule and rule.measure == VALIDATION_LOSS and not (data and data.dev):
+    raise InputError(f"no development data in {FLAGS.data_dir}: {LOSS_NEEDED}")
 
 
 def _choose_seed(directory: ModelDirectory) -> int:
@@ -380,13 +244,13 @@ def _choose_seed(directory: ModelDirectory) -> int:
 
 
 def _evaluation_in_training(directory: ModelDirectory) -> Evaluate | None:
-  """Returns what scores the model at milestones, where a test set is given.
+  """Returns what scores the model while it is trained, if there is a test set.
 
   The test set is read now: a missing file stops the run before it starts.
   """
   if not FLAGS.bleu_source:
     return None
-  test_set = TestSet.read(FLAGS.bleu_source, FLAGS.bleu_ref)
+  evaluation_set = EvaluationSet.read(FLAGS.bleu_source, FLAGS.bleu_ref)
   translators: list[Translator] = []  # Made, and traced, once.
 
   def evaluate_model(transformer: Transformer, step: int) -> Evaluation:
@@ -395,8 +259,9 @@ def _evaluation_in_training(directory: ModelDirectory) -> Evaluate | None:
       translators.append(
         Translator(transformer, tokenizer, decoding_options(), FLAGS.max_length)
       )
-    scores, path = test_set.evaluate(translators[0], directory, f"step-{step}")
-    samples = test_set.samples(path, SAMPLES)
-    return Evaluation(scores.scalars(), samples)
+    found = evaluation_set.evaluate(translators[0])
+    found.write(directory, f"step-{step}")
+    samples = evaluation_set.samples(found.translations, SAMPLES)
+    return Evaluation(found.scores.scalars(), samples)
 
   return evaluate_model

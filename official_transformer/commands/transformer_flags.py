@@ -5,7 +5,7 @@ from __future__ import annotations
 from absl import flags
 
 from flags import core as flags_core
-from flags.core import help_wrap
+from flags.core import define, read_by
 from official_transformer.commands.decoding_flags import define_decoding_flags
 from official_transformer.commands.training_flags import (
   define_averaging_flags,
@@ -15,82 +15,91 @@ from official_transformer.model_params import DEFAULT_PARAM_SET, PARAM_SETS
 
 MODES = ("train", "average", "eval", "predict", "score")
 
+_COMPUTING = read_by("train", "eval", "predict", "score")
+
 
 def define_transformer_flags() -> None:
   """Defines every flag of transformer_main."""
+  flags_core.start_section("What to do, with which model")
+  define(
+    flags.DEFINE_enum,
+    "mode",
+    "train",
+    "train: train or resume a model. average: make a checkpoint of the mean "
+    "of several, for --checkpoint=average. eval: translate --bleu_source and "
+    "score it against --bleu_ref. predict: translate --text or --file. "
+    "score: tell how probable each line of --reference_file is as the "
+    "translation of --file.",
+    enum_values=list(MODES),
+  )
   flags_core.define_base(
     data_dir="/tmp/translate_ende",
     model_dir="/tmp/transformer_model",
     batch_size=None,
   )
-  flags_core.define_performance()
-  flags_core.define_distribution()
-  flags_core.define_device()
-  flags_core.define_benchmark()
-  flags.DEFINE_enum(
-    "mode",
-    "train",
-    list(MODES),
-    help_wrap(
-      "train: train or resume a model. average: make a checkpoint of the mean "
-      "of several, for --checkpoint=average. eval: translate --bleu_source and "
-      "score it against --bleu_ref. predict: translate --text or --file. "
-      "score: tell how probable each line of --reference_file is as the "
-      "translation of --file."
-    ),
-  )
   define_model_flags()
+  _define_evaluation_flags()
   define_training_flags()
   define_averaging_flags()
-  _define_evaluation_flags()
   define_decoding_flags()
-  flags.DEFINE_string(
+  define(
+    flags.DEFINE_string,
     "reference_file",
     None,
-    help_wrap("With --mode=score: the translations of --file to score."),
+    "With --mode=score: the translations of --file to score.",
+    read_by("score"),
   )
+  flags_core.start_section("Precision, compilation, threads")
+  flags_core.define_performance()
+  flags_core.start_section("Devices")
+  flags_core.define_distribution()
+  flags_core.define_device()
+  flags_core.start_section("Reports, and sinks that upstream had")
+  flags_core.define_benchmark()
 
 
 def define_model_flags() -> None:
   """Defines what says which model is meant."""
-  flags.DEFINE_enum(
+  define(
+    flags.DEFINE_enum,
     "param_set",
     DEFAULT_PARAM_SET,
-    list(PARAM_SETS),
-    help_wrap("The hyper-parameters to start from."),
+    "The hyper-parameters to start from.",
+    _COMPUTING,
+    enum_values=list(PARAM_SETS),
     short_name="mp",
   )
-  flags.DEFINE_string(
+  define(
+    flags.DEFINE_string,
     "params_override",
     "",
-    help_wrap(
-      "Fields of the parameter set to change, e.g. hidden_size=128,num_heads=4."
-    ),
+    "Fields of the parameter set to change, e.g. hidden_size=128,num_heads=4.",
+    _COMPUTING,
   )
-  flags.DEFINE_string(
+  define(
+    flags.DEFINE_string,
     "vocab_file",
     None,
-    help_wrap(
-      "The vocabulary. Unset: the model directory's own, else the one that "
-      "the data directory names."
-    ),
+    "The vocabulary. Unset: the model directory's own, else the one that the "
+    "data directory names.",
+    _COMPUTING,
     short_name="vf",
   )
 
 
 def _define_evaluation_flags() -> None:
-  flags.DEFINE_string(
-    "bleu_source",
-    None,
-    help_wrap("Text to translate for BLEU, at milestones and in eval mode."),
-    short_name="bls",
-  )
-  flags.DEFINE_string(
-    "bleu_ref",
-    None,
-    help_wrap("Its reference translation."),
-    short_name="blr",
-  )
+  for name, short_name, text in (
+    ("bleu_source", "bls", "Text to translate for BLEU, in training too."),
+    ("bleu_ref", "blr", "Its reference translation."),
+  ):
+    define(
+      flags.DEFINE_string,
+      name,
+      None,
+      text,
+      read_by("train", "eval"),
+      short_name=short_name,
+    )
   flags.register_multi_flags_validator(
     ["bleu_source", "bleu_ref"],
     lambda values: bool(values["bleu_source"]) == bool(values["bleu_ref"]),

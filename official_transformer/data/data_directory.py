@@ -6,15 +6,18 @@ upstream names them, so that its data directories serve as they are.
 
 from __future__ import annotations
 
+import dataclasses
 import glob
 import json
 import os
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from absl import logging
 
-from official_transformer.data.text_files import write_lines
+from official_transformer.data.identity import Vocabularies
+from official_transformer.durable_files import write_text
 from official_transformer.errors import InputError
 
 DESCRIPTION_FILE = "data.json"
@@ -97,33 +100,93 @@ def missing_shards(data_dir: str, tag: str) -> list[str]:
   return sorted(set(missing))
 
 
-def read_description(data_dir: str) -> dict[str, Any] | None:
-  """Returns what data.json says, or None where upstream made the directory.
+@dataclasses.dataclass(frozen=True)
+class CorpusDescription:
+  """What data.json says of the training or of the development data.
+
+  Attributes:
+    pairs: that were written.
+    source_tokens: of these, EOS included.
+    target_tokens: likewise.
+    dropped: pairs that were left out, by reason.
+    lengths: pairs by the length of their longer side.
+  """
+
+  pairs: int
+  source_tokens: int
+  target_tokens: int
+  dropped: Mapping[str, int]
+  lengths: Mapping[int, int]
+
+  def to_json(self) -> dict[str, Any]:
+    """Returns the corpus' part of data.json."""
+    fields = dataclasses.asdict(self)
+    del fields["lengths"]
+    histogram = {str(n): self.lengths[n] for n in sorted(self.lengths)}
+    return {**fields, "length_histogram": histogram}
+
+  @classmethod
+  def from_json(cls, content: Mapping[str, Any]) -> CorpusDescription:
+    """Reads what `to_json` returned."""
+    fields = dict(content)
+    histogram = fields.pop("length_histogram")
+    lengths = {int(length): int(n) for length, n in histogram.items()}
+    return cls(**fields, lengths=lengths)
+
+
+@dataclasses.dataclass(frozen=True)
+class DataDescription:
+  """The content of data.json.
+
+  Attributes:
+    vocabularies: that the data were tokenized with.
+    train: the training data.
+    dev: the development data, if there are any.
+  """
+
+  vocabularies: Vocabularies
+  train: CorpusDescription
+  dev: CorpusDescription | None = None
+
+
+def read_description(data_dir: str) -> DataDescription | None:
+  """Returns what data.json says, or None if upstream made the directory.
 
   Raises:
-    InputError: where data.json cannot be read.
+    InputError: if data.json cannot be read.
   """
   path = os.path.join(data_dir, DESCRIPTION_FILE)
   if not os.path.exists(path):
     return None
   try:
     with open(path, encoding="utf-8") as stream:
-      description = json.load(stream)
-    # What readers of the description rely on.
-    for key in ("file", "sha256"):
-      description["vocabulary"][key].lower()
-    description[TRAIN_TAG]["length_histogram"].items()
+      content = json.load(stream)
+    dev = content.get(DEV_TAG)
+    return DataDescription(
+      Vocabularies.from_json(content["vocabulary"]),
+      CorpusDescription.from_json(content[TRAIN_TAG]),
+      CorpusDescription.from_json(dev) if dev else None,
+    )
   except (ValueError, KeyError, TypeError, AttributeError) as error:
     raise InputError(
       f"{path} is damaged ({error!r}); prepare the data again"
     ) from None
-  return description
 
 
-def write_description(data_dir: str, description: dict[str, Any]) -> None:
-  """Writes data.json."""
-  text = json.dumps(description, indent=2, ensure_ascii=False)
-  write_lines(os.path.join(data_dir, DESCRIPTION_FILE), text.split("\n"))
+def write_description(data_dir: str, description: DataDescription) -> None:
+  """Writes data.json.
+
+  Raises:
+    OSError: if the system refuses.
+  """
+  content = {
+    "vocabulary": description.vocabularies.to_json(),
+    TRAIN_TAG: description.train.to_json(),
+  }
+  if description.dev:
+    content[DEV_TAG] = description.dev.to_json()
+  text = json.dumps(content, indent=2, ensure_ascii=False)
+  write_text(os.path.join(data_dir, DESCRIPTION_FILE), text + "\n")
 
 
 def find_vocabulary(data_dir: str) -> str:
@@ -138,7 +201,7 @@ def find_vocabulary(data_dir: str) -> str:
       f"no {DESCRIPTION_FILE} in --data_dir={data_dir}, which would name the "
       "vocabulary. Pass --vocab_file, or make the data with: " + HOW_TO_MAKE
     )
-  path = os.path.join(data_dir, description["vocabulary"]["file"])
+  path = os.path.join(data_dir, description.vocabularies.source.file)
   if not os.path.exists(path):
     raise InputError(
       f"{data_dir}/{DESCRIPTION_FILE} names the vocabulary {path}, which is "

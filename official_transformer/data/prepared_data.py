@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Mapping
-from typing import Any
 
 from absl import logging
 
 from official_transformer.data import data_directory
+from official_transformer.data.identity import DataIdentity
 from official_transformer.data.record_check import (
   Omission,
   RecordCheck,
@@ -52,15 +52,15 @@ class PreparedData:
       for path, omission in self.omissions.items()
     )
 
-  def identity(self) -> dict[str, Any]:
+  def identity(self) -> DataIdentity:
     """Returns what tells these training data, and their order, from others."""
-    return {
-      "pairs": self.train.pairs,
-      "source_tokens": self.train.source_tokens,
-      "target_tokens": self.train.target_tokens,
-      "shards": len(self.train.paths),
-      "fingerprint": f"{self.train.fingerprint:016x}",
-    }
+    return DataIdentity(
+      self.train.pairs,
+      self.train.source_tokens,
+      self.train.target_tokens,
+      len(self.train.paths),
+      f"{self.train.fingerprint:016x}",
+    )
 
   def check_again(self) -> None:
     """Looks for what has become bad since the data were read.
@@ -147,8 +147,8 @@ def _agrees(
   description = data_directory.read_description(data_dir)
   if description is None:
     return True
-  stored = description[data_directory.TRAIN_TAG]["length_histogram"]
-  if {int(length): n for length, n in stored.items()} == dict(lengths):
+  stored = description.train.lengths
+  if stored == dict(lengths):
     return True
   counts = sum(lengths.values()), sum(stored.values())
   found = (

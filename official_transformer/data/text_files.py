@@ -16,6 +16,7 @@ from typing import BinaryIO
 
 from absl import logging
 
+from official_transformer.durable_files import new_file
 from official_transformer.errors import InputError
 
 STANDARD_STREAM = "-"
@@ -174,10 +175,11 @@ def write_lines(path: str, lines: Iterable[str]) -> int:
   ):
     with open(path, "wb") as stream:
       return _encode(stream, lines, at_once=True)
-  with open(path + ".incomplete", "wb") as stream:
-    count = _encode(stream, lines)
-  os.replace(path + ".incomplete", path)
-  return count
+  with (
+    new_file(path, keep_incomplete=True) as aside,
+    open(aside, "wb") as stream,
+  ):
+    return _encode(stream, lines)
 
 
 def _encode(

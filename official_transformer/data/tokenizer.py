@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import io
 import itertools
-import os
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -17,6 +16,7 @@ import sentencepiece
 
 from official_transformer.data.subtokenizer import Subtokenizer
 from official_transformer.data.text_files import check_input, read_lines
+from official_transformer.durable_files import new_file
 from official_transformer.errors import InputError
 from official_transformer.model_params import EOS_ID, PAD_ID
 
@@ -142,6 +142,5 @@ def train_sentencepiece(
     raise InputError(
       f"SentencePiece cannot make {vocab_size} pieces from this text: {error}"
     ) from None
-  with open(vocab_file + ".incomplete", "wb") as stream:
+  with new_file(vocab_file) as aside, open(aside, "wb") as stream:
     stream.write(model.getvalue())
-  os.replace(vocab_file + ".incomplete", vocab_file)

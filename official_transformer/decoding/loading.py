@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from absl import logging
 
+from official_transformer.data.identity import Vocabulary
 from official_transformer.data.tokenizer import Tokenizer, load_tokenizer
 from official_transformer.model.dense import has_units
 from official_transformer.model.transformer import (
@@ -20,11 +21,11 @@ from official_transformer.model_directory.checkpoint_files import (
   read_tensors,
   restore_variables,
 )
+from official_transformer.model_directory.description import ModelDescription
 from official_transformer.model_directory.directory import (
   AVERAGE,
   LATEST,
   ModelDirectory,
-  check_vocabulary,
 )
 
 
@@ -80,25 +81,18 @@ def fast_dtype(dtype: str) -> str:
   return "fp32"
 
 
-def load_model(
-  model_dir: str,
-  dtype: str = "fp32",
-  checkpoint: str = LATEST,
-  **decoding: float | None,
-) -> LoadedModel:
-  """Loads a checkpoint of a model directory, and its vocabulary.
+def open_model(
+  model_dir: str, **decoding: float | None
+) -> tuple[ModelDirectory, ModelDescription]:
+  """Reads what a model directory says of its model.
 
   Args:
     model_dir: as training or import made it; nothing else is needed.
-    dtype: what to compute in: `fp32`, `bf16` or `fp16`; float32 where nothing
-      here computes faster in that type, as on most processors.
-    checkpoint: `latest`, instead of which an older one is taken where it cannot
-      be read; `best`; `average`; or a step.
     **decoding: values of `DECODING_FIELDS` instead of the model's own; None
       changes nothing.
 
   Raises:
-    InputError: where the directory holds no usable model.
+    InputError: if it is no model directory.
   """
   directory = ModelDirectory(model_dir)
   stored = directory.read()
@@ -106,11 +100,36 @@ def load_model(
     name: value for name, value in decoding.items() if value is not None
   }
   params = dataclasses.replace(stored.params, **changes)
+  return directory, dataclasses.replace(stored, params=params)
+
+
+def load_model(
+  directory: ModelDirectory,
+  description: ModelDescription,
+  dtype: str = "fp32",
+  checkpoint: str = LATEST,
+) -> LoadedModel:
+  """Loads a checkpoint of a model directory, and its vocabulary.
+
+  Args:
+    directory: the model directory.
+    description: of its model, with the parameters to decode with.
+    dtype: what to compute in: `fp32`, `bf16` or `fp16`; float32 if nothing
+      here computes faster in that type, as on most processors.
+    checkpoint: `latest`, instead of which an older one is taken if it cannot
+      be read; `best`; `average`; or a step.
+
+  Raises:
+    InputError: if the directory holds no usable model.
+  """
   kind, steps = directory.choose_checkpoints(checkpoint)
-  vocab_file = directory.join(stored.vocabulary["file"])
+  vocab_file = directory.join(description.vocabularies.source.file)
   tokenizer = load_tokenizer(vocab_file)
-  check_vocabulary(vocab_file, tokenizer.vocab_size, stored, model_dir)
-  transformer = build_transformer(params, fast_dtype(dtype), is_train=False)
+  vocabulary = Vocabulary.of(vocab_file, tokenizer.vocab_size)
+  description.check_vocabulary(vocabulary, vocab_file, directory.path)
+  transformer = build_transformer(
+    description.params, fast_dtype(dtype), is_train=False
+  )
   step, damaged = first_readable(
     directory,
     steps,
@@ -119,21 +138,24 @@ def load_model(
   )
   for problem in damaged:
     logging.error("%s; using the one of step %d", problem, step)
-  averaged: tuple[int, ...] = ()
-  if kind == AVERAGE:
-    prefix = directory.checkpoint_prefix(step, kind)
-    steps = read_tensors(prefix, [AVERAGED_STEPS])[AVERAGED_STEPS]
-    averaged = tuple(map(int, steps))
-    if (newest := max(directory.checkpoint_steps(), default=0)) > step:
-      logging.warning(
-        "the average is of checkpoints up to step %d, and there is one of step "
-        "%d; --mode=average makes it anew",
-        step,
-        newest,
-      )
+  averaged = _averaged_steps(directory, step) if kind == AVERAGE else ()
   return LoadedModel(
     transformer,
     tokenizer,
-    stored.max_length,
+    description.max_length,
     LoadedCheckpoint(step, averaged),
   )
+
+
+def _averaged_steps(directory: ModelDirectory, step: int) -> tuple[int, ...]:
+  """Returns what an average is the mean of; warns if it is out of date."""
+  prefix = directory.checkpoint_prefix(step, AVERAGE)
+  steps = read_tensors(prefix, [AVERAGED_STEPS])[AVERAGED_STEPS]
+  if (newest := max(directory.checkpoint_steps(), default=0)) > step:
+    logging.warning(
+      "the average is of checkpoints up to step %d, and there is one of step "
+      "%d; --mode=average makes it anew",
+      step,
+      newest,
+    )
+  return tuple(map(int, steps))

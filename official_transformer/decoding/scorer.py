@@ -17,10 +17,8 @@ from official_transformer.decoding.batching import (
   pad,
   windows,
 )
-from official_transformer.decoding.loading import load_model
 from official_transformer.model.beam_search import length_normalization
 from official_transformer.model.transformer import Transformer
-from official_transformer.model_directory.directory import LATEST
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,30 +69,6 @@ class Scorer:
       input_signature=[tf.TensorSpec([None, None], tf.int32)] * 2,
       autograph=False,
     )
-
-  @classmethod
-  def load(
-    cls,
-    model_dir: str,
-    alpha: float | None = None,
-    dtype: str = "fp32",
-    limits: BatchLimits | None = None,
-    checkpoint: str = LATEST,
-  ) -> Scorer:
-    """Loads a checkpoint of a model directory.
-
-    Args:
-      model_dir: as training made it; nothing else is needed.
-      alpha: strength of the length normalisation, instead of the model's own.
-      dtype: what to compute in, as in `load_model`.
-      limits: how many pairs are scored at once.
-      checkpoint: which one, as in `load_model`.
-
-    Raises:
-      InputError: where the directory holds no usable model.
-    """
-    model = load_model(model_dir, dtype, checkpoint, alpha=alpha)
-    return cls(model.transformer, model.tokenizer, limits)
 
   def score_stream(
     self, pairs: Iterable[tuple[str, str]]

@@ -20,7 +20,12 @@ from official_transformer.decoding.batching import (
   batches_by_length,
   windows,
 )
-from official_transformer.decoding.loading import LoadedCheckpoint, load_model
+from official_transformer.decoding.loading import (
+  LoadedCheckpoint,
+  LoadedModel,
+  load_model,
+  open_model,
+)
 from official_transformer.decoding.long_lines import Piece, cut_line
 from official_transformer.decoding.pipeline import Started, in_order
 from official_transformer.decoding.searcher import (
@@ -172,35 +177,34 @@ class Translator:
   def load(
     cls,
     model_dir: str,
-    beam_size: int | None = None,
-    alpha: float | None = None,
-    extra_decode_length: int | None = None,
     dtype: str = "fp32",
     options: DecodingOptions | None = None,
     checkpoint: str = LATEST,
+    **decoding: float | None,
   ) -> Translator:
     """Loads a checkpoint of a model directory.
 
     Args:
       model_dir: as training made it; nothing else is needed.
-      beam_size: instead of the model's own, as the two below.
-      alpha: strength of the length normalisation.
-      extra_decode_length: tokens a translation may be longer than its source.
       dtype: what to compute in, as in `load_model`.
       options: how lines are brought to the model.
       checkpoint: which one, as in `load_model`.
+      **decoding: `beam_size`, `alpha` or `extra_decode_length`, instead of the
+        model's own.
 
     Raises:
-      InputError: where the directory holds no usable model.
+      InputError: if the directory holds no usable model.
     """
-    model = load_model(
-      model_dir,
-      dtype,
-      checkpoint,
-      beam_size=beam_size,
-      alpha=alpha,
-      extra_decode_length=extra_decode_length,
+    directory, description = open_model(model_dir, **decoding)
+    return cls.of(
+      load_model(directory, description, dtype, checkpoint), options
     )
+
+  @classmethod
+  def of(
+    cls, model: LoadedModel, options: DecodingOptions | None = None
+  ) -> Translator:
+    """Returns a translator with a model that has been loaded."""
     translator = cls(
       model.transformer, model.tokenizer, options, model.max_length
     )

@@ -7,6 +7,7 @@ threads, which wait for each other at every operation's end.
 
 from __future__ import annotations
 
+import contextlib
 import os
 
 import tensorflow as tf
@@ -21,7 +22,7 @@ def serve_single_lines(hidden_size: int) -> None:
   """Sets TensorFlow's threads for one line at a time.
 
   A narrow model's operations take less time than one thread's waiting for
-  another. Must be called before TensorFlow computes anything.
+  another. Takes no effect once TensorFlow has computed anything.
   """
   if hidden_size < WIDE:
     _set_threads(intra_op=1, inter_op=1)
@@ -30,7 +31,7 @@ def serve_single_lines(hidden_size: int) -> None:
 def share_processors(workers: int | None) -> int:
   """Gives each worker its share of TensorFlow's threads.
 
-  Must be called before TensorFlow computes anything.
+  Takes no effect once TensorFlow has computed anything.
 
   Args:
     workers: batches decoded side by side; None is one a processor, up to
@@ -50,5 +51,8 @@ def share_processors(workers: int | None) -> int:
 
 
 def _set_threads(intra_op: int, inter_op: int) -> None:
-  tf.config.threading.set_intra_op_parallelism_threads(intra_op)
-  tf.config.threading.set_inter_op_parallelism_threads(inter_op)
+  # TensorFlow that computes already, as in a process with other work, keeps
+  # the threads that it has.
+  with contextlib.suppress(RuntimeError):
+    tf.config.threading.set_intra_op_parallelism_threads(intra_op)
+    tf.config.threading.set_inter_op_parallelism_threads(inter_op)

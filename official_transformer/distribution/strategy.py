@@ -86,7 +86,7 @@ class Distribution:
       dataset.with_options(options)
     )
 
-  def value_of_chief(self, value: int) -> int:
+  def broadcast(self, value: int) -> int:
     """Returns the chief's value to all processes; all must call this."""
     return self._sum_over_processes(value if self.is_chief else 0)
 
@@ -131,9 +131,9 @@ class Distribution:
       autograph=False,
     )
 
-  def meet(self) -> None:
+  def barrier(self) -> None:
     """Waits until all processes have come here."""
-    self.value_of_chief(0)
+    self.broadcast(0)
 
   def check_agreement(self, value: int, what: str) -> None:
     """Checks that all processes see the same.
@@ -141,7 +141,7 @@ class Distribution:
     Raises:
       InputError: in a process that sees something else than the chief.
     """
-    expected = self.value_of_chief(value)
+    expected = self.broadcast(value)
     if value != expected:
       assert self.cluster is not None
       raise InputError(
@@ -150,7 +150,7 @@ class Distribution:
       )
 
   @contextlib.contextmanager
-  def loss_of_peers_is_told(self) -> Iterator[None]:
+  def report_lost_peers(self) -> Iterator[None]:
     """Makes one clear error of a worker that has gone."""
     try:
       yield
@@ -170,38 +170,6 @@ class Distribution:
         "without. See what was said there, then start all workers again with "
         "the same commands: they go on from the last checkpoint"
       ) from None
-
-
-def choose_devices(num_gpus: int | None) -> list[str]:
-  """Returns the devices a run uses, and hides the other GPUs from TensorFlow.
-
-  Must be called before TensorFlow touches a GPU.
-
-  Args:
-    num_gpus: as given; None is one GPU where there is one, -1 all.
-
-  Returns:
-    `["GPU:0", ...]`, or `["CPU:0"]`.
-
-  Raises:
-    InputError: where more are asked for than are visible.
-  """
-  gpus = tf.config.list_physical_devices("GPU")
-  wanted = min(1, len(gpus)) if num_gpus is None else num_gpus
-  if wanted == -1:
-    wanted = len(gpus)
-  if wanted == 1 and not gpus:
-    # What upstream's commands say by default, on any machine.
-    logging.warning("--num_gpus=1, but TensorFlow sees none: using the CPU")
-    wanted = 0
-  if wanted > len(gpus):
-    raise InputError(
-      f"--num_gpus={num_gpus}, but TensorFlow sees {len(gpus)}. Lower it, or "
-      "check the driver and CUDA_VISIBLE_DEVICES; for GPU support: pip install "
-      "'official-transformer[gpu]'"
-    )
-  tf.config.set_visible_devices(gpus[:wanted], "GPU")
-  return [f"GPU:{n}" for n in range(wanted)] or ["CPU:0"]
 
 
 def create_distribution(

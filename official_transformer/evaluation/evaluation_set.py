@@ -1,4 +1,4 @@
-"""A test set: sources, references, and how well a model translates them."""
+"""Sources, references, and how well a model translates them."""
 
 from __future__ import annotations
 
@@ -6,11 +6,7 @@ import dataclasses
 import itertools
 import os
 
-from official_transformer.data.text_files import (
-  read_lines,
-  read_parallel,
-  write_lines,
-)
+from official_transformer.data.text_files import read_parallel, write_lines
 from official_transformer.decoding.translator import Translator
 from official_transformer.evaluation.scores import Scores, score
 from official_transformer.model_directory.directory import (
@@ -20,7 +16,42 @@ from official_transformer.model_directory.directory import (
 
 
 @dataclasses.dataclass(frozen=True)
-class TestSet:
+class ScoredTranslations:
+  """What became of an evaluation set.
+
+  Attributes:
+    translations: a line for each source.
+    scores: of all of them.
+  """
+
+  translations: list[str]
+  scores: Scores
+
+  def write(self, directory: ModelDirectory, name: str) -> str:
+    """Keeps both in the model directory.
+
+    Args:
+      directory: gets `NAME.txt` and `NAME.scores.txt` under `translations`.
+      name: what tells this evaluation from others.
+
+    Returns:
+      The path of the translations.
+
+    Raises:
+      OSError: if the system refuses.
+    """
+    os.makedirs(directory.join(TRANSLATIONS), exist_ok=True)
+    path = directory.join(TRANSLATIONS, f"{name}.txt")
+    write_lines(path, self.translations)
+    write_lines(
+      directory.join(TRANSLATIONS, f"{name}.scores.txt"),
+      self.scores.report().split("\n"),
+    )
+    return path
+
+
+@dataclasses.dataclass(frozen=True)
+class EvaluationSet:
   """Sources and as many references.
 
   Attributes:
@@ -28,53 +59,33 @@ class TestSet:
     references: their translations.
   """
 
-  __test__ = False  # Not for pytest, whatever its name.
-
   sources: list[str]
   references: list[str]
 
   @classmethod
-  def read(cls, source_file: str, reference_file: str) -> TestSet:
+  def read(cls, source_file: str, reference_file: str) -> EvaluationSet:
     """Reads both files.
 
     Raises:
-      InputError: where one is missing or empty, or their numbers of lines
-        differ.
+      InputError: if one is missing or empty, or their numbers of lines differ.
     """
     return cls(*read_parallel(source_file, reference_file))
 
-  def evaluate(
-    self, translator: Translator, directory: ModelDirectory, name: str
-  ) -> tuple[Scores, str]:
-    """Translates and scores; keeps both in the model directory.
-
-    Args:
-      translator: the model.
-      directory: where `NAME.txt` and `NAME.scores.txt` are kept.
-      name: what tells this evaluation from others.
-
-    Returns:
-      The scores, and the path of the translation.
-    """
+  def evaluate(self, translator: Translator) -> ScoredTranslations:
+    """Translates the sources and scores that."""
     translations = translator.translate(self.sources)
-    os.makedirs(directory.join(TRANSLATIONS), exist_ok=True)
-    path = directory.join(TRANSLATIONS, f"{name}.txt")
-    write_lines(path, translations)
-    scores = score(self.references, translations)
-    scores_path = directory.join(TRANSLATIONS, f"{name}.scores.txt")
-    write_lines(scores_path, scores.report().split("\n"))
-    return scores, path
+    return ScoredTranslations(
+      translations, score(self.references, translations)
+    )
 
-  def samples(self, path: str, number: int) -> list[tuple[str, str, str]]:
+  def samples(
+    self, translations: list[str], number: int
+  ) -> list[tuple[str, str, str]]:
     """Returns the first sources, references and translations.
 
     Args:
-      path: a translation that `evaluate` has kept.
+      translations: a line for each source.
       number: how many, at most.
     """
-    return list(
-      itertools.islice(
-        zip(self.sources, self.references, read_lines(path), strict=True),
-        number,
-      )
-    )
+    rows = zip(self.sources, self.references, translations, strict=True)
+    return list(itertools.islice(rows, number))

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from official_transformer.data.identity import Vocabularies, Vocabulary
 from official_transformer.data.tokenizer import load_tokenizer
 from official_transformer.errors import InputError
 from official_transformer.importing.formats import (
@@ -32,12 +33,12 @@ from official_transformer.model_directory.checkpoint_files import (
   stored_shapes,
   write_checkpoint,
 )
-from official_transformer.model_directory.directory import (
+from official_transformer.model_directory.description import (
   ModelDescription,
-  ModelDirectory,
+  Origin,
   current_versions,
-  vocabulary_identity,
 )
+from official_transformer.model_directory.directory import ModelDirectory
 from official_transformer.model_params import (
   DEFAULT_PARAM_SET,
   PARAM_SETS,
@@ -124,14 +125,11 @@ def import_checkpoint(request: ImportRequest, model_dir: str) -> str:
   directory.write(
     ModelDescription(
       params,
-      vocabulary_identity(request.vocab_file, tokenizer.vocab_size),
-      batching={},
+      Vocabularies.joint(
+        Vocabulary.of(request.vocab_file, tokenizer.vocab_size)
+      ),
       versions=current_versions(),
-      origin={
-        "format": request.format,
-        "checkpoint": os.path.abspath(prefix),
-        "step": step,
-      },
+      origin=Origin(request.format, os.path.abspath(prefix), step),
     ),
     request.vocab_file,
   )

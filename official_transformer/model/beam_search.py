@@ -179,9 +179,7 @@ class SequenceBeamSearch:
       The hypotheses.
     """
     sentences = self._start(initial_ids, limits, longest)
-    start = BeamState(
-      tf.constant(0), sentences, state, self._results(sentences)
-    )
+    start = BeamState(tf.constant(0), sentences, state, _results(sentences))
     if longest is None:
       body, shapes = self._advance_and_release, _changing(start)
     else:
@@ -193,7 +191,7 @@ class SequenceBeamSearch:
       loop_vars=(start,),
       shape_invariants=(shapes,),
     )
-    return self._record(end).results
+    return _record(end).results
 
   def _start(
     self, initial_ids: tf.Tensor, limits: tf.Tensor, longest: int | None
@@ -219,31 +217,6 @@ class SequenceBeamSearch:
       finished_flags=tf.zeros([batch, k], tf.bool),
     )
 
-  def _results(self, sentences: Sentences) -> SearchResult:
-    """Returns what has been found for each sentence so far."""
-    finished = sentences.finished_flags
-    any_finished = tf.reduce_any(finished, axis=1, keepdims=True)
-    return SearchResult(
-      ids=tf.where(
-        any_finished[..., None], sentences.finished_ids, sentences.alive_ids
-      ),
-      scores=tf.where(
-        any_finished, sentences.finished_scores, sentences.alive_log_probs
-      ),
-      finished=finished,
-    )
-
-  def _record(self, state: BeamState) -> BeamState:
-    """Brings the results of the present sentences up to date."""
-    rows = state.sentences.rows[:, None]
-    return state._replace(
-      results=tf.nest.map_structure(
-        lambda old, new: tf.tensor_scatter_nd_update(old, rows, new),
-        state.results,
-        self._results(state.sentences),
-      )
-    )
-
   def _advance_and_release(self, state: BeamState) -> BeamState:
     """Makes one step; then, once they are many, stopped sentences leave."""
     state = self._advance(state)
@@ -255,7 +228,7 @@ class SequenceBeamSearch:
       staying = tf.cast(tf.where(active)[:, 0], tf.int32)
       beams = staying[:, None] * self.beam_size + tf.range(self.beam_size)
       beams = tf.reshape(beams, [-1])
-      recorded = self._record(state)
+      recorded = _record(state)
       return recorded._replace(
         sentences=_gather(state.sentences, staying),
         search=SearchState(
@@ -388,6 +361,33 @@ class SequenceBeamSearch:
       tf.reduce_any(finished, axis=1), worst_finished > best_possible
     )
     return tf.logical_and(steps < sentences.limits, tf.logical_not(decided))
+
+
+def _results(sentences: Sentences) -> SearchResult:
+  """Returns what has been found for each sentence so far."""
+  finished = sentences.finished_flags
+  any_finished = tf.reduce_any(finished, axis=1, keepdims=True)
+  return SearchResult(
+    ids=tf.where(
+      any_finished[..., None], sentences.finished_ids, sentences.alive_ids
+    ),
+    scores=tf.where(
+      any_finished, sentences.finished_scores, sentences.alive_log_probs
+    ),
+    finished=finished,
+  )
+
+
+def _record(state: BeamState) -> BeamState:
+  """Brings the results of the present sentences up to date."""
+  rows = state.sentences.rows[:, None]
+  return state._replace(
+    results=tf.nest.map_structure(
+      lambda old, new: tf.tensor_scatter_nd_update(old, rows, new),
+      state.results,
+      _results(state.sentences),
+    )
+  )
 
 
 def _gather(nest: Any, rows: tf.Tensor) -> Any:

@@ -130,46 +130,33 @@ class _Chunking(NamedTuple):
   join: Callable[[tf.Tensor], tf.Tensor]
 
 
-def _chunking(states: tf.Tensor, vocab_size: int, passes: int = 1) -> _Chunking:
+def _chunking(states: tf.Tensor, vocab_size: int) -> _Chunking:
   """Splits positions into as many chunks as their logits need.
 
-  At most as many rows as there are chunks are added to each pass, of zeros.
+  At most as many rows as there are chunks are added, of zeros.
 
   Args:
     states: [N, D].
     vocab_size: V.
-    passes: parts of N that are as long; each chunk holds a share of each, one
-      after the other.
   """
-  # A number, where it is known, keeps all shapes static.
+  # A number, if it is known, keeps all shapes static.
   count, at_least = states.shape[0], max
   if count is None:
     count, at_least = tf.shape(states)[0], tf.maximum
-  count //= passes
-  rows = max(CHUNK_ELEMENTS // (vocab_size * passes), 1)
+  rows = max(CHUNK_ELEMENTS // vocab_size, 1)
   chunks = at_least((count + rows - 1) // rows, 1)
   added = -count % chunks
   size = (count + added) // chunks
 
   def split(x: tf.Tensor) -> tf.Tensor:
     rest = x.shape[1:]
-    x = tf.reshape(x, [passes, count, *rest])
-    x = tf.pad(x, [[0, 0], [0, added]] + [[0, 0]] * len(rest))
-    x = _swap(tf.reshape(x, [passes, chunks, size, *rest]))
-    return tf.reshape(x, [chunks, passes * size, *rest])
+    x = tf.pad(x, [[0, added]] + [[0, 0]] * len(rest))
+    return tf.reshape(x, [chunks, size, *rest])
 
   def join(x: tf.Tensor) -> tf.Tensor:
-    width = x.shape[-1]
-    x = _swap(tf.reshape(x, [chunks, passes, size, width]))
-    x = tf.reshape(x, [passes, chunks * size, width])
-    return tf.reshape(x[:, :count], [passes * count, width])
+    return tf.reshape(x, [chunks * size, x.shape[-1]])[:count]
 
   return _Chunking(chunks, split, join)
-
-
-def _swap(x: tf.Tensor) -> tf.Tensor:
-  """Swaps the first two axes."""
-  return tf.transpose(x, [1, 0, *range(2, len(x.shape))])
 
 
 def linear_cross_entropy(
@@ -178,7 +165,6 @@ def linear_cross_entropy(
   labels: tf.Tensor,
   weights: tf.Tensor,
   smoothing: float,
-  r_drop_alpha: float = 0.0,
 ) -> tf.Tensor:
   """Returns `sum(weights * smoothed_cross_entropy(states @ table^T, labels))`.
 
@@ -192,20 +178,12 @@ def linear_cross_entropy(
   l`. The last two terms and `sum(z)` need no pass over [C, V]: they are a
   row of the table and the sum of all its rows.
 
-  With R-Drop (Liang et al. 2021, "R-Drop: Regularized Dropout for Neural
-  Networks") the positions are those of two passes over the same tokens, which
-  dropout has made differ, and half of alpha times the symmetric divergence of
-  the two predictions, `(KL(p||q) + KL(q||p)) / 2`, is added to each position's
-  loss. That is half of the paper's loss, whose cross-entropies are a sum.
-
   Args:
     states: [N, D], what the logits are computed from.
     table: float32 [V, D].
     labels: integers [N], each below V.
     weights: float32 [N], constants to the gradient.
     smoothing: s, in [0, 1).
-    r_drop_alpha: above 0, the first and the second half of the positions are
-      one pass each, with the same labels and weights.
 
   Returns:
     float32 [], in nats.
@@ -214,12 +192,7 @@ def linear_cross_entropy(
   @tf.custom_gradient
   def total(states: tf.Tensor, table: tf.Tensor) -> Any:
     loss, dstates, dtable = _loss_and_gradients(
-      states,
-      table,
-      tf.cast(labels, tf.int32),
-      weights,
-      smoothing,
-      r_drop_alpha,
+      states, table, tf.cast(labels, tf.int32), weights, smoothing
     )
 
     def gradient(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
@@ -236,27 +209,55 @@ def _loss_and_gradients(
   labels: tf.Tensor,
   weights: tf.Tensor,
   smoothing: float,
-  r_drop_alpha: float,
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
   """Returns the loss [], and float32 gradients [N, D] and [V, D]."""
-  vocab_size, hidden_size = table.shape
-  target = SmoothedTarget.of(smoothing, vocab_size)
+  target = SmoothedTarget.of(smoothing, table.shape[0])
   peak = target.confidence - target.low
-  dtype = product_dtype(states.dtype)
-  scale = 1.0
-  if dtype == tf.float16:
-    # Slopes are 1 at most, and some times alpha between two passes.
-    scale = _float16_scale(weights) / (1.0 + r_drop_alpha)
-  passes = 2 if r_drop_alpha else 1
-  chunks, split, join = _chunking(states, vocab_size, passes)
-  narrow_table = tf.cast(table, dtype)
   wide = tf.cast(states, tf.float32)
   weighted = wide * weights[:, None]
   row_sum = tf.reduce_sum(table, axis=0)  # [D]
-  label_rows = tf.gather(table, labels)  # [N, D]
-  x_chunks = split(tf.cast(states, dtype))
-  weighted_chunks = split(tf.cast(weighted * scale, dtype))
-  label_chunks, weight_chunks = split(labels), split(weights)
+  loss, dx, dtable = _of_probabilities(states, table, labels, weights, peak)
+  constant = target.low * tf.reduce_sum(wide * row_sum, axis=1) + target.entropy
+  loss -= tf.reduce_sum(constant * weights)
+  dx = dx - peak * tf.gather(table, labels) - target.low * row_sum
+  dtable = tf.tensor_scatter_nd_sub(dtable, labels[:, None], peak * weighted)
+  dtable -= target.low * tf.reduce_sum(weighted, axis=0)
+  return loss, dx * weights[:, None], dtable
+
+
+def _of_probabilities(
+  states: tf.Tensor,
+  table: tf.Tensor,
+  labels: tf.Tensor,
+  weights: tf.Tensor,
+  peak: float,
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+  """Returns what of loss and gradients needs the probabilities, by chunks.
+
+  Args:
+    states: [N, D].
+    table: float32 [V, D].
+    labels: int32 [N].
+    weights: float32 [N].
+    peak: `c - l`.
+
+  Returns:
+    `sum(weights * (lse(z) - peak * z[label]))`, float32 []; `p @ table`,
+    float32 [N, D], not weighted; `(weights * p)^T @ states`, float32 [V, D].
+  """
+  vocab_size, hidden_size = table.shape
+  dtype = product_dtype(states.dtype)
+  scale = _float16_scale(weights) if dtype == tf.float16 else 1.0
+  chunks, split, join = _chunking(states, vocab_size)
+  narrow_table = tf.cast(table, dtype)
+  weighted = tf.cast(states, tf.float32) * weights[:, None] * scale
+  x_chunks, weighted_chunks, label_chunks, weight_chunks = (
+    split(x)
+    for x in (
+      *(tf.cast(states, dtype), tf.cast(weighted, dtype)),
+      *(labels, weights),
+    )
+  )
 
   def body(
     i: tf.Tensor, loss: tf.Tensor, dx: tf.TensorArray, dtable: tf.Tensor
@@ -269,12 +270,7 @@ def _loss_and_gradients(
     losses = (1.0 - peak) * at_label - _log_probabilities(
       logits, probabilities, at_label, label
     )
-    slope = probabilities  # Of the loss, by the logits; [C, V].
-    if r_drop_alpha:
-      divergence, its_slope = _divergence_of_passes(logits, probabilities)
-      losses += 0.5 * r_drop_alpha * divergence
-      slope += r_drop_alpha * its_slope
-    slope = tf.cast(slope, dtype)
+    slope = tf.cast(probabilities, dtype)  # Of the loss, by the logits.
     step = tf.matmul(slope, narrow_table)  # [C, D]
     with tf.control_dependencies([step]):  # One product at a time.
       update = tf.matmul(slope, weighted_chunks[i], transpose_a=True)
@@ -296,42 +292,7 @@ def _loss_and_gradients(
     ),
     parallel_iterations=1,
   )
-  constant = target.low * tf.reduce_sum(wide * row_sum, axis=1) + target.entropy
-  loss -= tf.reduce_sum(constant * weights)
-  dx = (
-    tf.cast(join(dx.stack()), tf.float32)
-    - peak * label_rows
-    - target.low * row_sum
-  )
-  dtable = tf.tensor_scatter_nd_sub(dtable, labels[:, None], peak * weighted)
-  dtable -= target.low * tf.reduce_sum(weighted, axis=0)
-  return loss, dx * weights[:, None], dtable
-
-
-def _divergence_of_passes(
-  logits: tf.Tensor, probabilities: tf.Tensor
-) -> tuple[tf.Tensor, tf.Tensor]:
-  """Returns how far two predictions are apart, and the slope of that.
-
-  With p, q the probabilities, a, b the logits of the two passes and d = a - b,
-  the symmetric divergence is `J = sum((p - q) d) / 2`: the normalisers cancel.
-  Its derivative by a is `(p (d - sum(p d)) + p - q) / 2`, and by b likewise.
-
-  Args:
-    logits: float32 [C, V], the first half of one pass, the second of the other.
-    probabilities: their softmax.
-
-  Returns:
-    J twice, float32 [C], in nats, and its derivative, [C, V].
-  """
-  p, q = tf.split(probabilities, 2)
-  a, b = tf.split(logits, 2)
-  gap = a - b
-  by_p = tf.reduce_sum(p * gap, axis=1, keepdims=True)
-  by_q = tf.reduce_sum(q * gap, axis=1, keepdims=True)
-  divergence = 0.5 * (by_p - by_q)[:, 0]
-  slopes = [p * (gap - by_p) + (p - q), q * (by_q - gap) + (q - p)]
-  return tf.tile(divergence, [2]), 0.5 * tf.concat(slopes, axis=0)
+  return loss, tf.cast(join(dx.stack()), tf.float32), dtable
 
 
 def _log_probabilities(

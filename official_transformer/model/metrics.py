@@ -56,37 +56,24 @@ class LossLayer(keras.layers.Layer):
   Attributes:
     label_smoothing: probability spread over the wrong tokens.
     embedding: the table that scores the vocabulary.
-    r_drop_alpha: above 0, states come from two passes while training, and what
-      these disagree in is part of the loss.
   """
 
   def __init__(
     self,
     label_smoothing: float,
     embedding: EmbeddingSharedWeights,
-    r_drop_alpha: float = 0.0,
     **kwargs: Any,
   ) -> None:
     super().__init__(autocast=False, **kwargs)
     self.label_smoothing = label_smoothing
     self.embedding = embedding
-    self.r_drop_alpha = r_drop_alpha
 
   def build(self, input_shape: Any = None) -> None:
     """Creates nothing: the layer has no variables of its own."""
 
-  def call(self, inputs: list[tf.Tensor], training: bool = False) -> tf.Tensor:
-    """Takes states [B, T, D] and labels [B, T]; returns logits [B, T, V].
-
-    With `r_drop_alpha` and while training, states are those of two passes,
-    [2B, T, D], and the logits are the first one's.
-    """
+  def call(self, inputs: list[tf.Tensor]) -> tf.Tensor:
+    """Takes states [B, T, D] and labels [B, T]; returns logits [B, T, V]."""
     given, labels = inputs
-    alpha = self.r_drop_alpha if training else 0.0
-    first = given
-    if alpha:
-      first = given[: tf.shape(labels)[0]]
-      labels = tf.tile(labels, [2, 1])
     is_static = labels.shape.is_fully_defined()
     states = tf.reshape(given, [-1, self.embedding.hidden_size])
     labels = tf.reshape(labels, [-1])
@@ -105,10 +92,9 @@ class LossLayer(keras.layers.Layer):
         labels,
         weights,
         self.label_smoothing,
-        alpha,
       )
     )
-    return self.embedding.linear(first)
+    return self.embedding.linear(given)
 
 
 def padded_accuracy(

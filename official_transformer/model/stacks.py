@@ -40,16 +40,28 @@ class EncodedSource(NamedTuple):
   bias: tf.Tensor
 
 
-class DecoderMemory(NamedTuple):
-  """What a decoding step reads of the source and of earlier positions.
+class ProjectedSource(NamedTuple):
+  """The source as a layer's cross-attention reads it.
 
   Attributes:
-    caches: each layer's own keys and values, of all beams.
-    sources: for each layer, the source's keys and values [B, N, S, H].
+    cache: its keys and values, [B, N, S, H].
+    bias: float32 [B, 1, 1, S], hides the padding.
+  """
+
+  cache: KeyValueCache
+  bias: tf.Tensor
+
+
+class DecoderCache(NamedTuple):
+  """What a decoding step reads of earlier positions and of the source.
+
+  Attributes:
+    targets: each layer's own keys and values, of all beams.
+    sources: for each layer, the source's keys and values, [B, N, S, H].
     source_bias: float32 [B, 1, 1, S].
   """
 
-  caches: list[BeamCache]
+  targets: list[BeamCache]
   sources: list[KeyValueCache]
   source_bias: tf.Tensor
 
@@ -176,8 +188,7 @@ class DecoderLayer(keras.layers.Layer):
     cache: BeamCache,
     index: tf.Tensor,
     bias: tf.Tensor,
-    source: KeyValueCache,
-    source_bias: tf.Tensor,
+    source: ProjectedSource,
   ) -> tuple[tf.Tensor, BeamCache]:
     """Maps one new position of every hypothesis.
 
@@ -187,8 +198,7 @@ class DecoderLayer(keras.layers.Layer):
       cache: with room for the new position.
       index: int32 [], the new position, counted from 0.
       bias: float32 [B, 1, K, T * K], hides what other beams have written.
-      source: keys and values of the source, [B, N, S, H].
-      source_bias: [B, 1, 1, S].
+      source: what the cross-attention reads.
 
     Returns:
       [B, K, D], and the cache with the new position.
@@ -200,7 +210,7 @@ class DecoderLayer(keras.layers.Layer):
     x = wrapper.add(x, y)
     wrapper = self.cross_attention
     # The beams of a sentence are K query positions to its one source.
-    y = wrapper.layer.attend(wrapper.normalize(x), source, source_bias)
+    y = wrapper.layer.attend(wrapper.normalize(x), source.cache, source.bias)
     x = wrapper.add(x, y)
     return self.ffn(x), cache
 
@@ -274,7 +284,7 @@ class DecoderStack(Stack):
 
   def start(
     self, source: EncodedSource, beam_size: int, length: int | None
-  ) -> DecoderMemory:
+  ) -> DecoderCache:
     """Returns what the first step reads.
 
     Args:
@@ -296,8 +306,8 @@ class DecoderStack(Stack):
       layer.cross_attention.layer.project_keys_values(source.outputs)
       for layer in self.layers
     ]
-    return DecoderMemory(
-      caches=[BeamCache(room, room) for _ in self.layers],
+    return DecoderCache(
+      targets=[BeamCache(room, room) for _ in self.layers],
       # Cast once, not in every step.
       sources=[
         KeyValueCache(tf.cast(keys, dtype), tf.cast(values, dtype))
@@ -316,8 +326,8 @@ class DecoderStack(Stack):
     kernels: list[tf.Tensor],
     index: tf.Tensor,
     writers: tf.Tensor,
-    memory: DecoderMemory,
-  ) -> tuple[tf.Tensor, DecoderMemory]:
+    cache: DecoderCache,
+  ) -> tuple[tf.Tensor, DecoderCache]:
     """Maps one new position of every hypothesis.
 
     Args:
@@ -325,21 +335,20 @@ class DecoderStack(Stack):
       kernels: what `step_kernels` returned.
       index: int32 [], the new position, counted from 0.
       writers: int32 [B * K, T], as in `beam_cache`.
-      memory: with room for the new position.
+      cache: with room for the new position.
 
     Returns:
-      [B, K, D], and the memory with the new position.
+      [B, K, D], and the cache with the new position.
     """
     bias = writers_bias(writers, x.shape[1])
-    caches = []
-    for layer, kernel, cache, source in zip(
-      self.layers, kernels, memory.caches, memory.sources, strict=True
+    targets = []
+    for layer, kernel, target, source_cache in zip(
+      self.layers, kernels, cache.targets, cache.sources, strict=True
     ):
-      x, cache = layer.step(
-        x, kernel, cache, index, bias, source, memory.source_bias
-      )
-      caches.append(cache)
-    return self.normalize(x), memory._replace(caches=caches)
+      source = ProjectedSource(source_cache, cache.source_bias)
+      x, target = layer.step(x, kernel, target, index, bias, source)
+      targets.append(target)
+    return self.normalize(x), cache._replace(targets=targets)
 
 
 def _self_attention(params: TransformerParams) -> LayerNormResidualWrapper:

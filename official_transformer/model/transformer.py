@@ -179,32 +179,32 @@ class Transformer(keras.layers.Layer):
     def step(
       ids: tf.Tensor, index: tf.Tensor, state: SearchState
     ) -> tuple[tf.Tensor, SearchState]:
-      writers, memory = state
+      writers, cache = state
       if not static:
-        caches, writers = make_room(memory.caches, writers, index)
-        memory = memory._replace(caches=caches)
+        targets, writers = make_room(cache.targets, writers, index)
+        cache = cache._replace(targets=targets)
       writers = sign(writers, index, params.beam_size)
       x = self.embedding(tf.reshape(ids, [-1, params.beam_size]))
-      x, memory = self.decoder_stack.step(
-        x + positions[index], kernels, index, writers, memory
+      x, cache = self.decoder_stack.step(
+        x + positions[index], kernels, index, writers, cache
       )
       x = tf.reshape(x, [-1, params.hidden_size])
       # In the product's own dtype, which may be the finer one.
       logits = tf.matmul(tf.cast(x, vocabulary.dtype), vocabulary)
-      return logits, SearchState(writers, memory)
+      return logits, SearchState(writers, cache)
 
     search = SequenceBeamSearch(
       step, params.vocab_size, params.beam_size, params.alpha, EOS_ID
     )
     batch = tf.shape(source_ids)[0]
-    memory = self.decoder_stack.start(
+    cache = self.decoder_stack.start(
       self.encode(source_ids), params.beam_size, longest
     )
     writers = tf.fill([batch * params.beam_size, longest or 0], NOBODY)
     return search.search(
       initial_ids=tf.zeros([batch], tf.int32),
       limits=limits,
-      state=SearchState(per_beam=writers, per_source=memory),
+      state=SearchState(per_beam=writers, per_source=cache),
       longest=longest,
     )
 
@@ -214,27 +214,17 @@ class TeacherForcing(keras.layers.Layer):
 
   Attributes:
     transformer: built already.
-    passes: how often each pair is read while training, every time with other
-      dropout masks.
   """
 
-  def __init__(
-    self, transformer: Transformer, passes: int = 1, **kwargs: Any
-  ) -> None:
+  def __init__(self, transformer: Transformer, **kwargs: Any) -> None:
     super().__init__(autocast=False, **kwargs)
     self.transformer = transformer
-    self.passes = passes
 
   def build(self, input_shape: Any = None) -> None:
     """Creates nothing: the transformer has all variables."""
 
   def call(self, inputs: list[tf.Tensor], training: bool = False) -> tf.Tensor:
-    """Maps ids [B, S] and [B, T] to states [B, T, D].
-
-    While training, [passes * B, T, D], one pass after the other.
-    """
-    if training and self.passes > 1:
-      inputs = [tf.tile(ids, [self.passes, 1]) for ids in inputs]
+    """Maps ids [B, S] and [B, T] to states [B, T, D]."""
     return self.transformer.decoder_states(inputs, training)
 
 
@@ -298,45 +288,65 @@ def build_transformer(
   return transformer
 
 
+def create_training_model(
+  transformer: Transformer, with_metrics: bool = False
+) -> keras.Model:
+  """Returns the Keras functional model that trains a transformer.
+
+  Args:
+    transformer: built to be trained.
+    with_metrics: whether accuracy, top-5 accuracy, accuracy per sequence and
+      negative log perplexity are measured too.
+
+  Returns:
+    `[inputs [B, S], targets [B, T]]` to logits [B, T, V], with the
+    label-smoothed loss added.
+  """
+  inputs = keras.Input([None], dtype="int64", name="inputs")
+  targets = keras.Input([None], dtype="int64", name="targets")
+  states = TeacherForcing(transformer, name="teacher_forcing")(
+    [inputs, targets]
+  )
+  logits = LossLayer(
+    transformer.params.label_smoothing, transformer.embedding, name="loss"
+  )([states, targets])
+  if with_metrics:
+    logits = MetricLayer(name="metrics")([logits, targets])
+  return keras.Model([inputs, targets], logits, name="transformer_trainer")
+
+
+def create_decoding_model(transformer: Transformer) -> keras.Model:
+  """Returns the Keras functional model that translates with a transformer.
+
+  It maps `inputs [B, S]` to the best hypotheses, int32 [B, L], and their
+  scores, float32 [B].
+  """
+  inputs = keras.Input([None], dtype="int64", name="inputs")
+  outputs = BeamSearchLayer(transformer, name="beam_search")(inputs)
+  return keras.Model(inputs, list(outputs), name="transformer_decoder")
+
+
 def create_model(
   params: TransformerParams,
   is_train: bool,
   with_metrics: bool = False,
   dtype: str = "fp32",
 ) -> keras.Model:
-  """Returns the Keras functional model that trains, or the one that decodes.
+  """Returns a new model that trains, or one that decodes, as upstream does.
 
   Args:
     params: its hyper-parameters; `vocab_size` must be set.
     is_train: whether the model is to train.
-    with_metrics: whether a training model also measures accuracy, top-5
-      accuracy, accuracy per sequence and negative log perplexity.
+    with_metrics: as in `create_training_model`.
     dtype: what to compute in, as in `build_transformer`.
 
   Returns:
-    For training: `[inputs [B, S], targets [B, T]]` to logits [B, T, V], with
-    the label-smoothed loss added. For decoding: `inputs [B, S]` to the best
-    hypotheses, int32 [B, L], and their scores, float32 [B].
+    What `create_training_model` or `create_decoding_model` does.
 
   Raises:
-    InputError: where Keras runs on another backend than TensorFlow.
+    InputError: if Keras runs on another backend than TensorFlow.
   """
   transformer = build_transformer(params, dtype, is_train)
-  inputs = keras.Input([None], dtype="int64", name="inputs")
-  if not is_train:
-    outputs = BeamSearchLayer(transformer, name="beam_search")(inputs)
-    return keras.Model(inputs, list(outputs), name="transformer_decoder")
-  targets = keras.Input([None], dtype="int64", name="targets")
-  # The loss layer takes apart what the two passes give.
-  states = TeacherForcing(
-    transformer, passes=2 if params.r_drop_alpha else 1, name="teacher_forcing"
-  )([inputs, targets])
-  logits = LossLayer(
-    params.label_smoothing,
-    transformer.embedding,
-    params.r_drop_alpha,
-    name="loss",
-  )([states, targets])
-  if with_metrics:
-    logits = MetricLayer(name="metrics")([logits, targets])
-  return keras.Model([inputs, targets], logits, name="transformer_trainer")
+  if is_train:
+    return create_training_model(transformer, with_metrics)
+  return create_decoding_model(transformer)

@@ -27,6 +27,7 @@ from official_transformer.model_directory.directory import (
 
 WEIGHTS = "weights"
 OPTIMIZER = "optimizer"
+LOSS_SCALE = "loss_scale"
 # Of which checkpoints an average is the mean, int64 [N].
 AVERAGED_STEPS = "averaged_steps"
 

@@ -3,9 +3,9 @@
 DIR/model.json             parameters, vocabulary, versions
 DIR/VOCABULARY             a copy of the vocabulary file
 DIR/checkpoints/step-N/    one directory a checkpoint
-DIR/best/step-N/           the weights that a milestone found best
+DIR/best/step-N/           the weights that an evaluation found best
 DIR/average/step-N/        the mean of several checkpoints, N the newest
-DIR/measurements.jsonl     what every milestone measured
+DIR/measurements.jsonl     what every evaluation measured
 DIR/translations/          the hypotheses of every evaluation
 DIR/nonfinite-step-N.jsonl the ids of a batch whose loss was not finite
 DIR/train.lock             while somebody trains it
@@ -14,18 +14,13 @@ DIR/logs/                  TensorBoard
 
 from __future__ import annotations
 
-import dataclasses
 import filecmp
 import glob
-import hashlib
-import importlib.metadata
 import json
 import os
 import re
 import shutil
-from typing import Any
 
-import official_transformer
 from official_transformer.durable_files import (
   copy_file,
   remove_directory,
@@ -33,12 +28,11 @@ from official_transformer.durable_files import (
   write_text,
 )
 from official_transformer.errors import InputError
-from official_transformer.model_params import (
-  DEFAULT_MAX_LENGTH,
-  TransformerParams,
+from official_transformer.model_directory.description import (
+  DESCRIPTION_FILE,
+  ModelDescription,
 )
 
-DESCRIPTION_FILE = "model.json"
 CHECKPOINTS = "checkpoints"
 BEST = "best"
 AVERAGE = "average"
@@ -66,38 +60,9 @@ INTERIM = "interim"
 _REASONS = {
   CHECKPOINTS: "the model has not been trained, or its training stopped before "
   "the first checkpoint",
-  BEST: "no milestone of its training has measured anything",
+  BEST: "no evaluation of its training has measured anything",
   AVERAGE: "make it with --mode=average",
 }
-
-
-@dataclasses.dataclass(frozen=True)
-class ModelDescription:
-  """What model.json holds.
-
-  Attributes:
-    params: the model's hyper-parameters, vocabulary size included.
-    vocabulary: `file` (its name in the directory), `size` and `sha256`.
-    batching: what decides, with the seed, which examples each step trains on:
-      the fields of `data.buckets.Batching`. Empty until a model has been
-      trained here.
-    versions: of TensorFlow, Keras and this package, for the record.
-    origin: where a model's first weights come from, if from another's:
-      `format`, `checkpoint`, `step`.
-    data: what tells the training data from others; empty likewise.
-  """
-
-  params: TransformerParams
-  vocabulary: dict[str, Any]
-  batching: dict[str, Any]
-  versions: dict[str, str]
-  origin: dict[str, Any] = dataclasses.field(default_factory=dict)
-  data: dict[str, Any] = dataclasses.field(default_factory=dict)
-
-  @property
-  def max_length(self) -> int:
-    """The longest line the model was trained with, in tokens."""
-    return self.batching.get("max_length", DEFAULT_MAX_LENGTH)
 
 
 class ModelDirectory:
@@ -138,15 +103,8 @@ class ModelDirectory:
     try:
       with open(path, encoding="utf-8") as stream:
         content = json.load(stream)
-      return ModelDescription(
-        TransformerParams(**content["params"]),
-        content["vocabulary"],
-        content["batching"],
-        content["versions"],
-        content.get("origin", {}),
-        content.get("data", {}),
-      )
-    except (ValueError, KeyError, TypeError) as error:
+      return ModelDescription.from_json(content)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
       raise InputError(f"{path} is damaged: {error!r}") from None
 
   def has_foreign_checkpoints(self) -> bool:
@@ -162,7 +120,7 @@ class ModelDirectory:
       InputError: where a file that is no model's has the vocabulary's name.
     """
     os.makedirs(self.path, exist_ok=True)
-    copy = self.join(description.vocabulary["file"])
+    copy = self.join(description.vocabularies.source.file)
     if not os.path.exists(copy):
       copy_file(vocab_file, copy)
     elif not filecmp.cmp(copy, vocab_file, shallow=False):
@@ -172,7 +130,7 @@ class ModelDirectory:
           "there; move it away or name another --model_dir"
         )
       copy_file(vocab_file, copy)
-    text = json.dumps(dataclasses.asdict(description), indent=2)
+    text = json.dumps(description.to_json(), indent=2)
     write_text(self.join(DESCRIPTION_FILE), text + "\n")
 
   def check_removable(self) -> None:
@@ -200,7 +158,7 @@ class ModelDirectory:
 
   def vocab_file(self) -> str:
     """Returns the path of the vocabulary's copy."""
-    return self.join(self.read().vocabulary["file"])
+    return self.join(self.read().vocabularies.source.file)
 
   def checkpoint_steps(self, kind: str = CHECKPOINTS) -> list[int]:
     """Returns the steps of all whole checkpoints, ascending.
@@ -277,43 +235,3 @@ class ModelDirectory:
         + ", ".join(map(str, steps))
       )
     return kind, [int(which)]
-
-
-def current_versions() -> dict[str, str]:
-  """Returns the versions of what makes a model here."""
-  versions = {
-    name: importlib.metadata.version(name) for name in ("tensorflow", "keras")
-  }
-  return {**versions, "official_transformer": official_transformer.__version__}
-
-
-def vocabulary_identity(vocab_file: str, size: int) -> dict[str, Any]:
-  """Returns what identifies a vocabulary: file name, size and SHA-256."""
-  with open(vocab_file, "rb") as stream:
-    digest = hashlib.sha256(stream.read()).hexdigest()
-  return {"file": os.path.basename(vocab_file), "size": size, "sha256": digest}
-
-
-def check_vocabulary(
-  vocab_file: str, size: int, stored: ModelDescription, where: str
-) -> None:
-  """Refuses a vocabulary that the model was not trained with.
-
-  Args:
-    vocab_file: as given, or the model directory's copy.
-    size: its number of entries.
-    stored: the model's description.
-    where: the model directory, for the message.
-
-  Raises:
-    InputError: where the files differ, with size and SHA-256 of both.
-  """
-  given = vocabulary_identity(vocab_file, size)
-  if given["sha256"] != stored.vocabulary["sha256"]:
-    raise InputError(
-      f"the vocabulary {vocab_file} has {size} entries (sha256 "
-      f"{given['sha256'][:12]}...) but the model in {where} was trained with "
-      f"{stored.vocabulary['size']} ({DESCRIPTION_FILE}, sha256 "
-      f"{stored.vocabulary['sha256'][:12]}...). Give the vocabulary it was "
-      "trained with, or name another --model_dir"
-    )

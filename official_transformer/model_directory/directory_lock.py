@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import os
+import pathlib
 import socket
 from types import TracebackType
 
+import filelock
 from absl import logging
 
 from official_transformer.durable_files import remove_if_there
 from official_transformer.errors import InputError
 from official_transformer.model_directory.directory import LOCK_FILE
 
-try:
-  import fcntl
-except ImportError:  # No such locks on Windows.
-  fcntl = None  # type: ignore[assignment]
+_PATIENCE_SECONDS = 0.3
 
 
 class DirectoryLock:
@@ -30,55 +29,48 @@ class DirectoryLock:
 
   def __init__(self, directory: str) -> None:
     self.directory = directory
-    self._path = os.path.join(directory, LOCK_FILE)
-    self._descriptor: int | None = None
+    self._path = pathlib.Path(directory, LOCK_FILE)
+    # Not at once: whoever has just ended may be about to remove the file. And
+    # no other kind of lock in its place, which would outlive its owner.
+    self._lock = filelock.FileLock(
+      self._path,
+      timeout=_PATIENCE_SECONDS,
+      thread_local=False,
+      fallback_to_soft=False,
+    )
 
   def acquire(self) -> None:
     """Takes the lock, unless it is held here already.
 
-    Where the system has no such locks, a warning is all. The directory must
+    If the file system has no such locks, a warning is all. The directory must
     exist.
 
     Raises:
-      InputError: where another process holds it.
+      InputError: if another process holds it.
     """
-    if self._descriptor is not None:
+    if self._lock.is_locked:
       return
-    if fcntl is None:
-      logging.warning("no lock on %s: see that one run trains it", self._path)
+    try:
+      self._lock.acquire()
+    except filelock.Timeout:
+      holder = self._path.read_text("utf-8").strip() or "another process"
+      raise InputError(
+        f"{self.directory} is being trained by {holder}. Wait for it or stop "
+        "it, or name another --model_dir"
+      ) from None
+    except (OSError, NotImplementedError) as error:
+      logging.warning(
+        "no lock on %s (%s): see that one run trains it", self._path, error
+      )
       return
-    while self._descriptor is None:
-      opened = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o666)
-      try:
-        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
-      except BlockingIOError:
-        holder = os.read(opened, 1000).decode().strip() or "another process"
-        os.close(opened)
-        raise InputError(
-          f"{self.directory} is being trained by {holder}. Wait for it or stop "
-          "it, or name another --model_dir"
-        ) from None
-      except OSError as error:  # Not every file system has locks.
-        os.close(opened)
-        logging.warning(
-          "no lock on %s (%s): see that one run trains it", self._path, error
-        )
-        return
-      # Whoever held it may have removed the file between these two calls.
-      if _is_file(self._path, opened):
-        self._descriptor = opened
-      else:
-        os.close(opened)
-    os.ftruncate(self._descriptor, 0)
     owner = f"process {os.getpid()} on {socket.gethostname()}\n"
-    os.write(self._descriptor, owner.encode())
+    self._path.write_text(owner, "utf-8")
 
   def release(self) -> None:
     """Frees the lock and removes its file."""
-    if self._descriptor is not None:
-      remove_if_there(self._path)
-      os.close(self._descriptor)
-      self._descriptor = None
+    if self._lock.is_locked:
+      remove_if_there(str(self._path))
+      self._lock.release()
 
   def __enter__(self) -> DirectoryLock:
     return self
@@ -90,11 +82,3 @@ class DirectoryLock:
     traceback: TracebackType | None,
   ) -> None:
     self.release()
-
-
-def _is_file(path: str, descriptor: int) -> bool:
-  """Tells whether a path still names an open file."""
-  try:
-    return os.path.samestat(os.stat(path), os.fstat(descriptor))
-  except FileNotFoundError:
-    return False

@@ -1,4 +1,4 @@
-"""What the milestones of a model measured, kept with it."""
+"""What the evaluations of a model measured, kept with it."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ VALIDATION_LOSS = "validation/loss"
 # The official model stops by BLEU without case.
 BLEU = "evaluation/bleu_uncased"
 
-# By what milestones are compared, the first that there is; whether more is
+# By what evaluations are compared, the first that there is; whether more is
 # better.
 _SIGNS = {BLEU: 1, VALIDATION_LOSS: -1}
 
 
 class Measurements:
-  """One JSON object a milestone, in the order of their steps.
+  """One JSON object an evaluation, in the order of their steps.
 
   Attributes:
     path: the file; it need not exist.
@@ -42,15 +42,15 @@ class Measurements:
       self._by_step = {}
 
   def __contains__(self, step: int) -> bool:
-    """Tells whether a step's milestone has measured something."""
+    """Tells whether a step's evaluation has measured something."""
     return step in self._by_step
 
   def __getitem__(self, step: int) -> Mapping[str, float]:
-    """Returns what a step's milestone measured."""
+    """Returns what a step's evaluation measured."""
     return self._by_step[step]
 
   def record(self, step: int, values: Mapping[str, float]) -> None:
-    """Keeps what a milestone measured, instead of what it did before.
+    """Keeps what an evaluation measured, instead of what it did before.
 
     Raises:
       OSError: where the system refuses; the file is as it was.
@@ -71,14 +71,14 @@ class Measurements:
       self._write()
 
   def best_by(self, step: int, values: Mapping[str, float]) -> str | None:
-    """Tells by what a milestone is better than all others so far, if it is.
+    """Tells by what an evaluation is better than all others so far, if it is.
 
     Args:
-      step: of the milestone; what it measured before does not count.
+      step: of the evaluation; what it measured before does not count.
       values: what it measures.
 
     Returns:
-      `BLEU` where any milestone has measured that, else `VALIDATION_LOSS`; None
+      `BLEU` if any evaluation has measured that, else `VALIDATION_LOSS`; None
       where another is as good.
     """
     others = [v for n, v in self._by_step.items() if n != step]
@@ -99,7 +99,7 @@ class Measurements:
     worst.
 
     Args:
-      name: `BLEU` or `VALIDATION_LOSS`, which some milestone has measured.
+      name: `BLEU` or `VALIDATION_LOSS`, which some evaluation has measured.
     """
     steps = [n for n in sorted(self._by_step) if name in self._by_step[n]]
     values = [_SIGNS[name] * self._by_step[n][name] for n in steps]

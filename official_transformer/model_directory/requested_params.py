@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from official_transformer.errors import InputError
-from official_transformer.model_directory.directory import DESCRIPTION_FILE
+from official_transformer.model_directory.description import DESCRIPTION_FILE
 from official_transformer.model_params import (
   DECODING_FIELDS,
   MULTI_GPU_PARAM_SETS,

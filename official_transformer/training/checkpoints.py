@@ -37,8 +37,6 @@ from official_transformer.model_directory.directory import (
   ModelDirectory,
 )
 
-LOSS_SCALE = "loss_scale"
-
 _DAMAGED = ".damaged"
 _SET_ASIDE = re.compile(rf"step-(\d+){re.escape(_DAMAGED)}$")
 

@@ -69,7 +69,7 @@ class DataFeed:
       settings.seed,
       skip_batches=updates * settings.batching.accumulate_steps,
       num_parallel_calls=settings.num_parallel_calls,
-      private_threads=settings.private_threads,
+      private_threads=settings.datasets_num_private_threads,
       omissions=self.data.omissions,
     )
 

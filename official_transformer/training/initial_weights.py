@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from absl import logging
 
@@ -15,12 +15,15 @@ from official_transformer.model_directory.checkpoint_files import (
   stored_shapes,
   write_checkpoint,
 )
+from official_transformer.model_directory.description import (
+  ModelDescription,
+  Origin,
+)
 from official_transformer.model_directory.directory import (
   AVERAGE,
   BEST,
   CHECKPOINTS,
   LATEST,
-  ModelDescription,
   ModelDirectory,
 )
 
@@ -38,7 +41,7 @@ class Source(NamedTuple):
   directory: ModelDirectory
   description: ModelDescription
   prefix: str
-  origin: dict[str, Any]
+  origin: Origin
 
 
 def find_source(path: str, target: ModelDirectory) -> Source:
@@ -81,7 +84,7 @@ def find_source(path: str, target: ModelDirectory) -> Source:
   step, damaged = first_readable(directory, steps, kind)
   for problem in damaged:
     logging.error("%s; taking the one of step %d", problem, step)
-  origin = {"format": "official_transformer", "checkpoint": path, "step": step}
+  origin = Origin("official_transformer", path, step)
   prefix = directory.checkpoint_prefix(step, kind)
   return Source(directory, description, prefix, origin)
 

@@ -15,7 +15,7 @@ class Execution:
     dtype: `fp32`, or `bf16` or `fp16` for all but softmax, norms and loss.
     loss_scale: for `fp16`, a constant factor of the loss; None adapts it.
     compile: whether XLA compiles the whole step; only for static batches.
-    custom_loop: whether a loop over `strategy.run` trains, instead of `fit`.
+    use_ctl: whether a loop over `strategy.run` trains, instead of `fit`.
     steps_per_loop: updates that may be made in one call into TensorFlow.
     deterministic: whether TensorFlow is kept to operations that give the same
       bits each time.
@@ -24,14 +24,14 @@ class Execution:
   dtype: str = "fp32"
   loss_scale: float | None = None
   compile: bool = False
-  custom_loop: bool = False
+  use_ctl: bool = False
   steps_per_loop: int = 1
   deterministic: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
 class EarlyStopping:
-  """When milestones that bring nothing better end a run.
+  """When evaluations that bring nothing better end a run.
 
   Attributes:
     measure: what they are compared by, as `Measurements` names it.
@@ -49,8 +49,8 @@ class TrainingSettings:
   Attributes:
     data_dir: the prepared data.
     train_steps: updates in all, counted across resumed runs.
-    steps_between_evals: updates between two milestones, each a checkpoint, a
-      validation and an evaluation.
+    steps_between_evals: updates between two evaluations, each of which saves
+      a checkpoint first.
     batching: how examples are grouped.
     validation_steps: development batches the validation loss is taken over; 0
       for no validation.
@@ -58,24 +58,25 @@ class TrainingSettings:
     keep_checkpoint_max: checkpoints kept, the newest; 0 keeps all. Those saved
       by time, or at a signal, are not counted.
     log_steps: updates between two reports.
-    with_metrics: whether accuracies are measured on training batches.
-    with_tensorboard: whether scalars are written for TensorBoard.
+    enable_metrics_in_training: whether accuracies are measured on training
+      batches.
+    enable_tensorboard: whether scalars are written for TensorBoard.
     num_parallel_calls: threads that read shards; 0 for one a processor.
-    milestones: the steps of all milestones, where they are not every
+    evaluated_steps: the steps of all evaluations, if they are not every
       `steps_between_evals`.
-    stop_threshold: the score from which on a milestone ends the run.
+    stop_threshold: the score from which on an evaluation ends the run.
     early_stopping: what ends the run early, if anything.
-    synthetic: whether batches of ones take the place of the data.
-    private_threads: threads of the pipeline's own pool; None shares
-      TensorFlow's.
-    with_checkpoints: whether anything is saved.
+    use_synthetic_data: whether batches of ones take the place of the data.
+    datasets_num_private_threads: threads of the pipeline's own pool; None
+      shares TensorFlow's.
+    enable_checkpointing: whether anything is saved.
     save_checkpoints_steps: updates between two checkpoints, beside those of
-      milestones.
+      evaluations.
     save_checkpoints_secs: seconds after which one is saved to go on from, where
       nothing else was saved meanwhile; 0 for never.
     max_nonfinite_steps: updates in a row that may be skipped because loss or
       gradients were not finite.
-    with_throughput: whether reports tell tokens a second.
+    enable_time_history: whether reports tell tokens a second.
     execution: how the updates are computed.
     profile_steps: the first and the last update that TensorFlow's profiler
       records.
@@ -89,34 +90,34 @@ class TrainingSettings:
   seed: int
   keep_checkpoint_max: int
   log_steps: int
-  with_metrics: bool
-  with_tensorboard: bool
   num_parallel_calls: int
-  milestones: tuple[int, ...] = ()
+  enable_metrics_in_training: bool = False
+  enable_tensorboard: bool = False
+  evaluated_steps: tuple[int, ...] = ()
   stop_threshold: float | None = None
   early_stopping: EarlyStopping | None = None
-  synthetic: bool = False
-  private_threads: int | None = None
-  with_checkpoints: bool = True
+  use_synthetic_data: bool = False
+  datasets_num_private_threads: int | None = None
+  enable_checkpointing: bool = True
   save_checkpoints_steps: int | None = None
   save_checkpoints_secs: float = 0.0
   max_nonfinite_steps: int = 20
-  with_throughput: bool = True
+  enable_time_history: bool = True
   execution: Execution = Execution()
   profile_steps: tuple[int, int] | None = None
 
-  def is_milestone(self, step: int) -> bool:
-    """Tells whether a milestone follows an update."""
+  def is_evaluated(self, step: int) -> bool:
+    """Returns whether an evaluation follows an update."""
     if step == self.train_steps:
       return True
-    if self.milestones:
-      return step in self.milestones
+    if self.evaluated_steps:
+      return step in self.evaluated_steps
     return step % self.steps_between_evals == 0
 
   def is_saved(self, step: int) -> bool:
-    """Tells whether a checkpoint follows an update, milestone or not."""
+    """Returns whether a checkpoint follows an update, evaluated or not."""
     every = self.save_checkpoints_steps
-    return self.is_milestone(step) or (every is not None and step % every == 0)
+    return self.is_evaluated(step) or (every is not None and step % every == 0)
 
   def next_pause(self, step: int) -> int:
     """Returns after which update something else comes first, but at once.

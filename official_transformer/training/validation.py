@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from official_transformer.model.cross_entropy import summed_cross_entropies
 from official_transformer.model.transformer import Transformer
-from official_transformer.model_params import PAD_ID, TransformerParams
+from official_transformer.model_params import PAD_ID
 
 
 class Validation:
@@ -16,14 +16,10 @@ class Validation:
 
   Attributes:
     transformer: the model.
-    params: its hyper-parameters.
   """
 
-  def __init__(
-    self, transformer: Transformer, params: TransformerParams
-  ) -> None:
+  def __init__(self, transformer: Transformer) -> None:
     self.transformer = transformer
-    self.params = params
     self._sums = tf.function(
       self._summed_losses,
       input_signature=[tf.TensorSpec([None, None], tf.int64)] * 2,
@@ -51,14 +47,15 @@ class Validation:
 
   def _summed_losses(self, inputs: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
     """Returns a batch's summed loss, smoothed and not, and its tokens."""
+    params = self.transformer.params
     states = self.transformer.decoder_states([inputs, targets])
     labels = tf.reshape(targets, [-1])
     weights = tf.cast(tf.not_equal(labels, PAD_ID), tf.float32)
     sums = summed_cross_entropies(
-      tf.reshape(states, [-1, self.params.hidden_size]),
+      tf.reshape(states, [-1, params.hidden_size]),
       tf.convert_to_tensor(self.transformer.embedding.table),
       labels,
       weights,
-      (self.params.label_smoothing, 0.0),
+      (params.label_smoothing, 0.0),
     )
     return tf.concat([sums, [tf.reduce_sum(weights)]], axis=0)

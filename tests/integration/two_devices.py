@@ -66,8 +66,8 @@ def make_trainer(
     seed=3,
     keep_checkpoint_max=1,
     log_steps=10,
-    with_metrics=True,
-    with_tensorboard=False,
+    enable_metrics_in_training=True,
+    enable_tensorboard=False,
     num_parallel_calls=2,
     execution=execution,
   )
@@ -92,8 +92,8 @@ def train(data_dir, distribution, params, execution, divisor=2, accumulate=1):
       accumulate,
       STEPS,
     )
-    recorder = Recorder(trainer.model.step_runner)
-    trainer.model.step_runner = recorder
+    recorder = Recorder(trainer.model.runner)
+    trainer.model.runner = recorder
     before = [w.numpy() for w in trainer.model.trainable_variables]
     trainer.train()
   after = [w.numpy() for w in trainer.model.trainable_variables]
@@ -124,7 +124,7 @@ def main():
   # collective operations, and get into each other's way.
   two = create_distribution("mirrored", devices)
   packed = create_distribution("mirrored", devices, "hierarchical_copy", 2)
-  fit, loop = Execution(), Execution(custom_loop=True)
+  fit, loop = Execution(), Execution(use_ctl=True)
   with tempfile.TemporaryDirectory() as data_dir:
     write_shards(pairs[20:], data_dir, "x", "train", 2, seed=1)
     write_shards(pairs[:20], data_dir, "x", "dev", 1, seed=None)
@@ -178,7 +178,7 @@ def resumed_distances(data_dir, distribution):
       path, data_dir, distribution, PARAMS, execution, 2, 2, steps
     )
     trainer.train()
-    state = (*trainer.model.weights, *trainer.optimizer.variables)
+    state = (*trainer.model.weights, *trainer.model.optimizer.variables)
     return [v.numpy() for v in state]
 
   found = {}
@@ -189,7 +189,7 @@ def resumed_distances(data_dir, distribution):
     for name, way in (("fit", False), ("loop", True)):
       parts = os.path.join(path, name)
       shutil.copytree(first, parts)
-      rest = run(parts, STEPS, Execution(custom_loop=way))
+      rest = run(parts, STEPS, Execution(use_ctl=way))
       found[f"resumed_{name}"] = distance(whole, rest)
   return found
 

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from data_prep.prepare_data import Corpus, DataSettings, prepare
+from data_prep.preparation import Corpus, DataSettings, prepare
 from official_transformer.data.buckets import Batching
 from official_transformer.data.prepared_data import read_prepared_data
 from official_transformer.decoding.translator import Translator
@@ -75,8 +75,6 @@ def test_reverses_digit_strings_it_has_never_seen(tmp_path):
     seed=1,
     keep_checkpoint_max=1,
     log_steps=100,
-    with_metrics=False,
-    with_tensorboard=False,
     num_parallel_calls=2,
   )
   data = read_prepared_data(

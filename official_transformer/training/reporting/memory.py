@@ -1,5 +1,7 @@
 """How much memory a training step takes, before it is tried.
 
+A trial on a CPU that lacks the memory would end the process without a word.
+
 Shapes: B sentences, S source and T target length, D hidden size, F filter
 size, N heads, V vocabulary.
 """
@@ -8,6 +10,7 @@ from __future__ import annotations
 
 from official_transformer.model.cross_entropy import CHUNK_ELEMENTS
 from official_transformer.model_params import TransformerParams
+from official_transformer.training.settings import TrainingSettings
 
 _FLOAT32 = 4
 _MASK = 1
@@ -15,12 +18,10 @@ _MASK = 1
 
 def estimate_step_bytes(
   params: TransformerParams,
+  settings: TrainingSettings,
   num_parameters: int,
   sentences: int,
   length: int,
-  dtype: str = "fp32",
-  accumulates: bool = False,
-  with_metrics: bool = False,
 ) -> int:
   """Estimates what one replica's variables and one step's tensors take.
 
@@ -29,29 +30,29 @@ def estimate_step_bytes(
 
   Args:
     params: the model's.
-    num_parameters: numbers in its variables.
+    settings: the run's.
+    num_parameters: numbers in the model's variables.
     sentences: B, of this replica.
     length: S and T.
-    dtype: `fp32`, `bf16` or `fp16`.
-    accumulates: whether gradients are summed over micro-batches.
-    with_metrics: whether all logits are computed, to be measured.
   """
   # The weight, Adam's two moments, the gradient, the sum of gradients.
+  accumulates = settings.batching.accumulate_steps > 1
   per_parameter = (5 if accumulates else 4) * _FLOAT32
   variables = num_parameters * per_parameter
   # The table's gradient comes in three parts.
   variables += 2 * _FLOAT32 * params.vocab_size * params.hidden_size
-  # Logits and probabilities of one chunk of positions; what two passes differ
-  # by besides.
-  passes, arrays = (2, 4) if params.r_drop_alpha else (1, 2)
+  # Logits and probabilities of one chunk of positions.
   positions = min(
-    passes * sentences * length, max(CHUNK_ELEMENTS // params.vocab_size, 1)
+    sentences * length, max(CHUNK_ELEMENTS // params.vocab_size, 1)
   )
-  loss = arrays * _FLOAT32 * positions * params.vocab_size
-  if with_metrics:
+  loss = 2 * _FLOAT32 * positions * params.vocab_size
+  # All logits, to be measured.
+  if settings.enable_metrics_in_training:
     loss += 3 * _FLOAT32 * sentences * length * params.vocab_size
   return (
-    variables + loss + _activations(params, passes * sentences, length, dtype)
+    variables
+    + loss
+    + _activations(params, sentences, length, settings.execution.dtype)
   )
 
 

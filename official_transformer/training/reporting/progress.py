@@ -1,4 +1,4 @@
-"""What happens beside the updates of a run: progress, profiles."""
+"""How far a run has come: a bar on a terminal, elsewhere the log."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import keras
-import tensorflow as tf
 import tqdm
 from absl import logging
 
@@ -193,55 +192,3 @@ class ProgressReport(keras.callbacks.Callback):
       if name not in shown:
         fields[name] = f"{numbers[name]:.4f}"
     return fields
-
-
-class Profiler(keras.callbacks.Callback):
-  """Has TensorFlow's profiler record some updates.
-
-  Attributes:
-    directory: where TensorBoard finds the record.
-    first: the first update recorded, counted from 1.
-    last: the last.
-    step: updates made so far.
-  """
-
-  def __init__(
-    self, directory: str, first: int, last: int, first_step: int
-  ) -> None:
-    super().__init__()
-    self.directory = directory
-    self.first = first
-    self.last = last
-    self.step = first_step
-    self._running = False
-
-  def on_train_begin(self, logs: Any = None) -> None:
-    """Starts where the very next update is to be recorded."""
-    self._start_or_stop()
-
-  def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-    """Starts before the first update to record, stops after the last."""
-    self.step += int(logs.get("steps", 1))
-    self._start_or_stop()
-
-  def on_train_end(self, logs: Any = None) -> None:
-    """Stops, where the run ends first."""
-    self._stop()
-
-  def _start_or_stop(self) -> None:
-    if self.step >= self.last:
-      self._stop()
-    elif self.step + 1 >= self.first and not self._running:
-      tf.profiler.experimental.start(self.directory)
-      self._running = True
-
-  def _stop(self) -> None:
-    if self._running:
-      tf.profiler.experimental.stop()
-      self._running = False
-      logging.info(
-        "the profile of steps %d to %d is in %s",
-        self.first,
-        self.step,
-        self.directory,
-      )

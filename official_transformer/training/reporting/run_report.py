@@ -70,26 +70,21 @@ def log_size(
     replicas,
   )
   sentences = -(-batching.sentences_of(longest) // replicas)
-  needed = estimate_step_bytes(
-    params,
-    total,
-    sentences,
-    longest,
-    settings.execution.dtype,
-    accumulates=batching.accumulate_steps > 1,
-    with_metrics=settings.with_metrics,
-  )
   logging.info(
-    "about %.1f GB of memory a replica, TensorFlow itself not counted: the "
-    "longest batch holds %d sentences of %d tokens",
-    needed / 1e9,
+    "the longest batch holds %d sentences of %d tokens a replica; it is tried "
+    "first",
     sentences,
     longest,
   )
   available = _available_bytes() if distribution.on_cpu else None
-  if available is not None and needed * distribution.replicas_here > available:
+  needed = distribution.replicas_here * estimate_step_bytes(
+    params, settings, total, sentences, longest
+  )
+  if available is not None and needed > available:
     logging.warning(
-      "that is more than the %.1f GB that are free here; %s",
+      "it needs about %.1f GB, TensorFlow itself not counted, and %.1f GB are "
+      "free here; %s",
+      needed / 1e9,
       available / 1e9,
       MEMORY_ADVICE,
     )

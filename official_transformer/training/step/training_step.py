@@ -22,8 +22,7 @@ class StepResult(NamedTuple):
   """What one update reports, of the global batch.
 
   Attributes:
-    loss: float32 [], mean over the target tokens, in nats; with R-Drop, its
-      part included.
+    loss: float32 [], mean over the target tokens, in nats.
     learning_rate: float32 [], the rate the update used.
     source_tokens: float32 [], without padding.
     target_tokens: float32 [], likewise.

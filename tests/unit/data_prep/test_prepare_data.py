@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from data_prep.prepare_data import Corpus, DataSettings, prepare
+from data_prep.preparation import Corpus, DataSettings, prepare
 from official_transformer.data.tokenizer import load_tokenizer
 from official_transformer.errors import InputError
 

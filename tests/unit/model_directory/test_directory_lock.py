@@ -10,7 +10,8 @@ from official_transformer.model_directory.directory_lock import DirectoryLock
 HOLD = """
 import sys, time
 from official_transformer.model_directory.directory_lock import DirectoryLock
-DirectoryLock(sys.argv[1]).acquire()
+lock = DirectoryLock(sys.argv[1])
+lock.acquire()
 print("held", flush=True)
 time.sleep(100)
 """

@@ -5,7 +5,7 @@ import shutil
 import pytest
 import tensorflow as tf
 
-from data_prep.prepare_data import Corpus, DataSettings, prepare
+from data_prep.preparation import Corpus, DataSettings, prepare
 from official_transformer.data.prepared_data import read_prepared_data
 from official_transformer.errors import InputError
 from official_transformer.model_directory.checkpoint_files import (

@@ -78,8 +78,6 @@ def settings(data_dir, steps, **changes):
     "seed": 3,
     "keep_checkpoint_max": 2,
     "log_steps": 2,
-    "with_metrics": False,
-    "with_tensorboard": False,
     "num_parallel_calls": 2,
   }
   return TrainingSettings(**{**defaults, **changes})
@@ -87,7 +85,7 @@ def settings(data_dir, steps, **changes):
 
 def make_trainer(path, params, run, evaluate=None):
   data = None
-  if not run.synthetic:
+  if not run.use_synthetic_data:
     data = read_prepared_data(run.data_dir, params.vocab_size, with_dev=True)
   return Trainer(ModelDirectory(str(path)), params, run, data, evaluate)
 
@@ -138,7 +136,7 @@ def test_validation_loss_by_hand(tmp_path, undropped, data_dir):
     x, y = (
       np.array([feature[n].int64_list.value]) for n in ("inputs", "targets")
     )
-    logits = trainer.transformer([x, y]).numpy()[0]
+    logits = trainer.model.transformer([x, y]).numpy()[0]
     log_probs = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
     total -= log_probs[np.arange(y.size), y[0]].sum()
     tokens += y.size
@@ -176,7 +174,9 @@ def test_metrics_and_tensorboard(tmp_path, params, data_dir):
   train(
     tmp_path,
     params,
-    settings(data_dir, 4, with_metrics=True, with_tensorboard=True),
+    settings(
+      data_dir, 4, enable_metrics_in_training=True, enable_tensorboard=True
+    ),
   )
   (name,) = os.listdir(tmp_path / "logs")
   tags = set()
@@ -299,7 +299,7 @@ def test_an_evaluation_that_fails_costs_nothing_else(
   with caplog.at_level("INFO", "absl"):
     trainer = train(tmp_path, params, settings(data_dir, 8), evaluate)
   assert "the evaluation after step 4 failed (OSError: No space" in caplog.text
-  assert int(trainer.optimizer.iterations) == 8
+  assert int(trainer.model.optimizer.iterations) == 8
   lines = json_lines(tmp_path / "measurements.jsonl")
   assert [line["step"] for line in lines] == [4, 8]
   assert "validation/loss" in lines[0]
@@ -336,7 +336,7 @@ class Signalled(Interruption):
     yield
 
 
-@pytest.mark.parametrize("way", [Execution(), Execution(custom_loop=True)])
+@pytest.mark.parametrize("way", [Execution(), Execution(use_ctl=True)])
 def test_a_signal_ends_the_run_after_its_step(tmp_path, params, data_dir, way):
   interruption = Signalled()
   interruption.signal = signal.SIGTERM
@@ -425,7 +425,7 @@ def test_the_loop_trains_as_fit_does(tmp_path, params, data_dir):
   by_loop = train(
     tmp_path / "loop",
     params,
-    settings(data_dir, 6, execution=Execution(custom_loop=True)),
+    settings(data_dir, 6, execution=Execution(use_ctl=True)),
   )
   weights = zip(by_fit.model.weights, by_loop.model.weights, strict=True)
   for a, b in weights:
@@ -495,7 +495,7 @@ def test_static_batches_compile_whole(tmp_path, params, data_dir, r_drop_alpha):
   plain = settings(data_dir, 5, batching=Batching(128, 16, True))
   compiled = dataclasses.replace(plain, execution=Execution(compile=True))
   looped = dataclasses.replace(
-    plain, execution=Execution(compile=True, custom_loop=True)
+    plain, execution=Execution(compile=True, use_ctl=True)
   )
   runs = [
     train(tmp_path / str(n), params, run)
@@ -508,9 +508,11 @@ def test_static_batches_compile_whole(tmp_path, params, data_dir, r_drop_alpha):
 
 
 def test_synthetic_data_need_no_data(tmp_path, params):
-  run = settings("/nowhere", 3, synthetic=True, batching=Batching(64, 16))
+  run = settings(
+    "/nowhere", 3, use_synthetic_data=True, batching=Batching(64, 16)
+  )
   trainer = train(tmp_path, params, run)
-  assert int(trainer.optimizer.iterations) == 3
+  assert int(trainer.model.optimizer.iterations) == 3
 
 
 def test_a_score_can_end_the_run(tmp_path, params, data_dir):
@@ -521,7 +523,7 @@ def test_a_score_can_end_the_run(tmp_path, params, data_dir):
     settings(data_dir, 40, stop_threshold=20.0),
     lambda *_: Evaluation({"bleu_uncased": next(scores)}),
   )
-  assert int(trainer.optimizer.iterations) == 8
+  assert int(trainer.model.optimizer.iterations) == 8
   assert trainer.directory.checkpoint_steps() == [4, 8]
 
 
@@ -532,7 +534,7 @@ def test_a_score_out_of_reach_ends_no_run(tmp_path, params, data_dir):
     settings(data_dir, 10, stop_threshold=20.0),
     lambda *_: Evaluation({"bleu_uncased": 19.9}),
   )
-  assert int(trainer.optimizer.iterations) == 10
+  assert int(trainer.model.optimizer.iterations) == 10
 
 
 def test_no_better_score_for_long_ends_the_run(tmp_path, params, data_dir):
@@ -543,7 +545,7 @@ def test_no_better_score_for_long_ends_the_run(tmp_path, params, data_dir):
     return Evaluation({"bleu_uncased": scores[step]})
 
   trainer = train(tmp_path, params, run, evaluate)
-  assert int(trainer.optimizer.iterations) == 20
+  assert int(trainer.model.optimizer.iterations) == 20
   # The best is kept, the first of two; the same command ends at once.
   assert trainer.directory.checkpoint_steps(BEST) == [8]
   again = train(tmp_path, params, run, evaluate)
@@ -563,7 +565,7 @@ def test_a_rising_loss_ends_the_run(tmp_path, params, data_dir):
   losses = [
     line["validation/loss"] for line in json_lines(tmp_path / MEASUREMENTS_FILE)
   ]
-  assert int(trainer.optimizer.iterations) < 60
+  assert int(trainer.model.optimizer.iterations) < 60
   assert losses.index(min(losses)) == len(losses) - 3
 
 
@@ -582,7 +584,7 @@ def test_a_new_model_has_nothing_of_an_earlier_one(tmp_path, params, data_dir):
 
 def test_nothing_is_saved_where_nothing_is_to_be(tmp_path, params, data_dir):
   trainer = train(
-    tmp_path, params, settings(data_dir, 4, with_checkpoints=False)
+    tmp_path, params, settings(data_dir, 4, enable_checkpointing=False)
   )
   assert trainer.directory.checkpoint_steps() == []
 
@@ -595,7 +597,7 @@ def test_the_compiled_step_has_no_dynamic_shape(tmp_path, params, data_dir):
     execution=Execution(compile=True),
   )
   trainer = make_trainer(tmp_path, params, run)
-  compiled = trainer.model.step_runner.replica_update
+  compiled = trainer.model.runner.replica_update
   batch = tf.ones([8, 16], tf.int64)
   for stage in ("hlo", "optimized_hlo"):
     text = compiled.experimental_get_compiler_ir(batch, batch)(stage=stage)
@@ -672,7 +674,7 @@ def test_a_lack_of_memory_shows_before_the_first_update(
     shapes.append(tuple(next(iterator)[0].shape))
     raise tf.errors.ResourceExhaustedError(None, None, "OOM when allocating")
 
-  monkeypatch.setattr(trainer.model.step_runner, "_update_once", full)
+  monkeypatch.setattr(trainer.model.runner, "_update_once", full)
   with pytest.raises(InputError, match="OOM when allocating.*--batch_size"):
     trainer.train()
   # Of the bucket of the longest examples: 128 tokens, up to 10 excluded.
@@ -684,8 +686,8 @@ def test_the_rehearsal_leaves_no_trace(tmp_path, params, data_dir):
   trainer = make_trainer(tmp_path, params, fp16)
   state = [
     *trainer.model.weights,
-    *trainer.optimizer.variables,
-    *trainer.loss_scale.variables,
+    *trainer.model.optimizer.variables,
+    *trainer.model.loss_scale.variables,
   ]
   before = [v.numpy() for v in state]
   trainer._rehearse()
@@ -716,7 +718,7 @@ def test_tensorboard_shows_samples_norms_and_speed(tmp_path, params, data_dir):
   train(
     tmp_path,
     params,
-    settings(data_dir, 4, with_tensorboard=True),
+    settings(data_dir, 4, enable_tensorboard=True),
     lambda *_: Evaluation({"bleu_uncased": 1.0}, samples),
   )
   (log,) = (tmp_path / "logs").iterdir()

@@ -1,0 +1,48 @@
+"""How log lines look: for a person, or as absl has them."""
+
+from __future__ import annotations
+
+import logging as python_logging
+import time
+
+from absl import flags, logging
+
+from flags._conventions import define
+
+
+class PlainFormatter(python_logging.Formatter):
+  """Writes the time, `warning:` or `error:` if it is one, and the message."""
+
+  def format(self, record: python_logging.LogRecord) -> str:
+    """Returns a record's line."""
+    parts = [time.strftime("%H:%M:%S", time.localtime(record.created))]
+    if record.levelno >= python_logging.WARNING:
+      parts.append(f"{record.levelname.lower()}:")
+    line = " ".join([*parts, record.getMessage()])
+    if record.exc_info:
+      line += "\n" + self.formatException(record.exc_info)
+    return line
+
+
+def define_log_format() -> None:
+  """Defines `--log_format`."""
+  define(
+    flags.DEFINE_enum,
+    "log_format",
+    "plain",
+    "How log lines begin: plain, with the time alone; absl, with level, "
+    "thread, file and line too.",
+    enum_values=["plain", "absl"],
+  )
+
+
+def configure_logging() -> None:
+  """Makes the log what `--log_format` and `--verbosity` say."""
+  if not flags.FLAGS["verbosity"].present:
+    logging.set_verbosity(logging.INFO)
+  formatter = (
+    PlainFormatter()
+    if flags.FLAGS.log_format == "plain"
+    else logging.PythonFormatter()
+  )
+  logging.get_absl_handler().setFormatter(formatter)

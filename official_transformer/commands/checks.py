@@ -1,0 +1,155 @@
+"""What can be said against a command line before TensorFlow is imported."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from absl import flags
+
+from official_transformer.commands.flag_readers import (
+  read_early_stopping,
+  read_model,
+  read_profile_steps,
+  read_requested_params,
+)
+from official_transformer.data import text_files
+from official_transformer.data.identity import Vocabulary
+from official_transformer.data.tokenizer import load_tokenizer
+from official_transformer.errors import InputError
+from official_transformer.model_directory.directory import ModelDirectory
+from official_transformer.model_directory.measurements import VALIDATION_LOSS
+
+FLAGS = flags.FLAGS
+
+LOSS_NEEDED = (
+  "--early_stopping_patience looks at the validation loss, or at BLEU if "
+  "--bleu_source and --bleu_ref are given"
+)
+
+
+def check_train() -> None:
+  """Refuses what contradicts itself, and files that are not there.
+
+  Raises:
+    InputError: for the first thing that is wrong, like all functions here.
+  """
+  if FLAGS.train_epochs is not None and FLAGS["train_steps"].present:
+    raise InputError("pass --train_steps or --train_epochs, not both")
+  if FLAGS.train_epochs is not None and FLAGS.use_synthetic_data:
+    raise InputError("synthetic data have no epochs; pass --train_steps")
+  if FLAGS.stop_threshold is not None and not FLAGS.bleu_source:
+    raise InputError(
+      "--stop_threshold is a BLEU: it needs --bleu_source and --bleu_ref"
+    )
+  rule = read_early_stopping()
+  if rule and rule.measure == VALIDATION_LOSS:
+    if FLAGS.use_synthetic_data or not FLAGS.validation_steps:
+      raise InputError(f"no validation in this run: {LOSS_NEEDED}")
+  elif rule and not FLAGS.bleu_source:
+    raise InputError(
+      "--early_stopping_measure=bleu needs --bleu_source and --bleu_ref"
+    )
+  if FLAGS["accumulate_steps"].present and FLAGS.target_batch_tokens:
+    raise InputError("pass --accumulate_steps or --target_batch_tokens")
+  read_profile_steps()
+  read_requested_params()
+  if FLAGS.clean:
+    ModelDirectory(FLAGS.model_dir).check_removable()
+  _check_evaluation_set()
+
+
+def check_average() -> None:
+  """Refuses a directory that holds no model."""
+  ModelDirectory(FLAGS.model_dir).read()
+
+
+def check_eval() -> None:
+  """Refuses a missing evaluation set or model."""
+  if not FLAGS.bleu_source:
+    raise InputError("--mode=eval needs --bleu_source and --bleu_ref")
+  _check_evaluation_set()
+  _check_model()
+
+
+def check_predict() -> None:
+  """Refuses flags that do not say what to translate, and a missing model."""
+  if FLAGS.interactive:
+    standard = (None, text_files.STANDARD_STREAM)
+    if FLAGS.text is not None or FLAGS.file not in standard:
+      raise InputError(
+        "--interactive answers lines of standard input; leave --text and "
+        "--file out"
+      )
+  elif (FLAGS.text is None) == (FLAGS.file is None):
+    raise InputError("nothing to translate: pass either --text or --file")
+  if answers_lines() and FLAGS.file_out != text_files.STANDARD_STREAM:
+    raise InputError("--interactive answers on standard output; see --file_out")
+  if FLAGS.text is not None:
+    _check_one_line(FLAGS.text)
+  inputs = [FLAGS.file] if FLAGS.file is not None else []
+  _check_files(inputs)
+  _check_model()
+
+
+def check_score() -> None:
+  """Refuses missing files, and a missing model."""
+  if FLAGS.file is None or FLAGS.reference_file is None:
+    raise InputError(
+      "--mode=score needs --file, the sources, and --reference_file, the "
+      "translations to score"
+    )
+  inputs = [FLAGS.file, FLAGS.reference_file]
+  if inputs == [text_files.STANDARD_STREAM] * 2:
+    raise InputError("only one of --file and --reference_file may be -")
+  _check_files(inputs)
+  _check_model()
+
+
+def answers_lines() -> bool:
+  """Returns whether predict answers line by line, each at once."""
+  return FLAGS.interactive or (
+    FLAGS.file == text_files.STANDARD_STREAM and sys.stdin.isatty()
+  )
+
+
+def _check_one_line(text: str) -> None:
+  """Refuses a `--text` that is not one line that can be written."""
+  if "\n" in text:
+    raise InputError("--text takes one line; put several into a --file")
+  try:
+    text.encode("utf-8")
+  except UnicodeEncodeError:
+    raise InputError("--text is not UTF-8; check the terminal") from None
+
+
+def _check_evaluation_set() -> None:
+  """Refuses files of an evaluation set that cannot be read."""
+  for path in (FLAGS.bleu_source, FLAGS.bleu_ref):
+    if path:
+      text_files.check_input(path)
+
+
+def _check_files(inputs: list[str]) -> None:
+  """Refuses inputs that cannot be read, and an output that is one of them."""
+  for path in inputs:
+    text_files.check_input(path)
+  text_files.check_output(FLAGS.file_out)
+  for path in inputs:
+    if (
+      os.path.isfile(path)
+      and os.path.exists(FLAGS.file_out)
+      and os.path.samefile(path, FLAGS.file_out)
+    ):
+      raise InputError(f"--file_out is {path}: it would be overwritten")
+
+
+def _check_model() -> None:
+  """Refuses flags that contradict the model, and a directory without one."""
+  directory, description = read_model()
+  directory.choose_checkpoints(FLAGS.checkpoint)
+  if FLAGS.vocab_file:
+    size = load_tokenizer(FLAGS.vocab_file).vocab_size
+    description.check_vocabulary(
+      Vocabulary.of(FLAGS.vocab_file, size), FLAGS.vocab_file, directory.path
+    )

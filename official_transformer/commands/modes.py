@@ -1,0 +1,49 @@
+"""Running the mode that a command line asks for."""
+
+from __future__ import annotations
+
+import importlib
+import os
+
+from absl import flags
+
+from flags import core as flags_core
+from official_transformer.commands import checks
+from official_transformer.startup import start_tensorflow
+
+FLAGS = flags.FLAGS
+
+# The module, and the function in it, that does what a mode says.
+COMMANDS = {
+  "train": ("train", "train"),
+  "average": ("average", "average"),
+  "eval": ("evaluate", "evaluate"),
+  "predict": ("predict", "predict"),
+  "score": ("score", "score"),
+}
+
+
+def run_mode(mode: str) -> None:
+  """Checks what can be checked at once, then imports and runs a mode."""
+  # TensorFlow takes seconds to import: --help, a mistyped flag and a missing
+  # file are answered before it is.
+  getattr(checks, f"check_{mode}")()
+  _configure_environment()
+  start_tensorflow()
+  module, function = COMMANDS[mode]
+  command = importlib.import_module(f"official_transformer.commands.{module}")
+  getattr(command, function)()
+
+
+def _configure_environment() -> None:
+  """Sets what TensorFlow reads when it is imported."""
+  if "tf_gpu_thread_mode" in FLAGS:
+    os.environ.update(
+      flags_core.thread_environment(
+        FLAGS.tf_gpu_thread_mode, FLAGS.per_gpu_thread_count
+      )
+    )
+  if "enable_xla" in FLAGS and FLAGS.enable_xla:
+    # Without this, clusters are compiled for GPUs alone.
+    given = os.environ.get("TF_XLA_FLAGS", "")
+    os.environ["TF_XLA_FLAGS"] = f"{given} --tf_xla_cpu_global_jit".strip()

@@ -1,0 +1,125 @@
+"""What tells a vocabulary, or training data, from others."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import os
+from typing import Any
+
+from official_transformer.errors import InputError
+
+
+@dataclasses.dataclass(frozen=True)
+class Vocabulary:
+  """A vocabulary file, told from others by its content.
+
+  Attributes:
+    file: its name, without a directory.
+    size: its number of entries.
+    sha256: of its bytes, in hexadecimal.
+  """
+
+  file: str
+  size: int
+  sha256: str
+
+  @classmethod
+  def of(cls, path: str, size: int) -> Vocabulary:
+    """Describes a file that holds `size` entries."""
+    with open(path, "rb") as stream:
+      digest = hashlib.sha256(stream.read()).hexdigest()
+    return cls(os.path.basename(path), size, digest)
+
+  def __str__(self) -> str:
+    return f"{self.size} entries (sha256 {self.sha256[:12]}...)"
+
+
+@dataclasses.dataclass(frozen=True)
+class Vocabularies:
+  """The vocabularies of a model's two sides.
+
+  One table embeds both sides, so that they are the same file.
+
+  Attributes:
+    source: of what is read.
+    target: of what is written.
+
+  Raises:
+    InputError: if they differ.
+  """
+
+  source: Vocabulary
+  target: Vocabulary
+
+  def __post_init__(self) -> None:
+    if self.source != self.target:
+      raise InputError(
+        f"the source vocabulary {self.source.file} has {self.source}, the "
+        f"target's, {self.target.file}, {self.target}: both sides share one"
+      )
+
+  @classmethod
+  def joint(cls, vocabulary: Vocabulary) -> Vocabularies:
+    """Returns one vocabulary for both sides."""
+    return cls(vocabulary, vocabulary)
+
+  @property
+  def size(self) -> int:
+    """Entries that a token of either side may be."""
+    return max(self.source.size, self.target.size)
+
+  def to_json(self) -> dict[str, Any]:
+    """Returns what model.json and data.json say of them."""
+    return dataclasses.asdict(self.source)
+
+  @classmethod
+  def from_json(cls, content: dict[str, Any]) -> Vocabularies:
+    """Reads what `to_json` returned.
+
+    Raises:
+      TypeError: if it is something else.
+    """
+    vocabulary = Vocabulary(**content)
+    checks = (
+      isinstance(vocabulary.file, str),
+      isinstance(vocabulary.size, int),
+      isinstance(vocabulary.sha256, str),
+    )
+    if not all(checks):
+      raise TypeError(f"{content} is no vocabulary")
+    return cls.joint(vocabulary)
+
+
+@dataclasses.dataclass(frozen=True)
+class DataIdentity:
+  """Training data and their order, told from others by their content.
+
+  Attributes:
+    pairs: how many there are.
+    source_tokens: of all pairs, EOS included.
+    target_tokens: likewise.
+    shards: files they are spread over.
+    fingerprint: of all records in their order, in hexadecimal.
+  """
+
+  pairs: int
+  source_tokens: int
+  target_tokens: int
+  shards: int
+  fingerprint: str
+
+  def __str__(self) -> str:
+    return (
+      f"{self.pairs} pairs of {self.source_tokens} and {self.target_tokens} "
+      f"tokens in {self.shards} shards (fingerprint {self.fingerprint})"
+    )
+
+  def may_be_part_of(self, whole: DataIdentity) -> bool:
+    """Returns whether leaving something out of `whole` may give these."""
+    return (
+      self.pairs <= whole.pairs
+      and self.source_tokens <= whole.source_tokens
+      and self.target_tokens <= whole.target_tokens
+      and self.shards <= whole.shards
+    )

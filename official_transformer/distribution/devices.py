@@ -1,0 +1,45 @@
+"""Which of this machine's devices a run uses."""
+
+from __future__ import annotations
+
+import sys
+
+import tensorflow as tf
+from absl import logging
+
+from official_transformer.errors import InputError
+from official_transformer.startup import said_at_start
+
+
+def choose_devices(num_gpus: int | None) -> list[str]:
+  """Returns the devices a run uses, and hides the other GPUs from TensorFlow.
+
+  Must be called before TensorFlow touches a GPU.
+
+  Args:
+    num_gpus: as given; None is one GPU where there is one, -1 all.
+
+  Returns:
+    `["GPU:0", ...]`, or `["CPU:0"]`.
+
+  Raises:
+    InputError: where more are asked for than are visible.
+  """
+  gpus = tf.config.list_physical_devices("GPU")
+  wanted = min(1, len(gpus)) if num_gpus is None else num_gpus
+  if wanted == -1:
+    wanted = len(gpus)
+  if wanted == 1 and not gpus:
+    # What upstream's commands say by default, on any machine.
+    logging.warning("--num_gpus=1, but TensorFlow sees none: using the CPU")
+    wanted = 0
+  if wanted > len(gpus):
+    # It may say what is wrong with the driver.
+    sys.stderr.write(said_at_start())
+    raise InputError(
+      f"--num_gpus={num_gpus}, but TensorFlow sees {len(gpus)}. Lower it, or "
+      "check the driver and CUDA_VISIBLE_DEVICES; for GPU support: pip install "
+      "'official-transformer[gpu]'"
+    )
+  tf.config.set_visible_devices(gpus[:wanted], "GPU")
+  return [f"GPU:{n}" for n in range(wanted)] or ["CPU:0"]

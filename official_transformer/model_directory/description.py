@@ -1,0 +1,143 @@
+"""What a model directory says of itself in model.json."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.metadata
+from collections.abc import Mapping
+from typing import Any
+
+from absl import logging
+
+import official_transformer
+from official_transformer.data.buckets import Batching
+from official_transformer.data.identity import (
+  DataIdentity,
+  Vocabularies,
+  Vocabulary,
+)
+from official_transformer.errors import InputError
+from official_transformer.model_params import (
+  DEFAULT_MAX_LENGTH,
+  TransformerParams,
+)
+
+DESCRIPTION_FILE = "model.json"
+# Parameters that earlier versions had, and the value that changed nothing.
+_REMOVED_PARAMS = {"r_drop_alpha": 0.0}
+
+
+@dataclasses.dataclass(frozen=True)
+class Origin:
+  """The checkpoint that a model's first weights were read from.
+
+  Attributes:
+    format: who wrote it: `official_transformer`, or as in `--format`.
+    checkpoint: its absolute path.
+    step: how many updates it had seen; None if it does not say.
+  """
+
+  format: str
+  checkpoint: str
+  step: int | None
+
+
+@dataclasses.dataclass(frozen=True)
+class ModelDescription:
+  """The content of model.json.
+
+  Attributes:
+    params: the model's hyper-parameters, vocabulary size included.
+    vocabularies: of the two sides; their files are in the directory.
+    batching: what decides, with the seed, which examples each step trains on;
+      None until a model has been trained here.
+    versions: of TensorFlow, Keras and this package, for the record.
+    origin: of the first weights, if they are another model's.
+    data: what tells the training data from others; None until there are any.
+  """
+
+  params: TransformerParams
+  vocabularies: Vocabularies
+  batching: Batching | None = None
+  versions: Mapping[str, str] = dataclasses.field(default_factory=dict)
+  origin: Origin | None = None
+  data: DataIdentity | None = None
+
+  @property
+  def max_length(self) -> int:
+    """The longest line the model was trained with, in tokens."""
+    return self.batching.max_length if self.batching else DEFAULT_MAX_LENGTH
+
+  def check_vocabulary(self, given: Vocabulary, path: str, where: str) -> None:
+    """Refuses a vocabulary that the model was not trained with.
+
+    Args:
+      given: the vocabulary.
+      path: its file.
+      where: the model directory, for the message.
+
+    Raises:
+      InputError: if the contents differ, with size and SHA-256 of both.
+    """
+    stored = self.vocabularies.source
+    if given.sha256 != stored.sha256:
+      raise InputError(
+        f"the vocabulary {path} has {given} but the model in {where} was "
+        f"trained with {stored} ({DESCRIPTION_FILE}). Give the vocabulary it "
+        "was trained with, or name another --model_dir"
+      )
+
+  def to_json(self) -> dict[str, Any]:
+    """Returns the description as JSON has it."""
+
+    def fields(record: Any) -> dict[str, Any]:
+      return dataclasses.asdict(record) if record else {}
+
+    return {
+      "params": fields(self.params),
+      "vocabulary": self.vocabularies.to_json(),
+      "batching": fields(self.batching),
+      "versions": dict(self.versions),
+      "origin": fields(self.origin),
+      "data": fields(self.data),
+    }
+
+  @classmethod
+  def from_json(cls, content: Mapping[str, Any]) -> ModelDescription:
+    """Reads what `to_json` returned, now or in an earlier version.
+
+    Raises:
+      ValueError, KeyError, TypeError, AttributeError: if it is anything else.
+    """
+    batching, origin, data = (
+      content.get(name) or None for name in ("batching", "origin", "data")
+    )
+    return cls(
+      TransformerParams(**_without_removed(content["params"])),
+      Vocabularies.from_json(content["vocabulary"]),
+      Batching(**batching) if batching else None,
+      dict(content["versions"]),
+      Origin(**origin) if origin else None,
+      DataIdentity(**data) if data else None,
+    )
+
+
+def _without_removed(params: Mapping[str, Any]) -> dict[str, Any]:
+  """Leaves out the parameters that are none any more; says which mattered."""
+  for name, neutral in _REMOVED_PARAMS.items():
+    if params.get(name, neutral) != neutral:
+      logging.warning(
+        "%s: %s=%s is no longer supported; training goes on without it",
+        DESCRIPTION_FILE,
+        name,
+        params[name],
+      )
+  return {k: v for k, v in params.items() if k not in _REMOVED_PARAMS}
+
+
+def current_versions() -> dict[str, str]:
+  """Returns the versions of what makes a model here."""
+  versions = {
+    name: importlib.metadata.version(name) for name in ("tensorflow", "keras")
+  }
+  return {**versions, "official_transformer": official_transformer.__version__}

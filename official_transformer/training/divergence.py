@@ -1,0 +1,103 @@
+"""What is done about updates that are not finite, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import keras
+from absl import logging
+
+from official_transformer.durable_files import write_text
+from official_transformer.errors import RunError
+from official_transformer.training.failures import failures_are_logged
+
+
+class Divergence(NamedTuple):
+  """A run of updates that were not finite.
+
+  Attributes:
+    first: the first of them, counted from 1.
+    last: the last.
+    loss: of the last; the mean over one call that makes several.
+    learning_rate: of the last.
+  """
+
+  first: int
+  last: int
+  loss: float
+  learning_rate: float
+
+  def error(self, batches_per_update: int) -> RunError:
+    """Returns what ends the run."""
+    first_batch = (self.first - 1) * batches_per_update
+    last_batch = self.last * batches_per_update - 1
+    return RunError(
+      f"steps {self.first} to {self.last}: the loss or its gradients were not "
+      f"finite in each (loss {self.loss:g}, learning rate "
+      f"{self.learning_rate:.3g}, batches {first_batch} to {last_batch} of the "
+      "run, from 0). They have changed no weight, and the checkpoints before "
+      "them are kept. A learning rate too high is the usual cause: start a new "
+      "model with a lower learning_rate, a longer learning_rate_warmup_steps "
+      "or a clip_norm in --params_override, from --init_checkpoint if from "
+      "these weights; or a dtype too narrow: see --dtype=bf16"
+    )
+
+
+def keep_ids(path: str, lines: Iterator[str], step: int) -> str:
+  """Writes the ids of an update's batches, for whoever looks for the cause.
+
+  Args:
+    path: of the file.
+    lines: a line of JSON for each pair.
+    step: the update.
+
+  Returns:
+    What an error message says of it; nothing if it fails.
+  """
+  logging.info("reading up to the batches of step %d", step)
+  with failures_are_logged(f"writing {path}"):
+    write_text(path, "".join(lines))
+    return f". The ids of step {step} are in {path}"
+  return ""
+
+
+class DivergenceGuard(keras.callbacks.Callback):
+  """Stops training after too many updates in a row that are not finite.
+
+  Attributes:
+    most: updates in a row that may not be finite.
+    step: updates made so far.
+    divergence: what stopped training, if it did.
+  """
+
+  def __init__(self, most: int, first_step: int) -> None:
+    super().__init__()
+    self.most = most
+    self.step = first_step
+    self.divergence: Divergence | None = None
+    self._unread: tuple[int, Mapping[str, Any]] | None = None
+
+  def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+    """Looks at the updates before these: nothing has to wait for a device."""
+    self._read()
+    self.step += int(logs.get("steps", 1))
+    self._unread = (self.step, logs)
+
+  def on_train_end(self, logs: Any = None) -> None:
+    """Looks at the last ones too."""
+    self._read()
+
+  def _read(self) -> None:
+    if self._unread is None or self.divergence is not None:
+      return
+    step, logs = self._unread
+    streak = int(logs["streak"])
+    if streak > self.most:
+      self.divergence = Divergence(
+        step - streak + 1,
+        step,
+        float(logs["loss"]),
+        float(logs["learning_rate"]),
+      )
+      self.model.stop_training = True

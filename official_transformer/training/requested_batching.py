@@ -1,0 +1,83 @@
+"""The batches a user asks for, beside those a model is trained on already."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from official_transformer.data.buckets import Batching
+from official_transformer.errors import InputError
+from official_transformer.model_directory.description import DESCRIPTION_FILE
+from official_transformer.model_params import (
+  DEFAULT_MAX_LENGTH,
+  TransformerParams,
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class RequestedBatching:
+  """What a user chose of the batches; None is no choice.
+
+  Attributes:
+    batch_size: as in `Batching`, like the next three.
+    max_length: likewise.
+    static_batch: likewise.
+    accumulate_steps: likewise.
+    target_batch_tokens: tokens of an update, instead of `accumulate_steps`.
+  """
+
+  batch_size: int | None = None
+  max_length: int | None = None
+  static_batch: bool | None = None
+  accumulate_steps: int | None = None
+  target_batch_tokens: int | None = None
+
+  def for_new_model(
+    self, params: TransformerParams, num_replicas: int
+  ) -> Batching:
+    """Returns what was chosen, and else what the parameters say.
+
+    Raises:
+      InputError: if a batch cannot hold one example of the greatest length.
+    """
+    given = self._given(params.default_batch_size)
+    return Batching(
+      **{
+        "batch_size": params.default_batch_size,
+        "max_length": DEFAULT_MAX_LENGTH,
+        "batch_divisor": num_replicas,
+        **given,
+      }
+    )
+
+  def check(self, stored: Batching, where: str) -> None:
+    """Refuses batches that would change which examples a step trains on.
+
+    Args:
+      stored: what the model has been trained on.
+      where: the model directory, for the message.
+
+    Raises:
+      InputError: naming each difference with both values.
+    """
+    differences = [
+      f"--{name}={value} given, {getattr(stored, name)} stored"
+      for name, value in self._given(stored.batch_size).items()
+      if value != getattr(stored, name)
+    ]
+    if differences:
+      raise InputError(
+        f"{'; '.join(differences)} in {where}/{DESCRIPTION_FILE}: a resumed "
+        "run goes through the data where it stopped, and needs the same "
+        "batches. Leave the flags out, or name another --model_dir"
+      )
+
+  def _given(self, default_batch_size: int) -> dict[str, Any]:
+    """Returns the fields of `Batching` that were chosen."""
+    given = {k: v for k, v in dataclasses.asdict(self).items() if v is not None}
+    target = given.pop("target_batch_tokens", None)
+    if target is not None:
+      batch_size = self.batch_size or default_batch_size
+      # As many batches as it takes.
+      given["accumulate_steps"] = max(1, -(-target // batch_size))
+    return given

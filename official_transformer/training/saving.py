@@ -1,0 +1,94 @@
+"""When a run saves its model, and what it does if it cannot."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from absl import logging
+
+from official_transformer.errors import RunError
+from official_transformer.training.checkpoints import CheckpointManager
+from official_transformer.training.settings import TrainingSettings
+
+
+class Saver:
+  """Saves a run's checkpoints in their turn, each step once.
+
+  Attributes:
+    settings: of the run.
+    checkpoints: writes them.
+    enabled: whether anything is to be saved, by this process.
+  """
+
+  def __init__(
+    self,
+    settings: TrainingSettings,
+    checkpoints: CheckpointManager,
+    is_chief: bool,
+    step: int,
+  ) -> None:
+    self.settings = settings
+    self.checkpoints = checkpoints
+    self.enabled = settings.enable_checkpointing and is_chief
+    self._saved_step, self._saved_interim = step, False
+    self.start_clock()
+
+  def start_clock(self) -> None:
+    """Counts the seconds to the next interim checkpoint from now on."""
+    self._saved_at = time.monotonic()
+
+  def is_interim_due(self) -> bool:
+    """Returns whether it has been too long since anything was saved."""
+    seconds = self.settings.save_checkpoints_secs
+    return 0 < seconds <= time.monotonic() - self._saved_at
+
+  def save(
+    self, step: int, streak: Any, interim: bool = False, must: bool = False
+  ) -> None:
+    """Saves the model, if that is wanted and has not been done.
+
+    If it fails, training goes on: the next time it may not. If weights are not
+    finite, updates will not be either, and end the run.
+
+    Args:
+      step: finished updates.
+      streak: how many of the last of them were skipped.
+      interim: whether the checkpoint only serves to go on from.
+      must: whether a failure ends the run.
+
+    Raises:
+      RunError: if it is the last chance, and weights are not finite.
+      OSError: if it is, and the system refuses.
+    """
+    if not self.enabled:
+      return
+    # What was saved as interim, in a streak of skipped updates, may turn out to
+    # be the last.
+    if self._saved_step == step and (interim or not self._saved_interim):
+      return
+    is_last = must or step >= self.settings.train_steps
+    # As long as updates are skipped, no earlier checkpoint is given up.
+    interim = interim or (not is_last and int(streak) > 0)
+    try:
+      self.checkpoints.save(step, self.settings.seed, interim)
+      self._saved_step, self._saved_interim = step, interim
+    except (OSError, RunError) as error:
+      if is_last:
+        raise
+      logging.error(
+        "no checkpoint after step %d: %s; training goes on, and the next one "
+        "is tried in its turn",
+        step,
+        error,
+      )
+    self.start_clock()
+
+  def save_best(self, step: int) -> None:
+    """Keeps the weights as the best so far, if anything is saved.
+
+    Raises:
+      OSError: if the system refuses.
+    """
+    if self.enabled:
+      self.checkpoints.save_best(step)

@@ -1,0 +1,115 @@
+"""A transformer together with all that updates it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from official_transformer.distribution.strategy import Distribution
+from official_transformer.model.transformer import (
+  build_transformer,
+  create_training_model,
+)
+from official_transformer.model_directory.checkpoint_files import (
+  LOSS_SCALE,
+  OPTIMIZER,
+  WEIGHTS,
+)
+from official_transformer.model_params import TransformerParams
+from official_transformer.training.settings import TrainingSettings
+from official_transformer.training.step.loss_scale import DynamicLossScale
+from official_transformer.training.step.optimizer import create_optimizer
+from official_transformer.training.step.step_runner import FitModel, StepRunner
+from official_transformer.training.step.training_step import TrainingStep
+
+
+class TrainingModel:
+  """The model, the optimizer, and the step that joins them.
+
+  Attributes:
+    transformer: that is trained.
+    keras_model: takes ids to the loss; its `fit` makes updates by `runner`.
+    optimizer: updates its variables.
+    loss_scale: for `fp16`, a constant or one that adapts; else None.
+    step: what each replica does.
+    runner: makes updates of batches.
+  """
+
+  def __init__(
+    self,
+    params: TransformerParams,
+    settings: TrainingSettings,
+    distribution: Distribution,
+  ) -> None:
+    execution = settings.execution
+    keras.utils.set_random_seed(settings.seed)
+    with distribution.strategy.scope():
+      self.transformer = build_transformer(params, execution.dtype)
+      model = create_training_model(
+        self.transformer, settings.enable_metrics_in_training
+      )
+      self.keras_model = FitModel(inputs=model.inputs, outputs=model.outputs)
+      self.optimizer = create_optimizer(params)
+      self.optimizer.build(self.keras_model.trainable_variables)
+      self.keras_model.compile(optimizer=self.optimizer, jit_compile=False)
+      self.loss_scale: float | DynamicLossScale | None = None
+      if execution.dtype == "fp16":
+        self.loss_scale = execution.loss_scale or DynamicLossScale()
+      accumulate_steps = settings.batching.accumulate_steps
+      self.step = TrainingStep(
+        self.keras_model,
+        self.optimizer,
+        settings.seed,
+        self.loss_scale,
+        accumulates=accumulate_steps > 1,
+        clip_norm=params.clip_norm,
+      )
+      self.runner = StepRunner(
+        self.step,
+        distribution.strategy,
+        accumulate_steps,
+        execution.compile,
+        with_clock=not execution.deterministic,
+      )
+      self.keras_model.step_runner = self.runner
+
+  @property
+  def weights(self) -> list[keras.Variable]:
+    """The transformer's variables."""
+    return self.keras_model.weights
+
+  def variable_groups(self) -> dict[str, Sequence[keras.Variable]]:
+    """Returns what a checkpoint must hold, by the name of its group."""
+    groups: dict[str, Sequence[keras.Variable]] = {
+      WEIGHTS: self.weights,
+      OPTIMIZER: self.optimizer.variables,
+    }
+    if isinstance(self.loss_scale, DynamicLossScale):
+      groups[LOSS_SCALE] = [
+        *self.loss_scale.variables,
+        self.step.finite_updates.skipped,
+      ]
+    return groups
+
+  def rehearse(self, batches: Iterator[Any]) -> None:
+    """Makes an update from the next batches, and undoes it.
+
+    The first update's learning rate is 0, so that no weight changes.
+
+    Args:
+      batches: as the strategy distributes them.
+
+    Raises:
+      InputError: if the memory does not suffice.
+    """
+    logs = self.runner(batches)
+    float(logs["loss"])  # Waits for the devices.
+    self.keras_model.reset_metrics()
+    for variable in self.optimizer.variables:
+      variable.assign(tf.zeros(variable.shape, variable.dtype))
+    self.step.finite_updates.reset()
+    if isinstance(self.loss_scale, DynamicLossScale):
+      self.loss_scale.reset()
