@@ -1,13 +1,21 @@
 #!/usr/bin/env bash
-# Checks everything a contributor can get wrong: format, lint, types, tests.
+# Checks what a contributor can get wrong: format, lint, types, tests.
 # Installs what it needs into .venv, once.
 #
-#   bash run_tests.sh              all of it
+#   bash run_tests.sh              the quick tests, in minutes
+#   bash run_tests.sh --all        all tests: faults, several devices and
+#                                  workers, recipes, the documents' commands
 #   bash run_tests.sh tests/unit   the checks, and some of the tests
 set -euo pipefail
 cd "$(dirname "$0")"
 
 source ./setup_environment.sh dev
+
+which=(-m "not slow")
+if [ "${1:-}" = --all ]; then
+  which=()
+  shift
+fi
 
 echo "== format"
 ruff format --check .
@@ -16,4 +24,8 @@ ruff check .
 echo "== types"
 mypy
 echo "== tests"
-exec python -m pytest "$@"
+# A process a processor, but no more than memory has room for.
+processes=$(nproc 2> /dev/null || echo 2)
+[ "$processes" -le 4 ] || processes=4
+exec python -m pytest -n "$processes" --dist loadfile \
+  ${which[@]+"${which[@]}"} "$@"

@@ -12,7 +12,7 @@ EXTRAS = {
   "serving": ["tensorflow-text>=2.20"],
   "ctranslate2": ["ctranslate2>=4"],
   "beam": ["apache-beam"],
-  "dev": ["pytest>=8", "hypothesis", "ruff", "mypy"],
+  "dev": ["pytest>=8", "pytest-xdist", "hypothesis", "ruff", "mypy"],
 }
 
 setuptools.setup(
@@ -41,6 +41,7 @@ setuptools.setup(
     "numpy>=1.26",
     "sentencepiece>=0.2",
     "absl-py>=2.0",
+    "filelock>=3.20",
     "sacrebleu>=2.4",
     "tqdm>=4.60",
   ],

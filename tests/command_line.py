@@ -68,8 +68,13 @@ def fresh_flags(command: str) -> Iterator[flags.FlagValues]:
     _forget_flags()
 
 
+def ours() -> list[str]:
+  """Returns the flags that are not absl's own, short names among them."""
+  return sorted(set(flags.FLAGS) - _ABSL_FLAGS)
+
+
 def _forget_flags() -> None:
-  for name in set(flags.FLAGS) - _ABSL_FLAGS:
+  for name in ours():
     delattr(flags.FLAGS, name)
   flags.FLAGS.unparse_flags()
   flags.FLAGS["verbosity"].unparse()
@@ -91,7 +96,6 @@ def _streams(stdin: str | bytes) -> Iterator[tuple[io.BytesIO, io.StringIO]]:
     yield out, err
   finally:
     logger.removeHandler(handler)
-    sys.stdout.flush()
     sys.stdin, sys.stdout, sys.stderr = old
 
 
@@ -118,9 +122,11 @@ def run(command: str, *arguments: object, stdin: str | bytes = "") -> Done:
       status = 1
     except SystemExit as end:
       status = end.code
-  os.environ.clear()
-  os.environ.update(environment)
-  return Done(int(status or 0), out.getvalue().decode(), err.getvalue())
+    finally:
+      os.environ.clear()
+      os.environ.update(environment)
+    sys.stdout.flush()
+    return Done(int(status or 0), out.getvalue().decode(), err.getvalue())
 
 
 def succeed(command: str, *arguments: object, stdin: str | bytes = "") -> Done:

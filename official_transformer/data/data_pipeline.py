@@ -61,11 +61,11 @@ def synthetic_dataset(batching: Batching) -> tf.data.Dataset:
 def uniform_dataset(batching: Batching, length: int) -> tf.data.Dataset:
   """Returns endless batches of examples that all have one length.
 
-  They go through what the data go through: to TensorFlow, they are of the
-  same type.
+  They go through what the data go through, and their length is not known to
+  TensorFlow: to it they are of the same type, and a step is traced once.
   """
-  ones = tf.ones([length], tf.int64)
-  examples = tf.data.Dataset.from_tensors((ones, ones)).repeat()
+  lengths = tf.data.Dataset.from_tensors(length).repeat()
+  examples = lengths.map(lambda n: (tf.ones([n], tf.int64),) * 2)
   return _ahead_of_the_model(_endless(_batch(examples, batching)))
 
 

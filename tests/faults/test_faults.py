@@ -7,9 +7,13 @@ more, and two ways of training.
 import pathlib
 import sys
 
+import pytest
+
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
 from harness import Trial, run_trials
+
+pytestmark = pytest.mark.slow
 
 
 def test_a_disturbed_run_ends_as_an_undisturbed_one(tmp_path):

@@ -13,6 +13,7 @@ from reference_search import reference_beam_search
 
 from official_transformer.decoding import loading
 from official_transformer.decoding.batching import BatchLimits
+from official_transformer.decoding.loading import load_model, open_model
 from official_transformer.decoding.scorer import Scorer
 from official_transformer.decoding.translator import (
   DecodingOptions,
@@ -75,7 +76,9 @@ def test_translations_are_upstreams(model_dir, text):
 
 
 def test_log_probabilities_are_upstreams(model_dir, text):
-  scores = Scorer.load(model_dir).score_stream(zip(*text, strict=True))
+  model = load_model(*open_model(model_dir))
+  scorer = Scorer(model.transformer, model.tokenizer)
+  scores = scorer.score_stream(zip(*text, strict=True))
   table = (UPSTREAM / "val.scores.tsv").read_text().split("\n")[1:-1]
   for line, score in zip(table, scores, strict=True):
     log_probability, tokens = line.split("\t")

@@ -1,11 +1,14 @@
 """Training on two logical devices, in a process of its own."""
 
 import json
+import os
 import pathlib
 import subprocess
 import sys
 
 import pytest
+
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
@@ -16,7 +19,8 @@ def found():
     capture_output=True,
     text=True,
     check=False,
-    timeout=400,
+    env={**os.environ, "PYTHONPATH": str(script.parents[1])},
+    timeout=1800,
   )
   assert done.returncode == 0, done.stderr
   return json.loads(done.stdout)

@@ -15,6 +15,8 @@ import pytest
 
 ROOT = pathlib.Path(__file__).parents[2]
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory):

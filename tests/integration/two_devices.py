@@ -1,7 +1,7 @@
 """Trains on one logical CPU device and on two; run by `test_distribution.py`.
 
 A process of its own, because logical devices are chosen before TensorFlow
-starts. Prints one JSON object.
+starts; with `tests` on its path. Prints one JSON object.
 """
 
 import dataclasses
@@ -13,31 +13,17 @@ import tempfile
 
 import numpy as np
 import tensorflow as tf
+from runs import PARAMS, UNDROPPED, make_trainer, settings, state
 
 from data_prep.records import write_shards
 from official_transformer.data.buckets import Batching
-from official_transformer.data.prepared_data import read_prepared_data
 from official_transformer.distribution.strategy import create_distribution
 from official_transformer.model.transformer import create_model
-from official_transformer.model_directory.directory import ModelDirectory
-from official_transformer.model_params import TransformerParams
-from official_transformer.training.settings import Execution, TrainingSettings
+from official_transformer.training.settings import Execution
 from official_transformer.training.step.optimizer import create_optimizer
 from official_transformer.training.step.training_step import TrainingStep
-from official_transformer.training.trainer import Trainer
 
 STEPS = 20
-PARAMS = TransformerParams(
-  vocab_size=20,
-  hidden_size=16,
-  num_hidden_layers=1,
-  num_heads=2,
-  filter_size=32,
-  learning_rate_warmup_steps=10,
-)
-UNDROPPED = dataclasses.replace(
-  PARAMS, layer_postprocess_dropout=0.0, attention_dropout=0.0, relu_dropout=0.0
-)
 
 
 class Recorder:
@@ -52,52 +38,41 @@ class Recorder:
     return logs
 
 
-def make_trainer(
-  path, data_dir, distribution, params, execution, divisor, accumulate, steps
-):
-  settings = TrainingSettings(
-    data_dir=data_dir,
-    train_steps=steps,
+def trainer_of(path, data_dir, distribution, params, **changes):
+  run = settings(
+    data_dir,
+    changes.pop("train_steps", STEPS),
     steps_between_evals=STEPS,
-    batching=Batching(
-      128, 16, batch_divisor=divisor, accumulate_steps=accumulate
-    ),
     validation_steps=5,
-    seed=3,
     keep_checkpoint_max=1,
     log_steps=10,
     enable_metrics_in_training=True,
-    enable_tensorboard=False,
-    num_parallel_calls=2,
-    execution=execution,
+    **changes,
   )
-  return Trainer(
-    ModelDirectory(path),
-    params,
-    settings,
-    read_prepared_data(data_dir, params.vocab_size, with_dev=True),
-    distribution=distribution,
-  )
+  return make_trainer(path, params, run, distribution=distribution)
 
 
 def train(data_dir, distribution, params, execution, divisor=2, accumulate=1):
+  """Returns the weights before and after a run, and the last accuracy."""
+  batching = Batching(
+    128, 16, batch_divisor=divisor, accumulate_steps=accumulate
+  )
   with tempfile.TemporaryDirectory() as path:
-    trainer = make_trainer(
-      path,
-      data_dir,
-      distribution,
-      params,
-      execution,
-      divisor,
-      accumulate,
-      STEPS,
+    trainer = trainer_of(
+      *(path, data_dir, distribution, params),
+      batching=batching,
+      execution=execution,
     )
     recorder = Recorder(trainer.model.runner)
     trainer.model.runner = recorder
-    before = [w.numpy() for w in trainer.model.trainable_variables]
+    trainer.model.keras_model.step_runner = recorder
+    variables = trainer.model.keras_model.trainable_variables
+    before = [w.numpy() for w in variables]
     trainer.train()
-  after = [w.numpy() for w in trainer.model.trainable_variables]
-  return before, [*after, np.float32(recorder.accuracy)]
+  return before, [
+    *(w.numpy() for w in variables),
+    np.float32(recorder.accuracy),
+  ]
 
 
 def distance(first, second):
@@ -173,13 +148,14 @@ def resumed_distances(data_dir, distribution):
   """
 
   def run(path, steps, execution):
-    execution = dataclasses.replace(execution, deterministic=True)
-    trainer = make_trainer(
-      path, data_dir, distribution, PARAMS, execution, 2, 2, steps
+    trainer = trainer_of(
+      *(path, data_dir, distribution, PARAMS),
+      batching=Batching(128, 16, batch_divisor=2, accumulate_steps=2),
+      execution=dataclasses.replace(execution, deterministic=True),
+      train_steps=steps,
     )
     trainer.train()
-    state = (*trainer.model.weights, *trainer.model.optimizer.variables)
-    return [v.numpy() for v in state]
+    return list(state(trainer).values())
 
   found = {}
   with tempfile.TemporaryDirectory() as path:

@@ -216,6 +216,7 @@ def test_only_what_is_stale_is_made_anew(commands):
   assert resumed == longer[:6] + longer[-2:]
 
 
+@pytest.mark.slow
 def test_a_pair_is_trained_and_scored(recipes, text, tmp_path):
   status, output = run(recipes, "en", "de", text, tmp_path)
   assert status == 0, output

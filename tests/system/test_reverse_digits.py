@@ -5,7 +5,6 @@ import random
 import pytest
 
 from data_prep.preparation import Corpus, DataSettings, prepare
-from official_transformer.data.buckets import Batching
 from official_transformer.data.prepared_data import read_prepared_data
 from official_transformer.decoding.translator import Translator
 from official_transformer.model_directory.directory import (
@@ -14,7 +13,11 @@ from official_transformer.model_directory.directory import (
 from official_transformer.model_directory.requested_params import (
   RequestedParams,
 )
-from official_transformer.training.model_setup import prepare_directory
+from official_transformer.training.model_setup import (
+  ModelRequest,
+  prepare_directory,
+)
+from official_transformer.training.requested_batching import RequestedBatching
 from official_transformer.training.settings import TrainingSettings
 from official_transformer.training.trainer import Trainer
 
@@ -31,7 +34,7 @@ def digit_strings(count, seed):
   )
 
 
-@pytest.mark.system
+@pytest.mark.slow
 def test_reverses_digit_strings_it_has_never_seen(tmp_path):
   strings = digit_strings(12000, seed=1)
   random.Random(2).shuffle(strings)
@@ -61,16 +64,15 @@ def test_reverses_digit_strings_it_has_never_seen(tmp_path):
   directory = ModelDirectory(str(tmp_path / "model"))
   description = prepare_directory(
     directory,
-    request,
-    {"batch_size": 2048, "max_length": 12},
-    vocab_file=None,
-    data_dir=data_dir,
+    ModelRequest(
+      request, RequestedBatching(batch_size=2048, max_length=12), data_dir
+    ),
   )
   settings = TrainingSettings(
     data_dir=data_dir,
     train_steps=STEPS,
     steps_between_evals=STEPS,
-    batching=Batching(**description.batching),
+    batching=description.batching,
     validation_steps=0,
     seed=1,
     keep_checkpoint_max=1,
@@ -78,7 +80,7 @@ def test_reverses_digit_strings_it_has_never_seen(tmp_path):
     num_parallel_calls=2,
   )
   data = read_prepared_data(
-    data_dir, description.vocabulary["size"], with_dev=False
+    data_dir, description.vocabularies.size, with_dev=False
   )
   Trainer(directory, description.params, settings, data).train()
   translated = Translator.load(directory.path).translate(unseen)

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from flags._effects import without_effect
+from flags.core import without_effect
 from official_transformer.commands.flag_readers import read_requested_params
 
 FOLDER = pathlib.Path(__file__).parents[2] / "recipes"

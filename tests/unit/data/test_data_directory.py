@@ -1,12 +1,22 @@
+import json
+
 import pytest
 
 from official_transformer.data import data_directory as lib
+from official_transformer.data.identity import Vocabularies, Vocabulary
 from official_transformer.errors import InputError
 
 
 def touch(directory, *names):
   for name in names:
     (directory / name).write_bytes(b"")
+
+
+def describe(vocabulary, lengths):
+  return lib.DataDescription(
+    Vocabularies.joint(Vocabulary(vocabulary, 9, "ab")),
+    lib.CorpusDescription(14, 100, 90, {"empty source": 1}, lengths),
+  )
 
 
 def test_names_are_upstreams():
@@ -41,13 +51,14 @@ def test_description_round_trip(tmp_path):
   directory = str(tmp_path)
   assert lib.read_description(directory) is None
   touch(tmp_path, "v.model")
-  description = {
-    "vocabulary": {"file": "v.model", "sha256": "ab"},
-    "train": {"length_histogram": {"3": 2, "10": 5, "11": 7}},
-  }
+  description = describe("v.model", {3: 2, 10: 5, 11: 7})
   lib.write_description(directory, description)
   assert lib.read_description(directory) == description
   assert lib.find_vocabulary(directory) == str(tmp_path / "v.model")
+  content = json.loads((tmp_path / "data.json").read_text())
+  assert content["vocabulary"]["sha256"] == "ab"
+  assert content["train"]["length_histogram"] == {"3": 2, "10": 5, "11": 7}
+  assert "dev" not in content
 
 
 def test_damage_is_reported(tmp_path):
@@ -55,12 +66,6 @@ def test_damage_is_reported(tmp_path):
     (tmp_path / "data.json").write_text(content)
     with pytest.raises(InputError, match="damaged"):
       lib.read_description(str(tmp_path))
-  lib.write_description(
-    str(tmp_path),
-    {
-      "vocabulary": {"file": "gone", "sha256": "ab"},
-      "train": {"length_histogram": {}},
-    },
-  )
+  lib.write_description(str(tmp_path), describe("gone", {}))
   with pytest.raises(InputError, match="gone, which is not there"):
     lib.find_vocabulary(str(tmp_path))

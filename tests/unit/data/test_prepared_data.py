@@ -8,6 +8,7 @@ from official_transformer.data import data_directory
 from official_transformer.data import prepared_data as lib
 from official_transformer.data.buckets import Batching
 from official_transformer.data.data_pipeline import dev_dataset, train_dataset
+from official_transformer.data.identity import Vocabularies, Vocabulary
 from official_transformer.errors import InputError
 
 PAIRS = [([n + 2, 5, 1], [5, 5, 1]) for n in range(30)]
@@ -20,10 +21,10 @@ def data_dir(tmp_path):
   write_shards(PAIRS[:4], directory, "x", "dev", 1, seed=None)
   data_directory.write_description(
     directory,
-    {
-      "vocabulary": {"file": "v", "sha256": "ab"},
-      "train": {"length_histogram": histogram},
-    },
+    data_directory.DataDescription(
+      Vocabularies.joint(Vocabulary("v", 40, "ab")),
+      data_directory.CorpusDescription(30, 90, 90, {}, histogram),
+    ),
   )
   return directory
 
@@ -54,9 +55,9 @@ def test_the_identity_tells_data_apart(data_dir, tmp_path_factory):
     return lib.read_prepared_data(directory, 40, with_dev=False).identity()
 
   given = identity(data_dir)
-  assert given["pairs"] == 30
-  assert given["source_tokens"] == given["target_tokens"] == 90
-  assert given["shards"] == 3
+  assert given.pairs == 30
+  assert given.source_tokens == given.target_tokens == 90
+  assert given.shards == 3
   # The same pairs in another order, wherever they lie.
   for seed, same in ((1, True), (2, False)):
     other = str(tmp_path_factory.mktemp("data"))

@@ -26,7 +26,7 @@ def test_shards_hold_all_pairs_shuffled(tmp_path):
   assert sorted(together) == pairs()
   assert together != pairs()
   assert all(shard != sorted(shard) for shard in shards)
-  assert histogram == {"3": 100}
+  assert histogram == {3: 100}
 
 
 def test_the_seed_decides(tmp_path):

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from official_transformer.data.buckets import Batching
+from official_transformer.data.identity import Vocabularies, Vocabulary
 from official_transformer.decoding import loading
 from official_transformer.errors import InputError
 from official_transformer.model import dense
@@ -15,11 +17,8 @@ from official_transformer.model_directory.checkpoint_files import (
   bundle_key,
   write_checkpoint,
 )
-from official_transformer.model_directory.directory import (
-  ModelDescription,
-  ModelDirectory,
-  vocabulary_identity,
-)
+from official_transformer.model_directory.description import ModelDescription
+from official_transformer.model_directory.directory import ModelDirectory
 
 SUBTOKENS = "abcdefghijklmnopqr"
 
@@ -35,7 +34,9 @@ def model_dir(params, tmp_path):
   params = dataclasses.replace(params, extra_decode_length=3)
   directory.write(
     ModelDescription(
-      params, vocabulary_identity(str(vocab_file), 20), {"max_length": 40}, {}
+      params,
+      Vocabularies.joint(Vocabulary.of(str(vocab_file), 20)),
+      Batching(1024, 40),
     ),
     str(vocab_file),
   )
@@ -45,8 +46,13 @@ def model_dir(params, tmp_path):
   return directory.path
 
 
+def load(model_dir, dtype="fp32", checkpoint="latest", **decoding):
+  directory, description = loading.open_model(model_dir, **decoding)
+  return loading.load_model(directory, description, dtype, checkpoint)
+
+
 def test_the_model_is_the_checkpoints(model_dir):
-  model = loading.load_model(model_dir, beam_size=2)
+  model = load(model_dir, beam_size=2)
   assert model.max_length == 40
   assert model.transformer.params.beam_size == 2
   assert model.tokenizer.vocab_size == 20
@@ -64,7 +70,7 @@ def test_without_units_float32_is_taken_and_said(
   model_dir, dtype, monkeypatch, caplog
 ):
   monkeypatch.setattr(loading, "has_units", lambda _: False)
-  transformer = loading.load_model(model_dir, dtype).transformer
+  transformer = load(model_dir, dtype).transformer
   assert transformer.compute_dtype == "float32"
   assert f"--dtype={dtype}: this processor has no fast units" in caplog.text
 
@@ -77,7 +83,7 @@ def test_with_units_all_but_the_norms_is_small(
   for module in (loading, dense):
     monkeypatch.setattr(module, "has_units", lambda _: True)
   short = {"bfloat16": "bf16", "float16": "fp16"}[dtype]
-  small = loading.load_model(model_dir, short).transformer
+  small = load(model_dir, short).transformer
   for weight in small.weights:
     norm = weight.path.endswith(("gamma", "beta"))
     assert weight.dtype == ("float32" if norm else dtype)
@@ -87,7 +93,7 @@ def test_with_units_all_but_the_norms_is_small(
     input_signature=None if static else [tf.TensorSpec([None, None], tf.int32)],
     autograph=False,
   )(source)
-  exact = loading.load_model(model_dir).transformer.beam_search(source)
+  exact = load(model_dir).transformer.beam_search(source)
   longest = exact.ids.shape[2]
   np.testing.assert_allclose(found.scores[:, 0], exact.scores[:, 0], rtol=0.05)
   assert found.ids.shape[2] == longest
@@ -97,18 +103,18 @@ def test_where_the_newest_is_damaged_the_one_before_is_used(model_dir, caplog):
   directory = ModelDirectory(model_dir)
   newest = directory.checkpoint_directory(2)
   shutil.copytree(directory.checkpoint_directory(1), newest)
-  assert loading.load_model(model_dir).checkpoint.step == 2
+  assert load(model_dir).checkpoint.step == 2
   path = os.path.join(newest, "model.data-00000-of-00001")
   os.truncate(path, os.path.getsize(path) // 2)
   with caplog.at_level("ERROR", "absl"):
-    assert loading.load_model(model_dir).checkpoint.step == 1
+    assert load(model_dir).checkpoint.step == 1
   assert "step-2/model is missing or damaged" in caplog.text
   assert caplog.messages[-1].endswith("using the one of step 1")
   # One that is asked for is that one.
   with pytest.raises(InputError, match="step-2/model is missing or damaged"):
-    loading.load_model(model_dir, checkpoint="2")
+    load(model_dir, checkpoint="2")
 
 
-def test_there_is_no_best_before_a_milestone(model_dir):
-  with pytest.raises(InputError, match="no milestone of its training"):
-    loading.load_model(model_dir, checkpoint="best")
+def test_there_is_no_best_before_an_evaluation(model_dir):
+  with pytest.raises(InputError, match="no evaluation of its training"):
+    load(model_dir, checkpoint="best")

@@ -1,7 +1,7 @@
 import pytest
 
 from official_transformer.errors import InputError
-from official_transformer.evaluation.evaluation_set import TestSet
+from official_transformer.evaluation.evaluation_set import EvaluationSet
 from official_transformer.evaluation.scores import score
 from official_transformer.model_directory.directory import ModelDirectory
 
@@ -20,18 +20,24 @@ class Echo:
 
 def test_reading_evaluating_and_keeping(tmp_path):
   text = "the cat sat on the mat .\n\na dog ran home today .\n"
-  test_set = TestSet.read(
+  evaluation_set = EvaluationSet.read(
     write(tmp_path / "source", text), write(tmp_path / "reference", text)
   )
-  scores, path = test_set.evaluate(
-    Echo(), ModelDirectory(str(tmp_path)), "step-1"
-  )
+  found = evaluation_set.evaluate(Echo())
+  scores = found.scores
   assert scores.uncased == scores.cased == pytest.approx(100)
   assert scores.scalars()["sacrebleu_BLEU"] == pytest.approx(100)
   assert "Case-insensitive results: 100.0" in scores.report()
   assert "Case-insensitive" not in scores.report(["cased"])
+  path = found.write(ModelDirectory(str(tmp_path)), "step-1")
+  assert path == str(tmp_path / "translations" / "step-1.txt")
   with open(path, encoding="utf-8") as stream:
     assert stream.read() == text
+  kept = tmp_path / "translations" / "step-1.scores.txt"
+  assert kept.read_text() == scores.report() + "\n"
+  assert evaluation_set.samples(found.translations, 2) == [
+    (line, line, line) for line in text.split("\n")[:2]
+  ]
 
 
 def test_a_score_of_zero_is_a_score(tmp_path):
@@ -45,6 +51,6 @@ def test_what_does_not_match_is_refused(tmp_path):
   one = write(tmp_path / "one", "a\n")
   empty = write(tmp_path / "empty", "")
   with pytest.raises(InputError, match=r"two has 2 lines and .*one 1"):
-    TestSet.read(two, one)
+    EvaluationSet.read(two, one)
   with pytest.raises(InputError, match="empty"):
-    TestSet.read(empty, empty)
+    EvaluationSet.read(empty, empty)

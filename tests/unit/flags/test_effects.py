@@ -1,7 +1,13 @@
+import pathlib
+import re
+
+import command_line
 import pytest
 
-from flags import _effects as flag_effects
+from flags import core
 from official_transformer.commands.transformer_flags import MODES
+
+ROOT = pathlib.Path(__file__).parents[3]
 
 
 @pytest.fixture
@@ -10,7 +16,7 @@ def said(transformer_flags):
 
   def said(*arguments):
     transformer_flags(["command", *arguments])
-    return list(flag_effects.without_effect(transformer_flags))
+    return list(core.without_effect(transformer_flags))
 
   return said
 
@@ -71,8 +77,46 @@ def test_flags_that_are_read_say_nothing(said, arguments):
   assert said(*arguments) == []
 
 
-def test_only_flags_that_exist_are_described(transformer_flags):
-  described = set(flag_effects.INERT) | set(flag_effects.MODES_OF_FLAG)
-  assert described <= set(transformer_flags)
-  modes = {m for ms in flag_effects.MODES_OF_FLAG.values() for m in ms}
+def test_modes_exist(transformer_flags):
+  modes = {
+    mode
+    for name in own_flags(transformer_flags)
+    for mode in core.definition_of(name).effect.modes
+  }
   assert modes <= set(MODES)
+
+
+def own_flags(values):
+  """Yields the names of the flags that are not absl's."""
+  for name in command_line.ours():
+    if values[name].name == name:  # No short name.
+      yield name
+
+
+# What reads flags by the names of fields, or of anything else.
+READERS = [
+  ROOT / "flags" / "_log_format.py",
+  *(ROOT / "official_transformer").glob("commands/*.py"),
+  ROOT / "official_transformer" / "transformer_main.py",
+  ROOT / "official_transformer" / "training" / "settings.py",
+  ROOT / "official_transformer" / "training" / "requested_batching.py",
+  ROOT / "official_transformer" / "model_params.py",
+]
+
+
+def test_every_flag_is_known_and_read_or_said_to_be_idle(transformer_flags):
+  """A flag that somebody defined and forgot fails here."""
+  texts = [
+    path.read_text(encoding="utf-8")
+    for path in READERS
+    if not path.name.endswith("_flags.py")
+  ]
+  for name in own_flags(transformer_flags):
+    effect = core.definition_of(name).effect
+    assert core.definition_of(name).section
+    # Read as FLAGS.name, by name, or because a record has such a field.
+    use = re.compile(rf"FLAGS\.{name}\b|\"{name}\"|^  {name}: ", re.MULTILINE)
+    read = any(use.search(text) for text in texts)
+    if name == "fp16_implementation":
+      continue  # Its one value left is what happens anyway; see its validator.
+    assert read != bool(effect.never), name

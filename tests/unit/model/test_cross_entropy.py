@@ -76,7 +76,6 @@ def linear(
   weights,
   smoothing,
   dtype=tf.float32,
-  r_drop_alpha=0.0,
 ):
   """The joint loss and its two gradients."""
   states, table = tf.constant(states, dtype), tf.constant(table)
@@ -88,7 +87,6 @@ def linear(
       tf.constant(labels),
       tf.constant(weights),
       smoothing,
-      r_drop_alpha,
     )
     doubled = loss * 2.0
   return loss, tape.gradient(doubled, [states, table])
@@ -147,61 +145,3 @@ def test_joint_loss_of_logits_that_are_far_apart():
   # The label's probability is e^-200: nothing, in float32.
   loss, _ = linear([[1.0]], [[100.0], [-100.0]], [1], [1.0], 0.0)
   np.testing.assert_allclose(loss, 200.0, rtol=1e-6)
-
-
-def with_r_drop_by_parts(states, table, labels, weights, smoothing, alpha):
-  """The definition: each pass' loss, and the divergences both ways."""
-  states, table = tf.constant(states), tf.constant(table)
-  with tf.GradientTape() as tape:
-    tape.watch([states, table])
-    logits = tf.matmul(states, table, transpose_b=True)
-    losses = cross_entropy.smoothed_cross_entropy(logits, labels, smoothing)
-    log_p, log_q = tf.split(tf.nn.log_softmax(logits), 2)
-    p_to_q = tf.reduce_sum(tf.exp(log_p) * (log_p - log_q), axis=1)
-    q_to_p = tf.reduce_sum(tf.exp(log_q) * (log_q - log_p), axis=1)
-    divergence = tf.tile((p_to_q + q_to_p) / 2, [2])
-    loss = tf.reduce_sum((losses + alpha / 2 * divergence) * weights)
-    doubled = loss * 2.0
-  return loss, tape.gradient(doubled, [states, table])
-
-
-def two_passes(positions=5):
-  """A pair of passes over the same tokens; the last is padding."""
-  states, table, labels, weights = example(2 * positions)
-  weights[positions - 1] = 0.0
-  return (
-    states,
-    table,
-    np.tile(labels[:positions], 2),
-    np.tile(weights[:positions], 2),
-  )
-
-
-# 14 logits a position of both passes: in chunks of 1, 2, 3 (the last of 2).
-@pytest.mark.parametrize("chunk", [1, 28, 42, 2**24])
-@pytest.mark.parametrize("alpha", [0.5, 5.0])
-def test_r_drop_equals_its_definition(chunk, alpha, monkeypatch):
-  monkeypatch.setattr(cross_entropy, "CHUNK_ELEMENTS", chunk)
-  loss, gradients = linear(*two_passes(), 0.1, r_drop_alpha=alpha)
-  expected = with_r_drop_by_parts(*two_passes(), 0.1, alpha)
-  np.testing.assert_allclose(loss, expected[0], rtol=1e-5)
-  for a, b in zip(gradients, expected[1], strict=True):
-    np.testing.assert_allclose(a, b, atol=2e-6)
-
-
-def test_r_drop_costs_nothing_where_both_passes_agree():
-  states, table, labels, weights = two_passes()
-  states[5:] = states[:5]
-  with_it, _ = linear(states, table, labels, weights, 0.1, r_drop_alpha=5.0)
-  without, _ = linear(states, table, labels, weights, 0.1)
-  np.testing.assert_allclose(with_it, without, rtol=1e-6)
-
-
-def test_divergence_by_hand():
-  # p = (3/4, 1/4), q = (1/2, 1/2): (p - q)(a - b) / 2 is ln 3 / 4 / 2, for each
-  # of the two positions once with the weight 1 and half of alpha.
-  log3 = math.log(3.0)
-  arguments = ([[log3], [0.0]], [[1.0], [0.0]], [0, 0], [1.0, 1.0], 0.0)
-  with_it, _ = linear(*arguments, r_drop_alpha=1.0)
-  without, _ = linear(*arguments)
-  np.testing.assert_allclose(with_it - without, log3 / 8, rtol=1e-5)

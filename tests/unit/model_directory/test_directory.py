@@ -2,12 +2,15 @@ import os
 
 import pytest
 
+from official_transformer.data.identity import Vocabularies, Vocabulary
 from official_transformer.errors import InputError
+from official_transformer.model_directory.description import (
+  ModelDescription,
+  Origin,
+)
 from official_transformer.model_directory.directory import (
   AVERAGE,
-  ModelDescription,
   ModelDirectory,
-  vocabulary_identity,
 )
 from official_transformer.model_params import TINY
 
@@ -18,14 +21,18 @@ def directory(tmp_path):
   vocabulary.write_text("'<pad>'\n'<EOS>'\n")
   model = ModelDirectory(str(tmp_path / "model"))
   description = ModelDescription(
-    TINY, vocabulary_identity(str(vocabulary), 2), {}, {}, {"format": "v2"}
+    TINY,
+    Vocabularies.joint(Vocabulary.of(str(vocabulary), 2)),
+    origin=Origin("v2", "/old/cp", 7),
   )
   model.write(description, str(vocabulary))
   return model
 
 
 def test_what_is_written_is_read(directory):
-  assert directory.read().origin == {"format": "v2"}
+  assert directory.read().origin == Origin("v2", "/old/cp", 7)
+  assert directory.read().batching is None
+  assert directory.read().data is None
   assert directory.read().params == TINY
 
 

@@ -6,11 +6,13 @@ import pytest
 import tensorflow as tf
 
 from data_prep.preparation import Corpus, DataSettings, prepare
+from official_transformer.data.buckets import Batching
 from official_transformer.data.prepared_data import read_prepared_data
 from official_transformer.errors import InputError
 from official_transformer.model_directory.checkpoint_files import (
   write_checkpoint,
 )
+from official_transformer.model_directory.description import Origin
 from official_transformer.model_directory.directory import (
   BEST,
   ModelDirectory,
@@ -20,9 +22,11 @@ from official_transformer.model_directory.requested_params import (
 )
 from official_transformer.model_params import TINY
 from official_transformer.training.model_setup import (
+  ModelRequest,
   plan_directory,
   prepare_directory,
 )
+from official_transformer.training.requested_batching import RequestedBatching
 
 
 @pytest.fixture(scope="module")
@@ -49,47 +53,42 @@ def data_dirs(tmp_path_factory):
 
 TINY_REQUEST = RequestedParams("tiny", {})
 NOTHING = RequestedParams(None, {})
+ORIGIN = Origin("v2", "/old/cp.ckpt", 7)
+
+
+def asked(data_dir, params=NOTHING, batching=None, **others):
+  return ModelRequest(
+    params, RequestedBatching(**(batching or {})), data_dir, **others
+  )
 
 
 def trained(path, data_dir, batching=None):
   """Makes a model directory that looks trained."""
   directory = ModelDirectory(str(path))
-  made = prepare_directory(
-    directory, TINY_REQUEST, batching or {}, None, data_dir
-  )
+  made = prepare_directory(directory, asked(data_dir, TINY_REQUEST, batching))
   os.makedirs(directory.checkpoint_directory(5))
   return directory, made
 
 
 def resume(directory, data_dir, request=NOTHING, batching=None, vocab=None):
-  return prepare_directory(directory, request, batching or {}, vocab, data_dir)
+  return prepare_directory(
+    directory, asked(data_dir, request, batching, vocab_file=vocab)
+  )
 
 
 def test_the_directory_is_complete_in_itself(tmp_path, data_dirs):
   directory, made = trained(tmp_path, data_dirs[0])
   assert made == directory.read()
-  assert made.params.vocab_size == made.vocabulary["size"] > 0
+  assert made.params.vocab_size == made.vocabularies.size > 0
   assert made.params.hidden_size == TINY.hidden_size
-  assert made.batching == {
-    "batch_size": 1024,
-    "max_length": 256,
-    "static_batch": False,
-    "batch_divisor": 1,
-    "accumulate_steps": 1,
-  }
+  assert made.batching == Batching(1024, 256)
   assert os.path.exists(directory.vocab_file())
   assert {"tensorflow", "keras"} <= set(made.versions)
 
 
 def test_resuming_takes_what_is_stored(tmp_path, data_dirs):
   directory, made = trained(tmp_path, data_dirs[0], {"max_length": 50})
-  assert made.batching == {
-    "batch_size": 1024,
-    "max_length": 50,
-    "static_batch": False,
-    "batch_divisor": 1,
-    "accumulate_steps": 1,
-  }
+  assert made.batching == Batching(1024, 50)
   assert resume(directory, data_dirs[0]) == made
 
 
@@ -171,9 +170,9 @@ def test_half_made_checkpoints_do_not_count(tmp_path):
 def imported(tmp_path, data_dirs):
   """A directory that looks imported: a checkpoint of step 0, no batching."""
   directory = ModelDirectory(str(tmp_path / "imported"))
-  made = prepare_directory(directory, TINY_REQUEST, {}, None, data_dirs[0])
+  made = prepare_directory(directory, asked(data_dirs[0], TINY_REQUEST))
   directory.write(
-    dataclasses.replace(made, batching={}, origin={"format": "v2"}),
+    dataclasses.replace(made, batching=None, origin=ORIGIN),
     directory.vocab_file(),
   )
   os.makedirs(directory.checkpoint_directory(0))
@@ -185,9 +184,9 @@ def test_an_imported_model_is_bound_by_its_first_run(imported, data_dirs):
   # No step has been made: another run may choose otherwise, and how to train.
   request = RequestedParams(None, {"learning_rate_warmup_steps": 7})
   first = resume(imported, data_dirs[0], request, {"batch_size": 2048})
-  assert first.batching["batch_size"] == 2048
+  assert first.batching.batch_size == 2048
   assert first.params.learning_rate_warmup_steps == 7
-  assert first.origin == {"format": "v2"}
+  assert first.origin == ORIGIN
   assert imported.read() == first
   os.makedirs(imported.checkpoint_directory(10))
   with pytest.raises(InputError, match="1024 given, 2048 stored"):
@@ -207,7 +206,7 @@ def test_an_imported_model_keeps_its_sizes(imported, data_dirs):
 
 def test_a_plan_writes_nothing(tmp_path, data_dirs):
   directory = ModelDirectory(str(tmp_path / "new"))
-  plan = plan_directory(directory, TINY_REQUEST, {}, None, data_dirs[0])
+  plan = plan_directory(directory, asked(data_dirs[0], TINY_REQUEST))
   assert not os.path.exists(directory.path)
   plan.carry_out()
   assert directory.read() == plan.description
@@ -216,16 +215,16 @@ def test_a_plan_writes_nothing(tmp_path, data_dirs):
 def test_what_is_to_be_removed_binds_nobody(imported, data_dirs):
   os.makedirs(imported.checkpoint_directory(10))
   request = RequestedParams("small", {})
-  plan = plan_directory(imported, request, {}, None, data_dirs[0], anew=True)
+  plan = plan_directory(imported, asked(data_dirs[0], request, clean=True))
   assert plan.description.params.hidden_size == 256
-  assert plan.description.origin == {}
+  assert plan.description.origin is None
 
 
 def test_another_transformers_directory_is_not_trained_in(tmp_path, data_dirs):
   (tmp_path / "model.ckpt-5000.index").write_text("")
   directory = ModelDirectory(str(tmp_path))
   with pytest.raises(InputError, match="import_checkpoint"):
-    prepare_directory(directory, TINY_REQUEST, {}, None, data_dirs[0])
+    prepare_directory(directory, asked(data_dirs[0], TINY_REQUEST))
   with pytest.raises(InputError, match="import_checkpoint"):
     directory.read()
 
@@ -234,15 +233,15 @@ def test_several_devices_take_the_sets_tuned_for_them(tmp_path, data_dirs):
   directory = ModelDirectory(str(tmp_path))
   request = RequestedParams("base", {})
   plan = plan_directory(
-    directory, request, {}, None, data_dirs[0], num_gpus=4, num_replicas=4
+    directory, asked(data_dirs[0], request, num_gpus=4, num_replicas=4)
   )
   made = plan.description
   assert made.params.learning_rate_warmup_steps == 8000
-  assert made.batching["batch_divisor"] == 4
+  assert made.batching.batch_divisor == 4
   # Whoever translates with it on one device names the same set.
   assert request.for_existing_model(made.params, "x") == made.params
   with pytest.raises(InputError, match="no parameter set 'tiny' for several"):
-    plan_directory(directory, TINY_REQUEST, {}, None, data_dirs[0], num_gpus=2)
+    plan_directory(directory, asked(data_dirs[0], TINY_REQUEST, num_gpus=2))
 
 
 @pytest.mark.parametrize(
@@ -259,8 +258,7 @@ def test_an_update_takes_as_many_batches_as_the_target_asks_for(
   tmp_path, data_dirs, given, steps
 ):
   directory, made = trained(tmp_path, data_dirs[0], given)
-  assert made.batching["accumulate_steps"] == steps
-  assert "target_batch_tokens" not in made.batching
+  assert made.batching.accumulate_steps == steps
   assert resume(directory, data_dirs[0], batching=given) == made
   with pytest.raises(InputError, match="--accumulate_steps=7 given"):
     resume(directory, data_dirs[0], batching={"accumulate_steps": 7})
@@ -269,11 +267,11 @@ def test_an_update_takes_as_many_batches_as_the_target_asks_for(
 def test_the_data_are_remembered_and_others_refused(tmp_path, data_dirs):
   directory = ModelDirectory(str(tmp_path))
   data = read_prepared_data(data_dirs[0], 1000, with_dev=False)
-  plan = plan_directory(directory, TINY_REQUEST, {}, None, data_dirs[0])
+  plan = plan_directory(directory, asked(data_dirs[0], TINY_REQUEST))
   plan.with_data(data).carry_out()
   os.makedirs(directory.checkpoint_directory(5))
   assert directory.read().data == data.identity()
-  plan = plan_directory(directory, NOTHING, {}, None, data_dirs[0])
+  plan = plan_directory(directory, asked(data_dirs[0]))
   assert plan.with_data(data) == plan
   fewer = dataclasses.replace(
     data, train=dataclasses.replace(data.train, source_tokens=7)
@@ -304,9 +302,9 @@ def test_a_model_from_before_data_were_remembered_is_trained(
   tmp_path, data_dirs
 ):
   directory, made = trained(tmp_path, data_dirs[0])
-  assert made.data == {}
+  assert made.data is None
   data = read_prepared_data(data_dirs[0], 1000, with_dev=False)
-  plan = plan_directory(directory, NOTHING, {}, None, data_dirs[0])
+  plan = plan_directory(directory, asked(data_dirs[0]))
   assert plan.with_data(data) == plan
 
 
@@ -322,7 +320,7 @@ def source(tmp_path, data_dirs):
 
 def plan_from(target, path, data_dir, request=NOTHING):
   return plan_directory(
-    target, request, {}, None, data_dir, init_checkpoint=str(path)
+    target, asked(data_dir, request, init_checkpoint=str(path))
   )
 
 
@@ -345,8 +343,8 @@ def test_a_new_model_takes_anothers_parameters_and_weights(
   assert made.params == dataclasses.replace(
     source.read().params, learning_rate=0.5
   )
-  assert made.origin["step"] == step
-  assert made.batching["batch_size"] == 1024
+  assert made.origin.step == step
+  assert made.batching.batch_size == 1024
   reader = tf.train.load_checkpoint(target.latest_checkpoint())
   assert set(reader.get_variable_to_shape_map()) == {"weights/a", "step"}
   assert reader.get_tensor("step") == 0
@@ -385,9 +383,8 @@ def test_a_damaged_source_is_noticed_before_anything_is_written(
 def test_a_model_is_no_source_of_itself(source, data_dirs):
   with pytest.raises(InputError, match="lies in --model_dir"):
     plan_directory(
-      source, NOTHING, {}, None, data_dirs[0], anew=True,
-      init_checkpoint=source.path,
-    )  # fmt: skip
+      source, asked(data_dirs[0], clean=True, init_checkpoint=source.path)
+    )
 
 
 @pytest.mark.parametrize(

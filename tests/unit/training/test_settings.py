@@ -1,21 +1,21 @@
 import dataclasses
 
-from short_run import SETTINGS
+from runs import SETTINGS
 
 from official_transformer.training.settings import Execution
 
 
-def milestones(settings):
-  return [step for step in range(1, 11) if settings.is_milestone(step)]
+def evaluated(settings):
+  return [step for step in range(1, 11) if settings.is_evaluated(step)]
 
 
-def test_milestones_are_multiples_and_the_end():
-  assert milestones(SETTINGS) == [4, 8, 10]
+def test_evaluations_come_at_multiples_and_the_end():
+  assert evaluated(SETTINGS) == [4, 8, 10]
 
 
 def test_or_those_that_are_named_and_the_end():
-  named = dataclasses.replace(SETTINGS, milestones=(3, 7))
-  assert milestones(named) == [3, 7, 10]
+  named = dataclasses.replace(SETTINGS, evaluated_steps=(3, 7))
+  assert evaluated(named) == [3, 7, 10]
 
 
 def test_a_call_makes_several_updates_but_never_past_what_comes_between():
@@ -30,5 +30,5 @@ def test_a_call_makes_several_updates_but_never_past_what_comes_between():
   pauses = [0]
   while pauses[-1] < 40:
     pauses.append(several.next_pause(pauses[-1]))
-  # Reports at 10, 20, 30; milestones at 15, 30; a profile from 24 to 26.
+  # Reports at 10, 20, 30; evaluations at 15, 30; a profile from 24 to 26.
   assert pauses == [0, 8, 10, 15, 20, 23, 26, 30, 38, 40]

@@ -137,28 +137,3 @@ def test_several_updates_a_call_and_several_replicas(clock, caplog):
     "gradient_norm": 0.5,
     "skipped_updates": 3,
   }
-
-
-@pytest.mark.parametrize(
-  ("first", "last", "end", "started", "stopped"),
-  [(1, 2, 5, 0, 2), (3, 4, 5, 2, 4), (4, 9, 5, 3, 5), (7, 9, 5, None, None)],
-)
-def test_the_profiler_records_the_steps_asked_for(
-  first, last, end, started, stopped, monkeypatch
-):
-  events = {}
-  profiler = lib.Profiler("logs", first, last, 0)
-  experimental = lib.tf.profiler.experimental
-  monkeypatch.setattr(
-    experimental,
-    "start",
-    lambda directory: events.update(start=profiler.step),
-  )
-  monkeypatch.setattr(
-    experimental, "stop", lambda: events.update(stop=profiler.step)
-  )
-  profiler.on_train_begin()
-  for _ in range(end):
-    profiler.on_train_batch_end(0, {})
-  profiler.on_train_end()
-  assert (events.get("start"), events.get("stop")) == (started, stopped)

@@ -1,7 +1,7 @@
 import dataclasses
 
 import pytest
-from short_run import SETTINGS
+from runs import SETTINGS
 
 from official_transformer.model_params import TINY
 from official_transformer.training.reporting import run_report as lib

@@ -3,6 +3,7 @@ import math
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from official_transformer.model_params import BASE, SMALL
 from official_transformer.training.step.optimizer import (
@@ -26,13 +27,19 @@ def test_schedule_of_the_base_set(step, expected):
   assert math.isclose(float(schedule(step)), expected, rel_tol=1e-6)
 
 
+def update(optimizer, variable, gradient):
+  gradient = tf.constant(gradient, variable.dtype)
+  optimizer.update_variables([gradient], [variable], optimizer.learning_rate)
+  optimizer.iterations.assign_add(1)
+
+
 def test_first_update_has_rate_zero_and_the_second_does_not():
   optimizer = create_optimizer(BASE)
   variable = keras.Variable([0.0, 0.0])
   optimizer.build([variable])
-  optimizer.apply([np.array([1.0, 2.0], "float32")])
+  update(optimizer, variable, [1.0, 2.0])
   np.testing.assert_array_equal(variable.numpy(), [0.0, 0.0])
-  optimizer.apply([np.array([1.0, 2.0], "float32")])
+  update(optimizer, variable, [1.0, 2.0])
   # Adam moves by about the rate, whatever the gradient's size.
   rate = 2 * 512**-0.5 / 16000 / math.sqrt(16000)
   np.testing.assert_allclose(variable.numpy(), [-rate, -rate], rtol=1e-2)
@@ -46,7 +53,7 @@ def test_adam_by_hand():
   weight = 0.5
   for step in range(5):
     gradient = 0.3 * (step + 1)
-    optimizer.apply([np.array([gradient], "float32")])
+    update(optimizer, variable, [gradient])
     m = 0.9 * m + 0.1 * gradient
     v = 0.997 * v + 0.003 * gradient**2
     rate = 2 * 256**-0.5 * step / 1000 / math.sqrt(1000)

@@ -147,7 +147,7 @@ def test_a_run_that_breaks_off_leaves_no_description(
   def fail(*_, **__):
     raise OSError("No space left on device")
 
-  monkeypatch.setattr("data_prep.records.write_shards", fail)
+  monkeypatch.setattr("data_prep.preparation.write_shards", fail)
   with pytest.raises(OSError, match="No space"):
     prepare({"train": corpus}, settings(tmp_path))
   assert not (tmp_path / "data" / "data.json").exists()

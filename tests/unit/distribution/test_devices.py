@@ -1,0 +1,55 @@
+import pytest
+
+from official_transformer.distribution import devices as lib
+from official_transformer.errors import InputError
+
+
+@pytest.fixture
+def gpus(monkeypatch):
+  """Pretends that there are some GPUs; records which stay visible."""
+  visible = []
+
+  def pretend(number):
+    names = [f"gpu {n}" for n in range(number)]
+    monkeypatch.setattr(
+      lib.tf.config, "list_physical_devices", lambda kind: names
+    )
+    monkeypatch.setattr(
+      lib.tf.config,
+      "set_visible_devices",
+      lambda devices, kind: visible.append(devices),
+    )
+    return visible
+
+  return pretend
+
+
+@pytest.mark.parametrize(
+  ("there", "asked", "devices"),
+  [
+    (0, None, ["CPU:0"]),
+    (0, 0, ["CPU:0"]),
+    (0, 1, ["CPU:0"]),
+    (0, -1, ["CPU:0"]),
+    (2, None, ["GPU:0"]),
+    (2, 0, ["CPU:0"]),
+    (2, 2, ["GPU:0", "GPU:1"]),
+    (3, -1, ["GPU:0", "GPU:1", "GPU:2"]),
+  ],
+)
+def test_devices(gpus, there, asked, devices):
+  visible = gpus(there)
+  assert lib.choose_devices(asked) == devices
+  assert len(visible[0]) == sum(d.startswith("GPU") for d in devices)
+
+
+@pytest.mark.parametrize(("there", "asked"), [(0, 2), (1, 2)])
+def test_more_gpus_than_there_are_is_refused(
+  gpus, there, asked, monkeypatch, capsys
+):
+  gpus(there)
+  monkeypatch.setattr(lib, "said_at_start", lambda: "no driver here\n")
+  with pytest.raises(InputError, match=f"sees {there}"):
+    lib.choose_devices(asked)
+  # What TensorFlow said when it looked for them may tell why.
+  assert capsys.readouterr().err == "no driver here\n"

@@ -1,0 +1,96 @@
+import dataclasses
+
+import pytest
+
+from official_transformer.data.buckets import Batching
+from official_transformer.data.identity import (
+  DataIdentity,
+  Vocabularies,
+  Vocabulary,
+)
+from official_transformer.errors import InputError
+from official_transformer.model_directory.description import (
+  ModelDescription,
+  Origin,
+)
+from official_transformer.model_params import TINY
+
+JOINT = Vocabularies.joint(Vocabulary("v.model", 400, "ab" * 32))
+FULL = ModelDescription(
+  dataclasses.replace(TINY, vocab_size=400),
+  JOINT,
+  Batching(1024, 50, accumulate_steps=2),
+  {"tensorflow": "2.21.0"},
+  Origin("v2", "/old/cp", None),
+  DataIdentity(600, 9000, 9500, 2, "00ff"),
+)
+# As the version before typed records wrote it, after a first training.
+WRITTEN_BEFORE = {
+  "params": {**dataclasses.asdict(TINY), "vocab_size": 400, "r_drop_alpha": 0},
+  "vocabulary": {"file": "v.model", "size": 400, "sha256": "ab" * 32},
+  "batching": {"batch_size": 1024, "max_length": 50},
+  "versions": {"tensorflow": "2.21.0"},
+  "origin": {},
+  "data": {},
+}
+
+
+@pytest.mark.parametrize(
+  "description", [FULL, ModelDescription(FULL.params, JOINT)]
+)
+def test_what_is_written_is_read(description):
+  assert ModelDescription.from_json(description.to_json()) == description
+
+
+def test_what_is_written_keeps_its_form():
+  content = FULL.to_json()
+  assert content.keys() == WRITTEN_BEFORE.keys()
+  assert content["vocabulary"] == WRITTEN_BEFORE["vocabulary"]
+  assert content["data"]["fingerprint"] == "00ff"
+
+
+def test_files_of_earlier_versions_are_read(caplog):
+  found = ModelDescription.from_json(WRITTEN_BEFORE)
+  assert found.batching == Batching(1024, 50)
+  assert found.max_length == 50
+  assert (found.origin, found.data) == (None, None)
+  assert not caplog.messages
+  params = {**WRITTEN_BEFORE["params"], "r_drop_alpha": 5.0}
+  found = ModelDescription.from_json({**WRITTEN_BEFORE, "params": params})
+  assert found.params == FULL.params
+  assert "r_drop_alpha=5.0 is no longer supported" in caplog.text
+
+
+@pytest.mark.parametrize(
+  ("field", "value"),
+  [
+    ("params", {"depth": 3}),
+    ("vocabulary", {"file": "v"}),
+    ("vocabulary", {"file": 3, "size": 1, "sha256": "a"}),
+    ("batching", {"colour": "blue"}),
+    ("origin", {"step": 1}),
+    ("data", {"pairs": 1}),
+    ("versions", 3),
+  ],
+)
+def test_anything_else_raises(field, value):
+  with pytest.raises((ValueError, KeyError, TypeError, AttributeError)):
+    ModelDescription.from_json({**WRITTEN_BEFORE, field: value})
+
+
+def test_another_vocabulary_is_refused_with_both():
+  FULL.check_vocabulary(JOINT.source, "v", "model")
+  other = Vocabulary("w.model", 300, "cd" * 32)
+  with pytest.raises(InputError, match=r"w has 300 .*cdcd.* with 400 .*abab"):
+    FULL.check_vocabulary(other, "w", "model")
+
+
+def test_both_sides_share_one_vocabulary():
+  with pytest.raises(InputError, match="both sides share one"):
+    Vocabularies(JOINT.source, Vocabulary("w.model", 300, "cd" * 32))
+
+
+def test_data_with_something_left_out_may_be_the_same():
+  whole = FULL.data
+  assert dataclasses.replace(whole, pairs=599).may_be_part_of(whole)
+  assert not dataclasses.replace(whole, pairs=601).may_be_part_of(whole)

@@ -1,0 +1,39 @@
+import pytest
+
+from official_transformer.training.reporting import profiler as lib
+
+
+@pytest.mark.parametrize(
+  ("first", "last", "end", "started", "stopped"),
+  [(1, 2, 5, 0, 2), (3, 4, 5, 2, 4), (4, 9, 5, 3, 5), (7, 9, 5, None, None)],
+)
+def test_the_profiler_records_the_steps_asked_for(
+  first, last, end, started, stopped, monkeypatch
+):
+  events = {}
+  profiler = lib.Profiler("logs", (first, last), 0)
+  experimental = lib.tf.profiler.experimental
+  monkeypatch.setattr(
+    experimental,
+    "start",
+    lambda directory: events.update(start=profiler.step),
+  )
+  monkeypatch.setattr(
+    experimental, "stop", lambda: events.update(stop=profiler.step)
+  )
+  profiler.on_train_begin()
+  for _ in range(end):
+    profiler.on_train_batch_end(0, {})
+  profiler.on_train_end()
+  assert (events.get("start"), events.get("stop")) == (started, stopped)
+
+
+@pytest.mark.parametrize(
+  ("steps", "first_step", "warned"),
+  [((3, 4), 0, False), ((9, 10), 0, True), ((3, 4), 4, True)],
+)
+def test_a_profile_of_no_step_is_warned_about(
+  steps, first_step, warned, caplog
+):
+  lib.Profiler("logs", steps, first_step).checked(train_steps=8)
+  assert ("no step of this run" in caplog.text) == warned
