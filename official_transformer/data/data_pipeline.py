@@ -6,6 +6,7 @@ import dataclasses
 import os
 import types
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import tensorflow as tf
 
@@ -19,6 +20,18 @@ SHARDS_AT_ONCE = 16
 PREFETCHED_BATCHES = 16
 _READ_BUFFER_BYTES = 8_000_000
 _MAX_SEED = 2**31
+
+
+class Threads(NamedTuple):
+  """The threads of a pipeline.
+
+  Attributes:
+    reading: that read shards; 0 for one a processor.
+    private: of the pipeline's own pool; None shares TensorFlow's.
+  """
+
+  reading: int = 4
+  private: int | None = None
 
 
 def _parse_example(serialized: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
@@ -149,8 +162,7 @@ def train_dataset(
   batching: Batching,
   seed: int,
   skip_batches: int = 0,
-  num_parallel_calls: int = 4,
-  private_threads: int | None = None,
+  threads: Threads = Threads(),  # noqa: B008  # It is frozen.
   omissions: Mapping[str, Omission] = types.MappingProxyType({}),
 ) -> tf.data.Dataset:
   """Returns endless training batches, in an order that the seed decides.
@@ -164,10 +176,7 @@ def train_dataset(
     batching: how examples are grouped.
     seed: decides the order.
     skip_batches: batches that a resumed run has trained on already.
-    num_parallel_calls: threads that read shards; 0 for one a processor. The
-      order does not depend on it.
-    private_threads: threads of the pipeline's own pool; None shares
-      TensorFlow's.
+    threads: that read; the order does not depend on them.
     omissions: records to leave out, by shard.
 
   Returns:
@@ -181,14 +190,14 @@ def train_dataset(
     tf.random.set_seed(seed or 1)
     epoch_seed = (seed + number * 1_000_003) % _MAX_SEED
     order = shards.shuffle(len(paths), seed=epoch_seed)
-    return _read(order, num_parallel_calls).shuffle(
+    return _read(order, threads.reading).shuffle(
       SHUFFLE_BUFFER, seed=epoch_seed
     )
 
   dataset = tf.data.Dataset.range(2**62).flat_map(epoch)
   dataset = _batch(dataset, batching)
   return _ahead_of_the_model(
-    _endless(dataset.skip(skip_batches)), private_threads
+    _endless(dataset.skip(skip_batches)), threads.private
   )
 
 

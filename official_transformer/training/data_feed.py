@@ -10,6 +10,7 @@ import tensorflow as tf
 from absl import logging
 
 from official_transformer.data.data_pipeline import (
+  Threads,
   dev_dataset,
   synthetic_dataset,
   train_dataset,
@@ -68,8 +69,9 @@ class DataFeed:
       settings.batching,
       settings.seed,
       skip_batches=updates * settings.batching.accumulate_steps,
-      num_parallel_calls=settings.num_parallel_calls,
-      private_threads=settings.datasets_num_private_threads,
+      threads=Threads(
+        settings.num_parallel_calls, settings.datasets_num_private_threads
+      ),
       omissions=self.data.omissions,
     )
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Mapping
 
 import keras
 import tensorflow as tf
@@ -36,7 +35,6 @@ from official_transformer.training.evaluations import (
   Evaluations,
   measure,
 )
-from official_transformer.training.failures import failures_are_logged
 from official_transformer.training.interruption import Interruption
 from official_transformer.training.reporting import run_report
 from official_transformer.training.reporting.profiler import Profiler
@@ -148,7 +146,7 @@ class Trainer:
       settings.log_steps,
       with_throughput=settings.enable_time_history,
       replicas=self.distribution.replicas,
-      on_report=self._write_report,
+      on_report=self._summaries.write_report if self._summaries else None,
     )
     return RunControl(
       saver,
@@ -274,14 +272,6 @@ class Trainer:
     lines = self.feed.lines_of_update(found.first)
     return RunError(str(error) + keep_ids(path, lines, found.first))
 
-  def _write_report(self, numbers: Mapping[str, float], step: int) -> None:
-    """Writes a progress report's numbers for TensorBoard."""
-    if self._summaries:
-      with failures_are_logged(f"TensorBoard's record of step {step}"):
-        self._summaries.write_scalars(
-          {f"train/{name}": value for name, value in numbers.items()}, step
-        )
-
   def _resume(self) -> int:
     """Restores the newest checkpoint, if any; returns the finished steps."""
     step = 0
@@ -299,16 +289,10 @@ class Trainer:
 
   def _describe(self) -> None:
     """Logs what is about to run, and warns of what will disappoint."""
-    params = self.model.transformer.params
-    run_report.log_configuration(params, self.settings)
-    run_report.log_size(
-      self.model.keras_model.trainable_variables,
-      params,
+    run_report.describe_run(
+      self.model.transformer,
       self.settings,
       self.feed.longest_example,
       self.distribution,
     )
-    run_report.warn_of_settings(params, self.settings)
-    if not self.settings.enable_checkpointing:
-      logging.warning("no checkpoints: the model will be lost")
     self.feed.warn_of_omissions()

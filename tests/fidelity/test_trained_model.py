@@ -88,6 +88,7 @@ def test_log_probabilities_are_upstreams(model_dir, text):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("beam_size", [1, 4, 8])
 def test_translations_are_those_of_the_plain_search(model_dir, text, beam_size):
   """Line for line, whatever batches the lines come in."""
@@ -117,6 +118,7 @@ def test_translations_are_those_of_the_plain_search(model_dir, text, beam_size):
   assert differing == {}
 
 
+@pytest.mark.slow
 def test_bfloat16_translates_as_well(model_dir, text, monkeypatch):
   """Computed as on a machine that has units for it."""
   for module in (loading, dense):

@@ -11,6 +11,7 @@ from absl import logging
 
 from official_transformer.distribution.strategy import Distribution
 from official_transformer.model.dense import has_units
+from official_transformer.model.transformer import Transformer
 from official_transformer.model_params import TransformerParams
 from official_transformer.training.reporting.memory import estimate_step_bytes
 from official_transformer.training.settings import TrainingSettings
@@ -20,6 +21,30 @@ MEMORY_ADVICE = (
   "--batch_size and pass what it was as --target_batch_tokens, which sums the "
   "gradients of several smaller batches, or lower --max_length"
 )
+
+
+def describe_run(
+  transformer: Transformer,
+  settings: TrainingSettings,
+  longest: int,
+  distribution: Distribution,
+) -> None:
+  """Logs what is about to run, and warns of what will disappoint.
+
+  Args:
+    transformer: that is trained.
+    settings: the run's.
+    longest: tokens of the longest example.
+    distribution: among whom a batch is shared.
+  """
+  params = transformer.params
+  log_configuration(params, settings)
+  log_size(
+    transformer.trainable_variables, params, settings, longest, distribution
+  )
+  warn_of_settings(params, settings)
+  if not settings.enable_checkpointing:
+    logging.warning("no checkpoints: the model will be lost")
 
 
 def log_configuration(

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import tensorflow as tf
 
+from official_transformer.training.failures import failures_are_logged
+
 
 def _metadata(plugin: str, data_class: int) -> tf.compat.v1.SummaryMetadata:
   return tf.compat.v1.SummaryMetadata(
@@ -36,6 +38,12 @@ class SummaryWriter:
       for name, value in scalars.items():
         tf.summary.write(name, tf.cast(value, tf.float32), metadata=_SCALAR)
     self._writer.flush()
+
+  def write_report(self, numbers: Mapping[str, float], step: int) -> None:
+    """Writes a progress report's numbers; no failure ends the run."""
+    with failures_are_logged(f"TensorBoard's record of step {step}"):
+      scalars = {f"train/{name}": value for name, value in numbers.items()}
+      self.write_scalars(scalars, step)
 
   def write_table(
     self, name: str, rows: Sequence[Sequence[str]], step: int

@@ -84,7 +84,7 @@ def test_the_order_does_not_depend_on_the_machine(paths):
     numbers(
       take(
         lib.train_dataset(
-          paths, Batching(128, 30), seed=1, num_parallel_calls=threads
+          paths, Batching(128, 30), seed=1, threads=lib.Threads(threads)
         ),
         60,
       )
@@ -162,7 +162,7 @@ def test_synthetic_batches_are_ones():
 def test_private_threads_change_no_batch(paths):
   def draw(threads):
     return lib.train_dataset(
-      paths, Batching(128, 30), seed=1, private_threads=threads
+      paths, Batching(128, 30), seed=1, threads=lib.Threads(private=threads)
     )
 
   assert numbers(take(draw(None), 20)) == numbers(take(draw(1), 20))

@@ -63,7 +63,7 @@ def test_progress_says_rate_and_time_left(monkeypatch, caplog):
   )
   assert describe(20, None, 5.0) == "20 lines, 4.0 sentences/s"
   monkeypatch.setattr(progress_lib, "SECONDS_BETWEEN_LINES", 0.0)
-  with caplog.at_level("INFO"), Progress(5, bar=False) as progress:
+  with caplog.at_level("INFO", "absl"), Progress(5, bar=False) as progress:
     progress.add(2)
     progress.add(3)
   said = [r.getMessage() for r in caplog.records]

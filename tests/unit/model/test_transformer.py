@@ -35,21 +35,21 @@ def steps(model, targets, beam_size, parents):
     parents: int32 [T, K]: whose past each beam takes over after a step.
   """
   stack = model.decoder_stack
-  memory = stack.start(model.encode(SOURCE), beam_size, None)
+  cache = stack.start(model.encode(SOURCE), beam_size, None)
   kernels = stack.step_kernels()
   writers = tf.fill([3 * beam_size, 0], beam_cache.NOBODY)
   ids = tf.zeros([3, beam_size], tf.int32)
   positions = transformer_lib.get_position_encoding(targets.shape[2], 16)
   for t in range(targets.shape[2]):
     index = tf.constant(t)
-    caches, writers = beam_cache.make_room(memory.caches, writers, index)
+    caches, writers = beam_cache.make_room(cache.targets, writers, index)
     writers = beam_cache.sign(writers, index, beam_size)
-    x, memory = stack.step(
+    x, cache = stack.step(
       model.embedding(ids) + positions[t],
       kernels,
       index,
       writers,
-      memory._replace(caches=caches),
+      cache._replace(targets=caches),
     )
     yield tf.matmul(x, model.embedding.output_kernel()).numpy()
     ids = targets[:, :, t]

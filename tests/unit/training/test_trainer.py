@@ -109,6 +109,7 @@ def test_the_loop_trains_as_fit_does(undisturbed):
   assert_equal_states(undisturbed["fit"][1], undisturbed["loop"][1], 1e-6)
 
 
+@pytest.mark.slow
 def test_the_seed_decides_the_weights(tmp_path, undisturbed, reversals):
   run = settings(reversals, STEPS)
   first = undisturbed["fit"][1]
@@ -347,6 +348,7 @@ def test_a_new_model_has_nothing_of_an_earlier_one(tmp_path, reversals):
   assert directory.checkpoint_steps(BEST) == [4]
 
 
+@pytest.mark.slow
 def test_an_accumulating_run_is_resumed_exactly(tmp_path, reversals):
   batching = Batching(64, 16, accumulate_steps=3)
   whole, first = (

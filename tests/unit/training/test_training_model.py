@@ -67,6 +67,7 @@ def test_logits_of_half_precision_are_computed_in_it(tmp_path, reversals):
   assert half([np.array([[5, 1]]), np.array([[6, 1]])]).dtype == tf.bfloat16
 
 
+@pytest.mark.slow
 def test_the_loss_scale_is_resumed(tmp_path, reversals):
   fp16 = Execution(dtype="fp16")
   first = train(tmp_path, PARAMS, settings(reversals, 3, execution=fp16))
@@ -79,6 +80,7 @@ def test_the_loss_scale_is_resumed(tmp_path, reversals):
   assert steps_of(train(tmp_path, PARAMS, settings(reversals, 6))) == 6
 
 
+@pytest.mark.slow
 def test_static_batches_compile_whole(tmp_path, reversals):
   params = dataclasses.replace(PARAMS, clip_norm=0.5)
   plain = settings(reversals, 5, batching=STATIC)
@@ -116,7 +118,9 @@ def of_large_batches(tmp_path_factory, reversals):
   return state(train(tmp_path_factory.mktemp("whole"), UNDROPPED, run))
 
 
-@pytest.mark.parametrize("steps_per_loop", [1, 2])
+@pytest.mark.parametrize(
+  "steps_per_loop", [1, pytest.param(2, marks=pytest.mark.slow)]
+)
 def test_accumulated_batches_are_one_large_batch(
   tmp_path, of_large_batches, reversals, steps_per_loop
 ):
