@@ -7,10 +7,29 @@ import os
 import statistics
 import subprocess
 import sys
+from collections.abc import Iterator
+from typing import NamedTuple
 
 
-def measure(command: list[str]) -> dict | None:
-  """Runs one contestant; returns what it prints, or None where it fails."""
+class Contest(NamedTuple):
+  """What came of a contest.
+
+  Attributes:
+    found: what each contestant printed in each of its rounds.
+    failed: the last line that each of the others said.
+  """
+
+  found: dict[str, list[dict]]
+  failed: dict[str, str]
+
+  def failures(self) -> Iterator[str]:
+    """Yields the lines of a table for those that failed."""
+    for name, reason in self.failed.items():
+      yield f"{name:30} failed: {reason}"
+
+
+def measure(command: list[str]) -> dict | str:
+  """Runs one contestant; returns what it prints, or why it failed."""
   environment = {
     **os.environ,
     "TF_USE_LEGACY_KERAS": "1",  # Upstream's; ours does not look at it.
@@ -21,28 +40,31 @@ def measure(command: list[str]) -> dict | None:
   )
   if done.returncode:
     print(f"{' '.join(command)}\n{done.stderr[-3000:]}", file=sys.stderr)
-    return None
+    said = done.stderr.strip().split("\n")[-1]
+    return said[:200] or f"status {done.returncode}"
   return json.loads(done.stdout.strip().split("\n")[-1])
 
 
-def take_turns(
-  commands: dict[str, list[str]], rounds: int
-) -> dict[str, list[dict]]:
+def take_turns(commands: dict[str, list[str]], rounds: int) -> Contest:
   """Runs every contestant in every round, so that noise hits all alike.
 
   Args:
     commands: by the contestants' names.
-    rounds: how many.
-
-  Returns:
-    What each printed in each round; those that failed are left out.
+    rounds: how many; one that fails is not asked again.
   """
   found: dict[str, list[dict]] = {name: [] for name in commands}
+  failed: dict[str, str] = {}
   for _ in range(rounds):
     for name, command in commands.items():
-      if printed := measure(command):
+      if name in failed:
+        continue
+      printed = measure(command)
+      if isinstance(printed, str):
+        failed[name] = printed
+        found.pop(name)
+      else:
         found[name].append(printed)
-  return {name: printed for name, printed in found.items() if printed}
+  return Contest(found, failed)
 
 
 def median_seconds(found: dict[str, list[dict]]) -> dict[str, float]:

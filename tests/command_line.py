@@ -60,12 +60,12 @@ def definer_of(command: str) -> Callable[[], None]:
 @contextlib.contextmanager
 def fresh_flags(command: str) -> Iterator[flags.FlagValues]:
   """Defines a command's flags, and no other's, for the body."""
-  _forget_flags()
+  forget_flags()
   flags_core.define_all(definer_of(command))
   try:
     yield flags.FLAGS
   finally:
-    _forget_flags()
+    forget_flags()
 
 
 def ours() -> list[str]:
@@ -73,7 +73,8 @@ def ours() -> list[str]:
   return sorted(set(flags.FLAGS) - _ABSL_FLAGS)
 
 
-def _forget_flags() -> None:
+def forget_flags() -> None:
+  """Leaves absl's own flags alone, with their defaults."""
   for name in ours():
     delattr(flags.FLAGS, name)
   flags.FLAGS.unparse_flags()

@@ -2,6 +2,7 @@ import dataclasses
 import os
 import shutil
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -40,7 +41,7 @@ def model_dir(params, tmp_path):
     ),
     str(vocab_file),
   )
-  tf.random.set_seed(3)
+  keras.utils.set_random_seed(3)
   weights = build_transformer(params).weights
   write_checkpoint(directory, 1, {bundle_key(WEIGHTS, w): w for w in weights})
   return directory.path

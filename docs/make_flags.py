@@ -1,0 +1,121 @@
+"""Writes docs/flags.md from the flags as the commands define them.
+
+python docs/make_flags.py
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import re
+from collections.abc import Callable
+
+from absl import flags
+
+from data_prep.demo_corpus import define_demo_corpus_flags
+from data_prep.prepare_data import define_prepare_data_flags
+from flags.core import define_all, definition_of
+from official_transformer.commands.transformer_flags import (
+  define_transformer_flags,
+)
+from official_transformer.compute_bleu import define_compute_bleu_flags
+from official_transformer.import_checkpoint import define_import_flags
+
+COMMON = "Every command"
+MAIN = "transformer_main"
+PAGE = pathlib.Path(__file__).with_name("flags.md")
+COMMANDS: dict[str, Callable[[], None]] = {
+  MAIN: define_transformer_flags,
+  "prepare_data": define_prepare_data_flags,
+  "compute_bleu": define_compute_bleu_flags,
+  "import_checkpoint": define_import_flags,
+  "demo_corpus": define_demo_corpus_flags,
+}
+INTRODUCTION = """# Flags
+
+Written by `python docs/make_flags.py` from the flags' own definitions; do not
+edit it. `COMMAND --help` says the same, and `--flagfile=FILE` reads flags from
+a file, one a line.
+
+All flags of the official model are accepted, so that its scripts run as they
+stand. A flag that was given and changes nothing says so once, at start.
+
+`translate` is the first official version's command line: `transformer_main
+--mode=predict` with fewer flags and `--extra_decode_length=100`.
+"""
+
+
+def row(name: str, with_modes: bool) -> str:
+  """Returns the table row of a flag."""
+  flag, effect = flags.FLAGS[name], definition_of(name).effect
+  title = f"`--{name}`"
+  if flag.short_name:
+    title += f", `-{flag.short_name}`"
+  # absl lists the values of an enumeration before the text.
+  text = re.sub(r"^<[^>]*>: ", "", " ".join((flag.help or "").split()))
+  if values := getattr(flag.parser, "enum_values", None):
+    text += f" One of {', '.join(f'`{value}`' for value in values)}."
+  reasons = [idle.reason for idle in effect.idle]
+  for reason in [effect.never] if effect.never else reasons:
+    text += f" *Idle: {reason}.*"
+  cells = [title, shown_default(flag), text]
+  if with_modes:
+    modes = ", ".join(effect.modes) or ("" if effect.never else "all")
+    cells.insert(2, modes)
+  return f"| {' | '.join(cells)} |"
+
+
+def shown_default(flag: flags.Flag) -> str:
+  """Returns a flag's default as the table has it."""
+  if flag.default == os.cpu_count() and flag.name == "num_parallel_calls":
+    return "processors"
+  if flag.default in (None, "", []):
+    return ""
+  return f"`{str(flag.default).lower() if flag.boolean else flag.default}`"
+
+
+def sections(define: Callable[[], None]) -> dict[str, list[str]]:
+  """Returns the rows of a command's flags by the heading above them."""
+  absl_flags = set(flags.FLAGS)
+  define_all(define)
+  added = [name for name in flags.FLAGS if name not in absl_flags]
+  with_modes = "mode" in added
+  found: dict[str, list[str]] = {}
+  for name in added:
+    if flags.FLAGS[name].name == name:  # No short name.
+      found.setdefault(definition_of(name).section, []).append(
+        row(name, with_modes)
+      )
+  for name in added:
+    delattr(flags.FLAGS, name)
+  return found
+
+
+def table(rows: list[str], with_modes: bool) -> str:
+  """Returns a table of flags."""
+  columns = ["flag", "default", "meaning"]
+  if with_modes:
+    columns.insert(2, "modes")
+  return "\n".join(
+    [f"| {' | '.join(columns)} |", "| --- " * len(columns) + "|", *rows]
+  )
+
+
+def page() -> str:
+  """Returns the page."""
+  parts = [INTRODUCTION]
+  common: list[str] = []
+  for command, define in COMMANDS.items():
+    found = sections(define)
+    common = found.pop(COMMON)
+    parts.append(f"## {command}\n")
+    for title, rows in found.items():
+      if title != command:
+        parts.append(f"### {title}\n")
+      parts.append(table(rows, command == MAIN) + "\n")
+  parts.append(f"## {COMMON}\n\n{table(common, False)}\n")
+  return "\n".join(parts)
+
+
+if __name__ == "__main__":
+  PAGE.write_text(page(), encoding="utf-8")

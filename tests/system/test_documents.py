@@ -1,0 +1,103 @@
+"""The commands in the documents run, in order, with their steps cut short."""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+import command_line
+import pytest
+
+pytestmark = pytest.mark.slow
+
+ROOT = pathlib.Path(__file__).parents[2]
+# What a page's commands find when they begin.
+NOTHING, TEXT, DATA, MODEL = range(4)
+PAGES = {
+  "docs/data.md": NOTHING,
+  "README.md": TEXT,
+  "docs/training.md": DATA,
+  "docs/devices.md": DATA,
+  "docs/translating.md": MODEL,
+  "docs/evaluation.md": MODEL,
+}
+# In the place of each command: the same, with fewer and smaller steps.
+CUT = """
+set -euo pipefail
+run() { "$PYTHON" -m "$@"; }
+prepare_data() { run data_prep.prepare_data "$@"; }
+demo_corpus() { run data_prep.demo_corpus "$@"; }
+compute_bleu() { run official_transformer.compute_bleu "$@"; }
+transformer_main() {
+  case "$*" in
+    *--mode=average* | *--mode=predict* | *--mode=eval* | *--mode=score*)
+      run official_transformer.transformer_main "$@" ;;
+    *)
+      run official_transformer.transformer_main "$@" --train_steps=4 \\
+        --steps_between_evals=2 --validation_steps=2 ;;
+  esac
+}
+"""
+
+
+def blocks(page):
+  text = (ROOT / page).read_text(encoding="utf-8")
+  return re.findall(r"^ *```bash\n(.*?)^ *```", text, re.DOTALL | re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory):
+  """Directories with text, with data, and with a model too."""
+  root = tmp_path_factory.mktemp("begun")
+  text, data, model = (root / name for name in ("text", "data", "model"))
+  text.mkdir()
+  command_line.succeed(
+    command_line.DEMO,
+    *(f"--output_dir={text}", "--train_size=1200", "--dev_size=20"),
+    "--test_size=20",
+  )
+  shutil.copytree(text, data)
+  command_line.succeed(
+    command_line.PREPARE,
+    *(f"--data_dir={data}/data", "--vocab_size=1000"),
+    *(f"--train_source={data}/train.en", f"--train_target={data}/train.de"),
+    *(f"--dev_source={data}/dev.en", f"--dev_target={data}/dev.de"),
+  )
+  shutil.copytree(data, model)
+  command_line.succeed(
+    command_line.MAIN,
+    *(f"--data_dir={model}/data", f"--model_dir={model}/model"),
+    *("--param_set=tiny", "--params_override=num_hidden_layers=1"),
+    *("--train_steps=2", "--extra_decode_length=2"),
+  )
+  return {TEXT: text, DATA: data, MODEL: model}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_commands_run_as_they_stand(page, begun, tmp_path):
+  work = tmp_path / "work"
+  if PAGES[page] == NOTHING:
+    work.mkdir()
+  else:
+    shutil.copytree(begun[PAGES[page]], work)
+  script = "\n".join([CUT, *blocks(page)])
+  done = subprocess.run(
+    ["bash", "-c", script],
+    cwd=work,
+    env={**os.environ, "PYTHON": sys.executable},
+    capture_output=True,
+    text=True,
+    check=False,
+    timeout=1200,
+  )
+  assert done.returncode == 0, done.stderr[-3000:]
+
+
+def test_every_page_with_commands_is_run():
+  pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+  found = {
+    str(p.relative_to(ROOT)) for p in pages if blocks(p.relative_to(ROOT))
+  }
+  assert found == set(PAGES)
