@@ -77,7 +77,7 @@ def prepare(corpora: dict[str, Corpus], settings: DataSettings) -> None:
     settings: what to make of them.
 
   Raises:
-    InputError: where a file is missing, or a pair of files does not match.
+    InputError: if a file is missing, or a pair of files does not match.
   """
   _check(corpora, settings)
   os.makedirs(settings.data_dir, exist_ok=True)
@@ -108,7 +108,7 @@ def prepare(corpora: dict[str, Corpus], settings: DataSettings) -> None:
 
 
 def _check(corpora: dict[str, Corpus], settings: DataSettings) -> None:
-  """Raises where a corpus lacks a side or a file."""
+  """Raises if a corpus lacks a side or a file."""
   if "train" not in corpora:
     raise InputError("--train_source and --train_target are needed")
   for tag, corpus in corpora.items():
@@ -120,7 +120,7 @@ def _check(corpora: dict[str, Corpus], settings: DataSettings) -> None:
     for path in (*corpus.sources, *corpus.targets):
       check_input(path)
   if settings.vocab_file:
-    load_tokenizer(settings.vocab_file)  # Raises where it is none.
+    load_tokenizer(settings.vocab_file)  # Raises if it is none.
 
 
 class CleanText:
@@ -159,7 +159,7 @@ class CleanText:
 
 
 def _line_pairs(corpus: Corpus) -> Iterator[tuple[str, str]]:
-  """Yields pairs of lines; raises where two files differ in their number."""
+  """Yields pairs of lines; raises if two files differ in their number."""
   for source, target in zip(corpus.sources, corpus.targets, strict=True):
     source_lines, target_lines = read_lines(source), read_lines(target)
     both = itertools.zip_longest(source_lines, target_lines)

@@ -20,7 +20,7 @@ def write_text(path: str, text: str) -> None:
   """Writes a text file as UTF-8, or replaces one.
 
   Raises:
-    OSError: where the system refuses; the file is as it was.
+    OSError: if the system refuses; the file is as it was.
   """
   with new_file(path) as aside, open(aside, "w", encoding="utf-8") as stream:
     stream.write(text)
@@ -30,7 +30,7 @@ def copy_file(source: str, path: str) -> None:
   """Copies a file, or replaces one.
 
   Raises:
-    OSError: where the system refuses; the file is as it was.
+    OSError: if the system refuses; the file is as it was.
   """
   with new_file(path) as aside:
     shutil.copyfile(source, aside)
@@ -70,7 +70,7 @@ def new_file(path: str, keep_incomplete: bool = False) -> Iterator[str]:
 def new_directory(path: str) -> Iterator[str]:
   """Gives a directory to write files into, which then becomes `path`.
 
-  It does so where the body ends without an exception; else what was written is
+  It does so if the body ends without an exception; else what was written is
   removed. An earlier directory of that name is replaced.
 
   Args:
@@ -80,7 +80,7 @@ def new_directory(path: str) -> Iterator[str]:
     Its name meanwhile.
 
   Raises:
-    OSError: where the system refuses; `path` is as it was.
+    OSError: if the system refuses; `path` is as it was.
   """
   aside, replaced = path + INCOMPLETE, path + _REPLACED
   _bring_back(replaced)
@@ -141,7 +141,7 @@ def _bring_back(path: str) -> bool:
 
 
 def remove_if_there(path: str) -> None:
-  """Removes a file, where it exists."""
+  """Removes a file, if it exists."""
   with contextlib.suppress(FileNotFoundError):
     os.remove(path)
 

@@ -83,7 +83,7 @@ def _define_settings_flags() -> None:
     flags.DEFINE_integer,
     "num_heads",
     None,
-    "Attention heads. Unset: read off the checkpoint where it shows them, "
+    "Attention heads. Unset: read off the checkpoint if it shows them, "
     "else those of the parameter set with its hidden size.",
     lower_bound=1,
   )

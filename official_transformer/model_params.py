@@ -19,7 +19,7 @@ START_SYMBOLS = ("zero", "pad_row")
 PAD_ID = 0
 EOS_ID = 1
 
-# Longest training example in tokens where no other is asked for.
+# Longest training example in tokens if no other is asked for.
 DEFAULT_MAX_LENGTH = 256
 
 # How to decode may change from run to run; a model fixes all other fields.
@@ -212,7 +212,7 @@ def get_params(name: str, num_gpus: int = 1) -> TransformerParams:
     num_gpus: GPUs the run uses; above 1, the sets tuned for several.
 
   Raises:
-    InputError: where no such set exists.
+    InputError: if no such set exists.
   """
   sets = PARAM_SETS if num_gpus <= 1 else MULTI_GPU_PARAM_SETS
   if name not in sets:

@@ -27,7 +27,7 @@ class VerbForms(NamedTuple):
     english_question: auxiliary and rest, e.g. (["must"], ["pick"]).
     particle: what follows the English verb or its object.
     finite: the German verb that agrees with the subject.
-    prefix: its separable prefix, where the finite verb has one; else empty.
+    prefix: its separable prefix, if the finite verb has one; else empty.
     rest: German infinitive or participle that closes the clause, or empty.
   """
 

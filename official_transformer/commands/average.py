@@ -29,7 +29,7 @@ def average() -> None:
   # A training that goes on beside this has the GPU's memory.
   tf.config.set_visible_devices([], "GPU")
   directory = ModelDirectory(FLAGS.model_dir)
-  directory.read()  # Says what it is, where it is no model.
+  directory.read()  # Says what it is, if it is no model.
   if FLAGS.average_checkpoints is None:
     steps = _last_steps(directory, FLAGS.average_last)
   else:

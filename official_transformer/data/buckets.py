@@ -49,7 +49,7 @@ class Batching:
     accumulate_steps: batches whose gradients make one update.
 
   Raises:
-    InputError: where a batch cannot hold one example of the greatest length.
+    InputError: if a batch cannot hold one example of the greatest length.
   """
 
   batch_size: int

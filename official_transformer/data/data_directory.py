@@ -37,7 +37,7 @@ def shard_name(prefix: str, tag: str, number: int, count: int) -> str:
 
 
 def is_shard(name: str, tag: str) -> bool:
-  """Tells whether a file of this name is a whole shard of a tag."""
+  """Returns whether a file of this name is a whole shard of a tag."""
   return bool(re.search(rf"-{tag}{_SHARD.pattern}", name))
 
 
@@ -51,7 +51,7 @@ def _found_shards(data_dir: str, tag: str) -> list[str]:
 
 
 def has_shards(data_dir: str, tag: str) -> bool:
-  """Tells whether there are any shards of a tag."""
+  """Returns whether there are any shards of a tag."""
   return bool(_found_shards(data_dir, tag))
 
 
@@ -66,7 +66,7 @@ def shard_paths(
     may_lack_some: whether a missing shard is reported only.
 
   Raises:
-    InputError: where there is none, or where one is missing.
+    InputError: if there is none, or if one is missing.
   """
   found = _found_shards(data_dir, tag)
   if not found:
@@ -193,7 +193,7 @@ def find_vocabulary(data_dir: str) -> str:
   """Returns the path of the vocabulary that data.json names.
 
   Raises:
-    InputError: where it names none that exists.
+    InputError: if it names none that exists.
   """
   description = read_description(data_dir)
   if description is None:

@@ -209,7 +209,7 @@ def dev_dataset(
   """Returns the development batches once, in the order of the files.
 
   They are as large as one replica's share of a training batch, and grouped by
-  length even where those are static: nothing is left out but records that
+  length even if those are static: nothing is left out but records that
   cannot be used.
   """
   dataset = _read(_shards(paths, omissions), num_parallel_calls=0)

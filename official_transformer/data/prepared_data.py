@@ -29,7 +29,7 @@ class PreparedData:
     data_dir: the directory.
     vocab_size: all ids are below it.
     train: the training pairs.
-    dev: the development pairs, where there are any.
+    dev: the development pairs, if there are any.
     is_whole: whether none of the training data is left out or missing.
   """
 
@@ -66,7 +66,7 @@ class PreparedData:
     """Looks for what has become bad since the data were read.
 
     Raises:
-      InputError: where anything has.
+      InputError: if anything has.
     """
     check = check_records(self.train.paths, self.vocab_size)
     new = [p for p in check.problems if p not in self.train.problems]
@@ -90,7 +90,7 @@ def read_prepared_data(
     skip_bad_records: whether what cannot be used is reported and left out.
 
   Raises:
-    InputError: where there are no training data; where any of it cannot be
+    InputError: if there are no training data; if any of it cannot be
       used and is not to be left out, with file and record.
   """
   train = _check(
@@ -140,7 +140,7 @@ def _check(
 def _agrees(
   data_dir: str, lengths: Mapping[int, int], skip_bad_records: bool
 ) -> bool:
-  """Tells whether the shards hold what data.json says of them.
+  """Returns whether the shards hold what data.json says of them.
 
   A shard that was cut off between two records shows nowhere else.
   """

@@ -77,7 +77,7 @@ class RecordCheck:
     source_tokens: of the usable pairs, EOS included.
     target_tokens: likewise.
     problems: what cannot be used.
-    fingerprint: of all records in their order, where there is no problem.
+    fingerprint: of all records in their order, if there is no problem.
   """
 
   paths: tuple[str, ...]
@@ -133,7 +133,7 @@ def check_records(paths: Sequence[str], vocab_size: int) -> RecordCheck:
 
 
 def _tally(paths: Sequence[str], vocab_size: int) -> RecordCheck | None:
-  """Counts at full speed; returns None where any record is wrong."""
+  """Counts at full speed; returns None if any record is wrong."""
   features = {side: tf.io.RaggedFeature(tf.int64) for side in SIDES}
 
   def count(records: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
@@ -175,7 +175,7 @@ def _tally(paths: Sequence[str], vocab_size: int) -> RecordCheck | None:
 
 
 def _is_bare(ids: tf.RaggedTensor) -> tf.Tensor:
-  """Tells of each sentence, bool [B], whether it is EOS alone, or nothing."""
+  """Returns, bool [B], which sentences are EOS alone, or nothing."""
   words = tf.cast(ids != EOS_ID, tf.int64)
   return tf.equal(tf.reduce_sum(words, axis=1), 0)
 

@@ -135,7 +135,7 @@ class Subtokenizer:
     """Reads a vocabulary file.
 
     Raises:
-      InputError: where a line does not stand between quotes.
+      InputError: if a line does not stand between quotes.
     """
     subtokens = list(RESERVED_TOKENS)
     with open(vocab_file, encoding="utf-8", newline="\n") as stream:
@@ -171,8 +171,8 @@ class Subtokenizer:
       text_files: plain UTF-8 text.
       target_size: number of subtokens to come near to.
       threshold: a size this near is taken at once; 1% of `target_size`
-        where None.
-      min_count: how often a subtoken must occur; where None, a search finds
+        if None.
+      min_count: how often a subtoken must occur; if None, a search finds
         the one that comes nearest to `target_size`.
       file_byte_limit: how much of each file is sampled.
     """
@@ -195,7 +195,7 @@ class Subtokenizer:
     return len(self.subtokens)
 
   def encode(self, text: str, add_eos: bool = False) -> list[int]:
-    """Returns the ids of one line, followed by EOS where asked for."""
+    """Returns the ids of one line, followed by EOS if asked for."""
     ids: list[int] = []
     for token in split_to_tokens(text):
       ids.extend(self._encode_token(token))

@@ -54,7 +54,7 @@ def check_output(path: str) -> None:
 
 
 def count_lines(path: str) -> int | None:
-  """Returns the number of a file's lines; None where only reading would tell.
+  """Returns the number of a file's lines; None if only reading would tell.
 
   That is so of standard input, pipes and gzipped files.
   """
@@ -76,13 +76,13 @@ def read_lines(path: str, replace_invalid: bool = False) -> Iterator[str]:
   line feed.
 
   Args:
-    path: UTF-8 text, gzipped where the name ends in `.gz`; `-` is standard
+    path: UTF-8 text, gzipped if the name ends in `.gz`; `-` is standard
       input.
     replace_invalid: whether bytes that are not UTF-8 become U+FFFD, and are
       reported in the log, instead of being refused.
 
   Raises:
-    InputError: where the file is missing, damaged or not UTF-8.
+    InputError: if the file is missing, damaged or not UTF-8.
   """
   check_input(path)
   if path == STANDARD_STREAM:
@@ -102,7 +102,7 @@ def read_parallel(
   """Reads two files whose lines belong to each other, one by one.
 
   Raises:
-    InputError: where one is missing or empty, or their numbers of lines
+    InputError: if one is missing or empty, or their numbers of lines
       differ.
   """
   first, second = list(read_lines(first_file)), list(read_lines(second_file))
@@ -117,7 +117,7 @@ def read_parallel(
 
 
 def _standard_input() -> BinaryIO:
-  """Returns standard input, by an object of its own where there is a file.
+  """Returns standard input, by an object of its own if there is a file.
 
   A thread that waits for input holds its object's lock, which Python would
   wait for, or die of, at exit, if the object were `sys.stdin`'s.
@@ -158,7 +158,7 @@ def write_lines(path: str, lines: Iterable[str]) -> int:
   """Writes lines as UTF-8, each as soon as it comes.
 
   A file appears once it is whole, in the place of an earlier one; until then
-  it is `path.incomplete`, which stays where the work is broken off. Standard
+  it is `path.incomplete`, which stays if the work is broken off. Standard
   output, pipes, devices and links are written through, line by line.
 
   Args:

@@ -32,7 +32,7 @@ class Tokenizer(Protocol):
     """Number of ids; each id is below it."""
 
   def encode(self, text: str, add_eos: bool = False) -> list[int]:
-    """Returns the ids of one line, followed by EOS where asked for."""
+    """Returns the ids of one line, followed by EOS if asked for."""
 
   def decode(self, ids: Sequence[int]) -> str:
     """Returns the text of ids, which hold neither PAD nor EOS."""
@@ -72,7 +72,7 @@ class SentencePieceTokenizer:
     return self.processor.GetPieceSize()
 
   def encode(self, text: str, add_eos: bool = False) -> list[int]:
-    """Returns the ids of one line, followed by EOS where asked for."""
+    """Returns the ids of one line, followed by EOS if asked for."""
     return self.processor.EncodeAsIds(text) + [EOS_ID] * add_eos
 
   def decode(self, ids: Sequence[int]) -> str:
@@ -88,7 +88,7 @@ def load_tokenizer(vocab_file: str) -> Tokenizer:
   """Loads a vocabulary of either kind.
 
   Raises:
-    InputError: where it is missing, of no known kind, or has other ids for
+    InputError: if it is missing, of no known kind, or has other ids for
       PAD and EOS.
   """
   check_input(vocab_file)
@@ -112,7 +112,7 @@ def train_sentencepiece(
     vocab_size: most pieces; a small corpus yields fewer.
 
   Raises:
-    InputError: where SentencePiece cannot train on this text.
+    InputError: if SentencePiece cannot train on this text.
   """
   # Read and written here: given paths, the model would record them, and equal
   # texts would give different vocabularies.

@@ -55,7 +55,7 @@ def windows(
 
   Args:
     items: as they come.
-    size: of an item; a window ends where their sum exceeds `WINDOW_SIZE`.
+    size: of an item; a window ends if their sum exceeds `WINDOW_SIZE`.
   """
   window: list[Item] = []
   total = 0
@@ -77,7 +77,7 @@ def batches_by_length(
   Args:
     lengths: of the items, in tokens.
     limits: of a batch.
-    parts: batches to make at least, where there are as many items.
+    parts: batches to make at least, if there are as many items.
 
   Returns:
     The indices of each batch's items.

@@ -33,7 +33,7 @@ class LoadedCheckpoint(NamedTuple):
   """Which weights a model has.
 
   Attributes:
-    step: finished updates; of the newest, where several are averaged.
+    step: finished updates; of the newest, if several are averaged.
     averaged: the steps of those; of none, otherwise.
   """
 
@@ -71,7 +71,7 @@ class LoadedModel(NamedTuple):
 
 
 def fast_dtype(dtype: str) -> str:
-  """Returns a `--dtype`, or `fp32` where that is faster here; says so then."""
+  """Returns a `--dtype`, or `fp32` if that is faster here; says so then."""
   if has_units(dtype):
     return dtype
   logging.warning(

@@ -11,7 +11,7 @@ from official_transformer.decoding.translator import Hypothesis, Translation
 
 
 def text_lines(translation: Translation, n_best: int) -> Iterator[str]:
-  """Yields `n_best` lines, best first; empty ones where fewer were found."""
+  """Yields `n_best` lines, best first; empty ones if fewer were found."""
   found = [h.text for h in translation.hypotheses]
   yield from (found + [""] * n_best)[:n_best]
 

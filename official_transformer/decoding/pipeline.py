@@ -124,7 +124,7 @@ def in_order(
     if failure:
       raise failure
   finally:
-    # Also where the caller stops early: nothing that has not begun is begun.
+    # Also if the caller stops early: nothing that has not begun is begun.
     reader.stop()
     pool.shutdown(wait=False, cancel_futures=True)
 

@@ -26,7 +26,7 @@ class FoundSequence:
 
   Attributes:
     ids: its tokens, without EOS.
-    score: normalised by length where `finished`, else its log-probability.
+    score: normalised by length if `finished`, else its log-probability.
     finished: whether the model ended it by itself, below its limit.
   """
 
@@ -90,11 +90,11 @@ class Searcher:
       sources: token lists, each ending in EOS.
 
     Returns:
-      For each, one to K hypotheses, best first: those that finished, or, where
+      For each, one to K hypotheses, best first: those that finished, or, if
       none did, those that were alive at the limit.
 
     Raises:
-      InputError: where the memory does not suffice.
+      InputError: if the memory does not suffice.
     """
     try:
       result = self._search(tf.constant(self._lay_out(sources)))

@@ -73,7 +73,7 @@ class DecodingOptions:
       raise InputError(f"padded_length is {self.padded_length}, below 0")
 
   def check(self, params: TransformerParams) -> None:
-    """Raises an `InputError` where a model cannot be decoded so."""
+    """Raises an `InputError` if a model cannot be decoded so."""
     if self.n_best > params.beam_size:
       raise InputError(
         f"n_best is {self.n_best}, but a beam of {params.beam_size} finds no "
@@ -81,7 +81,7 @@ class DecodingOptions:
       )
 
   def static_shapes(self) -> StaticShapes | None:
-    """Returns the shapes of batches, where they are static."""
+    """Returns the shapes of batches, if they are static."""
     if not self.padded_length:
       return None
     return StaticShapes(self.padded_length, self.limits)
@@ -93,8 +93,8 @@ class Hypothesis:
 
   Attributes:
     text: never holds a line feed.
-    score: normalised by length where `finished`, else the log-probability; the
-      sum over its pieces, where the line was cut.
+    score: normalised by length if `finished`, else the log-probability; the
+      sum over its pieces, if the line was cut.
     tokens: the pieces of the vocabulary that it is made of.
     finished: whether the model ended it by itself, below its limit.
   """

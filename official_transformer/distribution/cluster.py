@@ -38,7 +38,7 @@ class Worker:
     return f"{self.kind} {self.index} ({self.address})"
 
   def answers(self) -> bool:
-    """Tells whether it listens at its address."""
+    """Returns whether it listens at its address."""
     host, port = self.address.rsplit(":", 1)
     try:
       address = (host.strip("[]"), int(port))
@@ -67,7 +67,7 @@ class Cluster:
     """Reads TF_CONFIG.
 
     Raises:
-      InputError: where it is missing or cannot be understood.
+      InputError: if it is missing or cannot be understood.
     """
     text = environment.get("TF_CONFIG", "")
     if not text:
@@ -120,7 +120,7 @@ class Cluster:
       seconds: to wait, in all.
 
     Raises:
-      InputError: where one stays silent, or this address is taken.
+      InputError: if one stays silent, or this address is taken.
     """
     port = int(self.here.address.rsplit(":", 1)[1])
     try:

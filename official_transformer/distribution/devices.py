@@ -17,13 +17,13 @@ def choose_devices(num_gpus: int | None) -> list[str]:
   Must be called before TensorFlow touches a GPU.
 
   Args:
-    num_gpus: as given; None is one GPU where there is one, -1 all.
+    num_gpus: as given; None is one GPU if there is one, -1 all.
 
   Returns:
     `["GPU:0", ...]`, or `["CPU:0"]`.
 
   Raises:
-    InputError: where more are asked for than are visible.
+    InputError: if more are asked for than are visible.
   """
   gpus = tf.config.list_physical_devices("GPU")
   wanted = min(1, len(gpus)) if num_gpus is None else num_gpus

@@ -38,7 +38,7 @@ class Distribution:
 
   Attributes:
     strategy: TensorFlow's.
-    cluster: the processes that take part, where there are several.
+    cluster: the processes that take part, if there are several.
   """
 
   strategy: tf.distribute.Strategy
@@ -97,7 +97,7 @@ class Distribution:
       number: of the one that this process has received, if it has.
 
     Returns:
-      The same to all: SIGTERM's number, where anybody has received that.
+      The same to all: SIGTERM's number, if anybody has received that.
     """
     if self.cluster is None:
       return number
@@ -193,7 +193,7 @@ def create_distribution(
     connect_timeout: for `multi_worker_mirrored`, seconds to wait for a worker.
 
   Raises:
-    InputError: where the strategy cannot run on these devices.
+    InputError: if the strategy cannot run on these devices.
   """
   if name == "parameter_server":
     raise InputError(
@@ -291,7 +291,7 @@ def _tpu_strategy(address: str | None) -> tf.distribute.Strategy:
 
 
 def _probe(address: str) -> None:
-  """Raises an `OSError` where nothing listens; TensorFlow would wait on."""
+  """Raises an `OSError` if nothing listens; TensorFlow would wait on."""
   match = re.fullmatch(r"grpc://(.+):(\d+)", address)
   if match:
     host, port = match.groups()

@@ -139,7 +139,7 @@ def official_bleu(
     BLEU from 0 to 100.
 
   Raises:
-    ValueError: where the numbers of lines differ.
+    ValueError: if the numbers of lines differ.
   """
   _check_lengths(references, translations)
   if not case_sensitive:
@@ -157,7 +157,7 @@ def sacrebleu_scores(
   """Computes sacreBLEU's BLEU (13a, cased) and chrF2, with signatures.
 
   Raises:
-    ValueError: where the numbers of lines differ.
+    ValueError: if the numbers of lines differ.
   """
   _check_lengths(references, translations)
   scores = []

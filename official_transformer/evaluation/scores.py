@@ -58,7 +58,7 @@ def score(references: Sequence[str], translations: Sequence[str]) -> Scores:
   """Scores a translation.
 
   Raises:
-    ValueError: where the numbers of lines differ.
+    ValueError: if the numbers of lines differ.
   """
   return Scores(
     official_bleu(references, translations, case_sensitive=False),

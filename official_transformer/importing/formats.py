@@ -85,7 +85,7 @@ class CheckpointFormat:
     return "pad_row" if later else "zero"
 
   def is_step(self, name: str) -> bool:
-    """Tells whether a variable counts finished updates."""
+    """Returns whether a variable counts finished updates."""
     return re.fullmatch(self.step_name, name) is not None
 
 

@@ -94,7 +94,7 @@ def import_checkpoint(request: ImportRequest, model_dir: str) -> str:
     One line that says what was imported.
 
   Raises:
-    InputError: where the checkpoint, the vocabulary and the flags do not
+    InputError: if the checkpoint, the vocabulary and the flags do not
       make one model; all differences are listed.
   """
   directory = ModelDirectory(model_dir)
@@ -224,7 +224,7 @@ def _infer_params(
       )
     unshown["num_heads"] = usual.num_heads
   # What a set says of sizes is replaced by what was inferred; its dropout,
-  # schedule and batch size matter where training goes on.
+  # schedule and batch size matter if training goes on.
   params = (
     get_params(request.param_set)
     if request.param_set
@@ -319,7 +319,7 @@ def _check(
 def _fits(
   path: str, part: Source, shape: tuple[int, ...], num_heads: int
 ) -> bool:
-  """Tells whether a stored variable can become (part of) one of ours."""
+  """Returns whether a stored variable can become (part of) one of ours."""
   if path == EMBEDDING:
     return len(part.shape) == 2 and part.shape[1] == shape[1]
   if path == TARGET_SPACE:
@@ -373,7 +373,7 @@ def _target_space(table: np.ndarray, row: int | None) -> np.ndarray:
       "the checkpoint has Tensor2Tensor's target space embedding: pass "
       f"--target_space_id, from 0 to {len(table) - 1}, the SpaceID of the "
       "problem's target (3 English, 6 French, 8 German, 16 Chinese tokens; "
-      "4 English, 9 German BPE; 0 where the problem names none)"
+      "4 English, 9 German BPE; 0 if the problem names none)"
     )
   return table[row]
 

@@ -53,7 +53,7 @@ def empty_cache(
 def make_room(
   caches: list[BeamCache], writers: tf.Tensor, index: tf.Tensor
 ) -> tuple[list[BeamCache], tf.Tensor]:
-  """Makes room for position `index` where there is none.
+  """Makes room for position `index` if there is none.
 
   Args:
     caches: of all layers.
@@ -129,7 +129,7 @@ def writers_bias(writers: tf.Tensor, beam_size: int) -> tf.Tensor:
 
   Args:
     writers: int32 [R, T]: the beam that wrote each position of a hypothesis,
-      `NOBODY` where it has none yet.
+      `NOBODY` if it has none yet.
     beam_size: K.
 
   Returns:

@@ -42,8 +42,8 @@ class SearchResult(NamedTuple):
   """Hypotheses, best first.
 
   Attributes:
-    ids: int32 [B, K, L], EOS included where there is one, zeros after it.
-    scores: float32 [B, K], normalised by length where `finished`, else the
+    ids: int32 [B, K, L], EOS included if there is one, zeros after it.
+    scores: float32 [B, K], normalised by length if `finished`, else the
       plain log-probability.
     finished: bool [B, K], whether the hypothesis ends in EOS. A sentence that
       finished at least one reports only those, the rest of its row is empty;
@@ -66,8 +66,8 @@ class Sentences(NamedTuple):
     alive_ids: int32 [B, K, L].
     alive_log_probs: float32 [B, K], sorted, best first.
     finished_ids: int32 [B, K, L].
-    finished_scores: float32 [B, K], sorted, -inf where empty.
-    finished_flags: bool [B, K], false where empty.
+    finished_scores: float32 [B, K], sorted, -inf if empty.
+    finished_flags: bool [B, K], false if empty.
   """
 
   rows: tf.Tensor
@@ -172,7 +172,7 @@ class SequenceBeamSearch:
         part of the result.
       limits: int32 [B], most tokens of each result, EOS included; at least 1.
       state: what the step function sees at the first step.
-      longest: L, at least the largest limit, where every shape is to be
+      longest: L, at least the largest limit, if every shape is to be
         static. No sentence leaves the batch then.
 
     Returns:

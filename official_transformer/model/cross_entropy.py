@@ -318,7 +318,7 @@ def _log_probabilities(
     gap = at_label - tf.reduce_max(logits, axis=1)
     return gap + tf.math.log(likeliest)
 
-  # Two more passes over [C, V], where training has diverged.
+  # Two more passes over [C, V], if training has diverged.
   return tf.cond(
     tf.reduce_min(of_labels) > 1e-30,
     lambda: tf.math.log(of_labels),

@@ -25,7 +25,7 @@ def matmul(a: tf.Tensor, b: tf.Tensor, transpose_b: bool = False) -> tf.Tensor:
 def product_dtype(dtype: tf.DType) -> tf.DType:
   """Returns what products of two tensors of `dtype` are computed in.
 
-  It is `dtype`, but float32 for bfloat16 where no GPU is used and the
+  It is `dtype`, but float32 for bfloat16 if no GPU is used and the
   processor has no fast units for it. Where there are none at all, TensorFlow
   would emulate them, at a fifth of the speed. bfloat16 products are summed in
   float32 anyway.
@@ -37,7 +37,7 @@ def product_dtype(dtype: tf.DType) -> tf.DType:
 
 @functools.cache
 def has_units(dtype: str) -> bool:
-  """Tells whether products in a `--dtype` are fast where the model will run."""
+  """Returns whether products in a `--dtype` are fast on this machine."""
   if dtype == "fp32" or tf.config.list_logical_devices("GPU"):
     return True
   if dtype == "fp16":

@@ -41,7 +41,7 @@ def transformer_loss(
   """Returns the loss of a batch, a scalar float32 in nats.
 
   It is the sum over the tokens that are not PAD, divided by their number; 0
-  where there are none.
+  if there are none.
   """
   losses, weights = padded_cross_entropy_loss(logits, labels, smoothing)
   return tf.math.divide_no_nan(tf.reduce_sum(losses), tf.reduce_sum(weights))
@@ -50,7 +50,7 @@ def transformer_loss(
 class LossLayer(keras.layers.Layer):
   """Adds the label-smoothed loss to the model; returns the logits.
 
-  The loss does not need them: where nobody else reads them, a traced model
+  The loss does not need them: if nobody else reads them, a traced model
   never computes them.
 
   Attributes:
@@ -77,7 +77,7 @@ class LossLayer(keras.layers.Layer):
     is_static = labels.shape.is_fully_defined()
     states = tf.reshape(given, [-1, self.embedding.hidden_size])
     labels = tf.reshape(labels, [-1])
-    # The vocabulary is scored where there is something to predict. Static
+    # The vocabulary is scored if there is something to predict. Static
     # shapes stay static: there, padding is weighted with 0.
     if not is_static:
       positions = tf.where(tf.not_equal(labels, PAD_ID))[:, 0]

@@ -274,7 +274,7 @@ def build_transformer(
       are of `dtype` too but for the layer norms'.
 
   Raises:
-    InputError: where Keras runs on another backend than TensorFlow.
+    InputError: if Keras runs on another backend than TensorFlow.
   """
   if keras.backend.backend() != "tensorflow":
     raise InputError(

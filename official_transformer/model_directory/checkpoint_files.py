@@ -64,7 +64,7 @@ def write_checkpoint(
     The checkpoint's directory.
 
   Raises:
-    OSError: where the system refuses; what was there is as it was.
+    OSError: if the system refuses; what was there is as it was.
   """
   path = directory.checkpoint_directory(step, kind)
   with new_directory(path) as aside:
@@ -93,7 +93,7 @@ def write_only_checkpoint(
     The checkpoint's directory.
 
   Raises:
-    OSError: where the system refuses; what was there before still is.
+    OSError: if the system refuses; what was there before still is.
   """
   path = write_checkpoint(directory, step, tensors, kind)
   for other in directory.checkpoint_steps(kind):
@@ -112,7 +112,7 @@ def write_bundle(prefix: str, tensors: Mapping[str, Any]) -> None:
     tensors: by the name each is to be stored under.
 
   Raises:
-    OSError: where the system refuses.
+    OSError: if the system refuses.
   """
   try:
     tf.raw_ops.SaveV2(
@@ -129,7 +129,7 @@ def check_bundle(prefix: str) -> None:
   """Reads a whole checkpoint, checksums included, and drops it.
 
   Raises:
-    DamagedCheckpointError: where it cannot be read.
+    DamagedCheckpointError: if it cannot be read.
   """
   with _reader(prefix) as reader:
     for name in reader.get_variable_to_shape_map():
@@ -154,7 +154,7 @@ def first_readable(
     Its step, and what is wrong with those before it.
 
   Raises:
-    DamagedCheckpointError: where none can be read; it is the first one's.
+    DamagedCheckpointError: if none can be read; it is the first one's.
   """
   errors: list[DamagedCheckpointError] = []
   for step in steps:
@@ -177,7 +177,7 @@ def read_tensors(prefix: str, names: Iterable[str]) -> dict[str, Any]:
     NumPy arrays by name.
 
   Raises:
-    DamagedCheckpointError: where it cannot be read.
+    DamagedCheckpointError: if it cannot be read.
   """
   with _reader(prefix) as reader:
     return {name: reader.get_tensor(name) for name in names}
@@ -193,7 +193,7 @@ def stored_shapes(
     group: `WEIGHTS` or `OPTIMIZER`, for that group's alone.
 
   Raises:
-    DamagedCheckpointError: where it cannot be read.
+    DamagedCheckpointError: if it cannot be read.
   """
   with _reader(prefix) as reader:
     shapes = reader.get_variable_to_shape_map()
@@ -213,8 +213,8 @@ def mean_weights(prefixes: Sequence[str]) -> dict[str, Any]:
     prefixes: paths without `.index`, of checkpoints of one model.
 
   Raises:
-    DamagedCheckpointError: where one cannot be read.
-    InputError: where they are not of one model.
+    DamagedCheckpointError: if one cannot be read.
+    InputError: if they are not of one model.
   """
   shapes = stored_shapes(prefixes[0], WEIGHTS)
   sums = {name: np.zeros(shape) for name, shape in shapes.items()}
@@ -257,8 +257,8 @@ def restore_variables(
     variables: exactly those the checkpoint holds in that group.
 
   Raises:
-    DamagedCheckpointError: where it cannot be read.
-    InputError: where lists of variables or shapes differ; every difference is
+    DamagedCheckpointError: if it cannot be read.
+    InputError: if lists of variables or shapes differ; every difference is
       named.
   """
   stored = stored_shapes(prefix, group)

@@ -80,14 +80,14 @@ class ModelDirectory:
     return os.path.join(self.path, *names)
 
   def exists(self) -> bool:
-    """Tells whether the directory has a description."""
+    """Returns whether the directory has a description."""
     return os.path.exists(self.join(DESCRIPTION_FILE))
 
   def read(self) -> ModelDescription:
     """Reads model.json.
 
     Raises:
-      InputError: where there is none, or it is damaged or of another kind.
+      InputError: if there is none, or it is damaged or of another kind.
     """
     path = self.join(DESCRIPTION_FILE)
     if not self.exists():
@@ -108,7 +108,7 @@ class ModelDirectory:
       raise InputError(f"{path} is damaged: {error!r}") from None
 
   def has_foreign_checkpoints(self) -> bool:
-    """Tells whether another Transformer's checkpoints lie here, not ours."""
+    """Returns whether another Transformer's checkpoints lie here, not ours."""
     return not self.exists() and bool(
       glob.glob(os.path.join(glob.escape(self.path), "*.index"))
     )
@@ -117,7 +117,7 @@ class ModelDirectory:
     """Makes the directory: copies the vocabulary, writes model.json last.
 
     Raises:
-      InputError: where a file that is no model's has the vocabulary's name.
+      InputError: if a file that is no model's has the vocabulary's name.
     """
     os.makedirs(self.path, exist_ok=True)
     copy = self.join(description.vocabularies.source.file)
@@ -134,7 +134,7 @@ class ModelDirectory:
     write_text(self.join(DESCRIPTION_FILE), text + "\n")
 
   def check_removable(self) -> None:
-    """Raises an `InputError` where there are files but no model."""
+    """Raises an `InputError` if there are files but no model."""
     names = set(os.listdir(self.path)) if os.path.isdir(self.path) else set()
     if names - {LOCK_FILE} and not self.exists():
       raise InputError(
@@ -148,7 +148,7 @@ class ModelDirectory:
     The vocabulary stays: it may be the one that the next model is to have.
 
     Raises:
-      InputError: where the directory holds other files and no model.
+      InputError: if the directory holds other files and no model.
     """
     self.check_removable()
     for name in (CHECKPOINTS, BEST, AVERAGE, TRANSLATIONS, LOGS):
@@ -195,7 +195,7 @@ class ModelDirectory:
     remove_directory(self.checkpoint_directory(step, kind))
 
   def is_interim(self, step: int) -> bool:
-    """Tells whether a checkpoint only serves to go on from."""
+    """Returns whether a checkpoint only serves to go on from."""
     return os.path.exists(
       os.path.join(self.checkpoint_directory(step), INTERIM)
     )
@@ -204,7 +204,7 @@ class ModelDirectory:
     """Returns the prefix of the newest checkpoint.
 
     Raises:
-      InputError: where there is none.
+      InputError: if there is none.
     """
     _, steps = self.choose_checkpoints(LATEST)
     return self.checkpoint_prefix(steps[0])
@@ -217,7 +217,7 @@ class ModelDirectory:
         or a step.
 
     Raises:
-      InputError: where there is none.
+      InputError: if there is none.
     """
     kind = which if which in (BEST, AVERAGE) else CHECKPOINTS
     steps = self.checkpoint_steps(kind)

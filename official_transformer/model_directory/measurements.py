@@ -42,7 +42,7 @@ class Measurements:
       self._by_step = {}
 
   def __contains__(self, step: int) -> bool:
-    """Tells whether a step's evaluation has measured something."""
+    """Returns whether a step's evaluation has measured something."""
     return step in self._by_step
 
   def __getitem__(self, step: int) -> Mapping[str, float]:
@@ -53,7 +53,7 @@ class Measurements:
     """Keeps what an evaluation measured, instead of what it did before.
 
     Raises:
-      OSError: where the system refuses; the file is as it was.
+      OSError: if the system refuses; the file is as it was.
     """
     self._by_step[step] = {k: float(v) for k, v in values.items()}
     self._write()
@@ -62,7 +62,7 @@ class Measurements:
     """Drops what is still to come, and will be measured again.
 
     Raises:
-      OSError: where the system refuses; the file is as it was.
+      OSError: if the system refuses; the file is as it was.
     """
     later = [n for n in self._by_step if n > step]
     for number in later:
@@ -79,7 +79,7 @@ class Measurements:
 
     Returns:
       `BLEU` if any evaluation has measured that, else `VALIDATION_LOSS`; None
-      where another is as good.
+      if another is as good.
     """
     others = [v for n, v in self._by_step.items() if n != step]
     for name, sign in _SIGNS.items():

@@ -26,7 +26,7 @@ class RequestedParams:
   """The hyper-parameters that a user chose, and no others.
 
   Attributes:
-    param_set: the set's name, or None where none was given.
+    param_set: the set's name, or None if none was given.
     overrides: values by field.
   """
 
@@ -39,7 +39,7 @@ class RequestedParams:
     """Returns the chosen set, or the default one, with the overrides.
 
     Args:
-      default_set: the set's name where the user chose none.
+      default_set: the set's name if the user chose none.
       num_gpus: above 1, the sets tuned for several.
     """
     params = get_params(self.param_set or default_set, num_gpus)
@@ -59,7 +59,7 @@ class RequestedParams:
       free_fields: what the user may choose anew.
 
     Raises:
-      InputError: where the user chose something else than the model has;
+      InputError: if the user chose something else than the model has;
         every such field is named with both values.
     """
     # A set has a form for one GPU and one for several: either may be meant.

@@ -73,8 +73,8 @@ class CheckpointManager:
       The checkpoint's directory.
 
     Raises:
-      RunError: where a weight is not finite; nothing was written.
-      OSError: where the system refuses; earlier checkpoints are untouched.
+      RunError: if a weight is not finite; nothing was written.
+      OSError: if the system refuses; earlier checkpoints are untouched.
     """
     self._check_finite(step)
     tensors = self._tensors(*self.groups)
@@ -88,7 +88,7 @@ class CheckpointManager:
     """Writes the weights alone, in the place of those that were best so far.
 
     Raises:
-      OSError: where the system refuses; those before are untouched.
+      OSError: if the system refuses; those before are untouched.
     """
     write_only_checkpoint(self.directory, step, self._tensors(WEIGHTS), BEST)
 
@@ -168,7 +168,7 @@ def clean_up(directory: ModelDirectory) -> None:
   is whole.
 
   Raises:
-    InputError: where all are damaged; none is renamed then.
+    InputError: if all are damaged; none is renamed then.
   """
   # What has other names is somebody else's, or of a command that is running.
   for name, prefix in (

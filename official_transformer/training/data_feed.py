@@ -31,7 +31,7 @@ class DataFeed:
     data: what there is to train on; None for synthetic batches.
 
   Raises:
-    InputError: where there is nothing to train on.
+    InputError: if there is nothing to train on.
   """
 
   def __init__(

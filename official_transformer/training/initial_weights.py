@@ -53,7 +53,7 @@ def find_source(path: str, target: ModelDirectory) -> Source:
     target: the directory of the model that is to be made.
 
   Raises:
-    InputError: where there is no such checkpoint, it cannot be read, or it is
+    InputError: if there is no such checkpoint, it cannot be read, or it is
       the target's own.
   """
   path = os.path.abspath(path)
@@ -71,7 +71,7 @@ def find_source(path: str, target: ModelDirectory) -> Source:
       f"--init_checkpoint={path} lies in --model_dir: a run goes on there by "
       "itself. For a new model from its weights, name another --model_dir"
     )
-  description = directory.read()  # Says what it is, where it is no model.
+  description = directory.read()  # Says what it is, if it is no model.
   if named:
     steps = [n for n in directory.checkpoint_steps(kind) if name == f"step-{n}"]
     if not steps:
@@ -93,8 +93,8 @@ def copy_weights(prefix: str, target: ModelDirectory) -> None:
   """Makes a checkpoint's weights the target's, as a checkpoint of step 0.
 
   Raises:
-    DamagedCheckpointError: where they cannot be read.
-    OSError: where the system refuses.
+    DamagedCheckpointError: if they cannot be read.
+    OSError: if the system refuses.
   """
   names = stored_shapes(prefix, WEIGHTS)
   write_checkpoint(target, 0, read_tensors(prefix, names))

@@ -72,7 +72,7 @@ class TrainingSettings:
     enable_checkpointing: whether anything is saved.
     save_checkpoints_steps: updates between two checkpoints, beside those of
       evaluations.
-    save_checkpoints_secs: seconds after which one is saved to go on from, where
+    save_checkpoints_secs: seconds after which one is saved to go on from, if
       nothing else was saved meanwhile; 0 for never.
     max_nonfinite_steps: updates in a row that may be skipped because loss or
       gradients were not finite.

@@ -29,7 +29,7 @@ class Validation:
   def __call__(
     self, batches: Iterable[tuple[tf.Tensor, tf.Tensor]]
   ) -> dict[str, float]:
-    """Returns the loss in nats a target token; empty where there is none.
+    """Returns the loss in nats a target token; empty if there is none.
 
     `loss` is smoothed as in training, `perplexity` is not.
 

@@ -38,7 +38,7 @@ class Profiler(keras.callbacks.Callback):
     return self
 
   def on_train_begin(self, logs: Any = None) -> None:
-    """Starts where the very next update is to be recorded."""
+    """Starts if the very next update is to be recorded."""
     self._start_or_stop()
 
   def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
@@ -47,7 +47,7 @@ class Profiler(keras.callbacks.Callback):
     self._start_or_stop()
 
   def on_train_end(self, logs: Any = None) -> None:
-    """Stops, where the run ends first."""
+    """Stops, if the run ends first."""
     self._stop()
 
   def _start_or_stop(self) -> None:

@@ -152,7 +152,7 @@ def _resolved(values: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _available_bytes() -> int | None:
-  """Returns the memory that is free, where the system tells."""
+  """Returns the memory that is free, if the system tells."""
   try:
     with open("/proc/meminfo", encoding="utf-8") as lines:
       for line in lines:

@@ -21,7 +21,7 @@ _SUMMED = ("loss", "source_tokens", "target_tokens", "input_seconds")
 class StepRunner:
   """Takes batches from an iterator and makes updates of them.
 
-  The iterator's batches, all replicas, all micro-batches and, where asked for,
+  The iterator's batches, all replicas, all micro-batches and, if asked for,
   several updates are one call into TensorFlow.
 
   Attributes:
@@ -71,7 +71,7 @@ class StepRunner:
       NaN without a clock.
 
     Raises:
-      InputError: where the memory does not suffice.
+      InputError: if the memory does not suffice.
     """
     try:
       if steps == 1:
@@ -153,7 +153,7 @@ class StepRunner:
     )
 
   def _compiled(self, function: Callable) -> Callable:
-    """Has XLA compile a function, where it is to."""
+    """Has XLA compile a function, if it is to."""
     if not self.compile:
       return function
     return tf.function(function, jit_compile=True, autograph=False)

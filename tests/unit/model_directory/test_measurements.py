@@ -51,7 +51,7 @@ def test_the_best_is_found_by_loss_until_there_is_bleu(path):
   assert kept.best_by(30, {LOSS: 1.0, BLEU: 0.5}) is None
   assert kept.best_by(30, {LOSS: 1.0}) is None  # The evaluation has failed.
   assert kept.best_by(30, {LOSS: 5.0, BLEU: 1.5}) == BLEU
-  # Taken again, a milestone is no rival of itself.
+  # Taken again, an evaluation is no rival of itself.
   assert kept.best_by(20, {LOSS: 4.0, BLEU: 1.0}) == BLEU
 
 
@@ -74,7 +74,7 @@ def test_what_is_no_number_is_never_the_best(path):
   assert lib.Measurements(path).best_by(30, {LOSS: 9.0}) == LOSS
 
 
-def test_the_best_and_the_milestones_since(path):
+def test_the_best_and_the_evaluations_since(path):
   kept = lib.Measurements(path)
   # Of two that are as good, the first is the best; higher is better for BLEU.
   for step, loss, best, since in (
@@ -84,7 +84,7 @@ def test_the_best_and_the_milestones_since(path):
     kept.record(step, {LOSS: loss, BLEU: loss if loss == loss else 0.0})
     assert kept.best_and_since(LOSS) == (best, since)
   assert kept.best_and_since(BLEU) == (50, 1)
-  # A milestone that has not measured it does not count.
+  # An evaluation that has not measured it does not count.
   kept.record(70, {BLEU: 1.0})
   assert kept.best_and_since(LOSS) == (60, 0)
   assert lib.Measurements(path).best_and_since(BLEU) == (50, 2)
