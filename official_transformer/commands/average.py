@@ -31,9 +31,9 @@ def average() -> None:
   directory = ModelDirectory(FLAGS.model_dir)
   directory.read()  # Says what it is, if it is no model.
   if FLAGS.average_checkpoints is None:
-    steps = _last_steps(directory, FLAGS.average_last)
+    steps = last_steps(directory, FLAGS.average_last)
   else:
-    steps = _listed_steps(directory, FLAGS.average_checkpoints)
+    steps = listed_steps(directory, FLAGS.average_checkpoints)
   try:
     weights = mean_weights([directory.checkpoint_prefix(n) for n in steps])
   except DamagedCheckpointError as error:
@@ -52,7 +52,7 @@ def average() -> None:
   )
 
 
-def _last_steps(directory: ModelDirectory, number: int) -> list[int]:
+def last_steps(directory: ModelDirectory, number: int) -> list[int]:
   """Returns the steps of the newest checkpoints, ascending.
 
   Those that only serve to go on from are left out, because when they were saved
@@ -77,7 +77,7 @@ def _last_steps(directory: ModelDirectory, number: int) -> list[int]:
   return steps[-number:]
 
 
-def _listed_steps(directory: ModelDirectory, listed: list[str]) -> list[int]:
+def listed_steps(directory: ModelDirectory, listed: list[str]) -> list[int]:
   """Returns the steps that the user names, ascending."""
   steps = directory.checkpoint_steps()
   unknown = [text for text in listed if text not in map(str, steps)]

@@ -129,7 +129,7 @@ def check_records(paths: Sequence[str], vocab_size: int) -> RecordCheck:
   except READ_ERRORS:
     check = None
   # What is wrong, and where, takes a slower look.
-  return check or _inspect(paths, vocab_size)
+  return check or inspect_records(paths, vocab_size)
 
 
 def _tally(paths: Sequence[str], vocab_size: int) -> RecordCheck | None:
@@ -180,7 +180,7 @@ def _is_bare(ids: tf.RaggedTensor) -> tf.Tensor:
   return tf.equal(tf.reduce_sum(words, axis=1), 0)
 
 
-def _inspect(paths: Sequence[str], vocab_size: int) -> RecordCheck:
+def inspect_records(paths: Sequence[str], vocab_size: int) -> RecordCheck:
   """Looks at each record by itself, and names what is wrong."""
   histogram: collections.Counter[int] = collections.Counter()
   source_tokens = target_tokens = 0

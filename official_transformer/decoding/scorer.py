@@ -86,10 +86,10 @@ class Scorer:
         encoded,
         lambda pair: max(map(len, pair)),
         self.limits,
-        self._score_batch,
+        self.score_batch,
       )
 
-  def _score_batch(
+  def score_batch(
     self, pairs: Sequence[tuple[list[int], list[int]]]
   ) -> list[PairScore]:
     """Scores pairs of token lists, each ending in EOS."""

@@ -59,6 +59,7 @@ class Searcher:
   Attributes:
     transformer: its `params` decide beam, alpha and limit.
     static_shapes: of batches in the static form, or None for the dynamic form.
+    search_function: ids, int32 [B, S], to a `SearchResult`, traced.
   """
 
   def __init__(
@@ -68,14 +69,14 @@ class Searcher:
     self.static_shapes = static_shapes
     # AutoGraph has nothing to convert, and tracing takes half the time.
     if static_shapes:
-      self._search = tf.function(
+      self.search_function = tf.function(
         lambda ids: transformer.beam_search(ids, static=True),
         autograph=False,
         jit_compile=True,
       )
     else:
       # Traced once, for batches of any shape.
-      self._search = tf.function(
+      self.search_function = tf.function(
         transformer.beam_search,
         input_signature=[tf.TensorSpec([None, None], tf.int32)],
         autograph=False,
@@ -97,7 +98,7 @@ class Searcher:
       InputError: if the memory does not suffice.
     """
     try:
-      result = self._search(tf.constant(self._lay_out(sources)))
+      result = self.search_function(tf.constant(self.lay_out(sources)))
       # Rows that fill a batch up come last.
       arrays = [tensor.numpy()[: len(sources)] for tensor in result]
     except tf.errors.ResourceExhaustedError as error:
@@ -109,7 +110,8 @@ class Searcher:
       ) from None
     return [list(_hypotheses(*row)) for row in zip(*arrays, strict=True)]
 
-  def _lay_out(self, sources: Sequence[Sequence[int]]) -> np.ndarray:
+  def lay_out(self, sources: Sequence[Sequence[int]]) -> np.ndarray:
+    """Returns a batch of token lists as `search_function` takes it."""
     if not self.static_shapes:
       return pad(sources)
     rows, columns = self.static_shapes.shape(max(map(len, sources)))

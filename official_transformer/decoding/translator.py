@@ -155,6 +155,7 @@ class Translator:
     options: how lines are brought to the model.
     max_length: the longest line the model was trained with, in tokens.
     checkpoint: the one that was loaded, if one was.
+    searcher: searches for each batch's best sequences.
   """
 
   checkpoint: LoadedCheckpoint | None = None
@@ -171,7 +172,7 @@ class Translator:
     self.options = options or DecodingOptions()
     self.options.check(transformer.params)
     self.max_length = max_length
-    self._searcher = Searcher(transformer, self.options.static_shapes())
+    self.searcher = Searcher(transformer, self.options.static_shapes())
 
   @classmethod
   def load(
@@ -252,13 +253,13 @@ class Translator:
 
   def warm_up(self) -> None:
     """Makes TensorFlow trace the search now, not when a line waits for it."""
-    self._searcher.search([[EOS_ID]])
+    self.searcher.search([[EOS_ID]])
 
   def translate_line(self, line: str) -> Translation:
     """Translates one line by itself, at once."""
     prepared = self._prepare(line)
     pieces = [self._translate_batch([ids])[0] for ids in prepared.ids]
-    return _join(prepared, pieces)
+    return join_pieces(prepared, pieces)
 
   def _prepare(self, line: str) -> _Line:
     """Cuts a line into pieces and tokens."""
@@ -314,7 +315,7 @@ class Translator:
         found.update(zip(batch, future.result(), strict=True))
       pieces = (found[i] for i in range(len(sources)))
       return [
-        _join(line, list(itertools.islice(pieces, len(line.ids))))
+        join_pieces(line, list(itertools.islice(pieces, len(line.ids))))
         for line in window
       ]
 
@@ -326,7 +327,7 @@ class Translator:
     """Decodes one batch of token lists, each ending in EOS."""
     return [
       [self._hypothesis(found) for found in sentence[: self.options.n_best]]
-      for sentence in self._searcher.search(sources)
+      for sentence in self.searcher.search(sources)
     ]
 
   def _hypothesis(self, found: FoundSequence) -> Hypothesis:
@@ -340,7 +341,7 @@ class Translator:
     )
 
 
-def _join(line: _Line, pieces: list[list[Hypothesis]]) -> Translation:
+def join_pieces(line: _Line, pieces: list[list[Hypothesis]]) -> Translation:
   """Joins the translations of a line's pieces.
 
   Args:

@@ -108,7 +108,9 @@ def write_position(
   return tf.reshape(flat, tf.shape(cache))
 
 
-def sign(writers: tf.Tensor, index: tf.Tensor, beam_size: int) -> tf.Tensor:
+def mark_written(
+  writers: tf.Tensor, index: tf.Tensor, beam_size: int
+) -> tf.Tensor:
   """Notes that every hypothesis writes position `index` from its own beam.
 
   Args:

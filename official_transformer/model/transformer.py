@@ -14,7 +14,11 @@ import keras
 import tensorflow as tf
 
 from official_transformer.errors import InputError
-from official_transformer.model.beam_cache import NOBODY, make_room, sign
+from official_transformer.model.beam_cache import (
+  NOBODY,
+  make_room,
+  mark_written,
+)
 from official_transformer.model.beam_search import (
   SearchResult,
   SearchState,
@@ -183,7 +187,7 @@ class Transformer(keras.layers.Layer):
       if not static:
         targets, writers = make_room(cache.targets, writers, index)
         cache = cache._replace(targets=targets)
-      writers = sign(writers, index, params.beam_size)
+      writers = mark_written(writers, index, params.beam_size)
       x = self.embedding(tf.reshape(ids, [-1, params.beam_size]))
       x, cache = self.decoder_stack.step(
         x + positions[index], kernels, index, writers, cache

@@ -179,7 +179,7 @@ def masks_differ(strategy):
 
   def losses(micro_batch):
     def loss():
-      _, totals = step._gradients(batch, batch, micro_batch)
+      _, totals = step.gradients_of(batch, batch, micro_batch)
       return totals.loss
 
     run = tf.function(lambda: strategy.run(loss), autograph=False)

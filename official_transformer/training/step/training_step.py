@@ -117,7 +117,7 @@ class TrainingStep:
       inputs: int64 [B, S].
       targets: int64 [B, T].
     """
-    gradients, local = self._gradients(inputs, targets)
+    gradients, local = self.gradients_of(inputs, targets)
     totals = Totals(*tf.unstack(_sum_over_replicas(tf.stack(local))))
     if _replicas() > 1:
       share = tf.math.divide_no_nan(local.target_tokens, totals.target_tokens)
@@ -134,7 +134,7 @@ class TrainingStep:
       targets: int64 [B, T].
       micro_batch: int32 [], its number within the update.
     """
-    gradients, local = self._gradients(inputs, targets, micro_batch)
+    gradients, local = self.gradients_of(inputs, targets, micro_batch)
     for total, gradient in zip(self._gradient_sums, gradients, strict=True):
       total.assign_add(gradient * local.target_tokens)
     self._totals.assign_add(tf.stack(local))
@@ -163,13 +163,19 @@ class TrainingStep:
     logs["streak"] = self.finite_updates.streak.value
     return logs
 
-  def _gradients(
+  def gradients_of(
     self,
     inputs: tf.Tensor,
     targets: tf.Tensor,
     micro_batch: tf.Tensor | None = None,
   ) -> tuple[list[tf.Tensor], Totals]:
-    """Returns the gradients of the mean loss of a replica's batch, and sums."""
+    """Returns the gradients of the mean loss of a replica's batch, and sums.
+
+    Args:
+      inputs: int64 [B, S].
+      targets: int64 [B, T].
+      micro_batch: int32 [], its number within the update, if there are several.
+    """
     scale: Any = self.loss_scale or 1.0
     if isinstance(scale, DynamicLossScale):
       scale = scale.scale.value

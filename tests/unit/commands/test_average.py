@@ -1,6 +1,6 @@
 import pytest
 
-from official_transformer.commands import average as averaging_mode
+from official_transformer.commands import average as lib
 from official_transformer.errors import InputError
 from official_transformer.model_directory.checkpoint_files import (
   write_checkpoint,
@@ -22,20 +22,20 @@ def directory(tmp_path):
 
 
 def test_the_last_are_those_that_training_was_asked_for(directory):
-  assert averaging_mode._last_steps(directory, 2) == [20, 30]
-  assert averaging_mode._last_steps(directory, 3) == [10, 20, 30]
+  assert lib.last_steps(directory, 2) == [20, 30]
+  assert lib.last_steps(directory, 3) == [10, 20, 30]
   with pytest.raises(
     InputError, match="has 3 checkpoints that count, of the steps 10, 2"
   ):
-    averaging_mode._last_steps(directory, 4)
+    lib.last_steps(directory, 4)
 
 
 def test_any_can_be_listed(directory):
-  assert averaging_mode._listed_steps(directory, ["25", "0"]) == [0, 25]
+  assert lib.listed_steps(directory, ["25", "0"]) == [0, 25]
   for listed, complaint in (
     (["10", "11", "x"], "no checkpoint of step 11, x; .* has 0, 10, 20, 25, 3"),
     ([], "has 0, 10, 20, 25, 30"),
     (["10", "10"], "a step twice"),
   ):
     with pytest.raises(InputError, match=complaint):
-      averaging_mode._listed_steps(directory, listed)
+      lib.listed_steps(directory, listed)

@@ -30,7 +30,7 @@ def test_what_is_usable_is_counted(tmp_path):
   assert check.omissions() == {}
   assert check.count_longer(3) == 1
   # The slow look finds the same.
-  slow = lib._inspect(paths, 10)
+  slow = lib.inspect_records(paths, 10)
   assert dataclasses.replace(slow, fingerprint=check.fingerprint) == check
 
 

@@ -74,7 +74,7 @@ def test_a_translation_scores_what_the_search_says(scorer, model):
   ids = result.ids.numpy()[0, 0]
   assert result.finished.numpy()[0, 0]
   target = ids[: list(ids).index(1) + 1]
-  found = scorer._score_batch([(source[0].tolist(), target.tolist())])[0]
+  found = scorer.score_batch([(source[0].tolist(), target.tolist())])[0]
   assert found.normalized_score == pytest.approx(
     float(result.scores[0, 0]), abs=1e-4
   )

@@ -117,8 +117,8 @@ def test_static_shapes_are_static(transformer):
     (3, 6), (3, 6), (1, 12), (1, 24),
   ]  # fmt: skip
   searcher = searcher_lib.Searcher(transformer, shapes)
-  compiled = searcher._search.experimental_get_compiler_ir(
-    tf.constant(searcher._lay_out([[3, 4, 1]]))
+  compiled = searcher.search_function.experimental_get_compiler_ir(
+    tf.constant(searcher.lay_out([[3, 4, 1]]))
   )
   # A dimension of at most n is written <=n.
   assert "<=" not in compiled(stage="hlo")
@@ -157,7 +157,7 @@ def test_long_lines_come_in_smaller_batches(transformer, monkeypatch):
     found = searcher_lib.FoundSequence([5], -1.0, True)
     return [[found]] * len(sources)
 
-  monkeypatch.setattr(translator._searcher, "search", search)
+  monkeypatch.setattr(translator.searcher, "search", search)
   assert translator.translate(["d" * 70] * 2 + ["ab"] * 4) == ["d"] * 6
   assert shapes == [(1, 71)] * 2 + [(4, 3)]
 
@@ -196,7 +196,7 @@ def test_long_lines_are_cut_and_joined(make, transformer):
 def test_joints_suit_the_translation(left, joint, right, text):
   line = lib._Line([Piece("a", ""), Piece("b", joint)], [[2, 1], [3, 1]])
   parts = [[lib.Hypothesis(t, -1.0, [t], True)] for t in (left, right)]
-  assert lib._join(line, parts).text == text
+  assert lib.join_pieces(line, parts).text == text
 
 
 def test_what_the_tokenizer_drops_is_not_decoded(make):
@@ -251,7 +251,7 @@ def test_a_lack_of_memory_has_a_remedy(translator, monkeypatch):
   def search(_):
     raise tf.errors.ResourceExhaustedError(None, None, "OOM of [9]\nmore")
 
-  monkeypatch.setattr(translator._searcher, "_search", search)
+  monkeypatch.setattr(translator.searcher, "search_function", search)
   with pytest.raises(InputError, match=r"OOM of \[9\]\).*decode_batch_tokens"):
     translator.translate(["abc"])
 

@@ -35,7 +35,7 @@ def test_bias_shows_what_a_hypothesis_has_written_itself():
 
 def test_every_hypothesis_signs_with_its_own_beam():
   writers = tf.fill([4, 3], lib.NOBODY)
-  signed = lib.sign(writers, tf.constant(1), 2).numpy()
+  signed = lib.mark_written(writers, tf.constant(1), 2).numpy()
   assert signed.tolist() == [[-1, 0, -1], [-1, 1, -1]] * 2
 
 

@@ -58,7 +58,7 @@ def test_self_attention_step_by_step_equals_all_at_once():
   writers = tf.fill([2, 6], beam_cache.NOBODY)
   for t in range(6):
     index = tf.constant(t)
-    writers = beam_cache.sign(writers, index, 1)
+    writers = beam_cache.mark_written(writers, index, 1)
     y, cache = layer.step(
       x[:, t : t + 1],
       layer.step_kernel(),

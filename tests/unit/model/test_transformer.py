@@ -43,7 +43,7 @@ def steps(model, targets, beam_size, parents):
   for t in range(targets.shape[2]):
     index = tf.constant(t)
     caches, writers = beam_cache.make_room(cache.targets, writers, index)
-    writers = beam_cache.sign(writers, index, beam_size)
+    writers = beam_cache.mark_written(writers, index, beam_size)
     x, cache = stack.step(
       model.embedding(ids) + positions[t],
       kernels,
