@@ -41,7 +41,7 @@ setuptools.setup(
     "numpy>=1.26",
     "sentencepiece>=0.2",
     "absl-py>=2.0",
-    "filelock>=3.20",
+    "filelock>=4",
     "sacrebleu>=2.4",
     "tqdm>=4.60",
   ],

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import collections
-import dataclasses
 import itertools
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from absl import logging
 
+from data_prep.corpora import Corpus, DataSettings, check
 from data_prep.records import Pair, write_shards
 from official_transformer.data.data_directory import (
   DESCRIPTION_FILE,
@@ -23,7 +23,7 @@ from official_transformer.data.data_directory import (
 )
 from official_transformer.data.identity import Vocabularies, Vocabulary
 from official_transformer.data.subtokenizer import Subtokenizer
-from official_transformer.data.text_files import check_input, read_lines
+from official_transformer.data.text_files import read_lines
 from official_transformer.data.tokenizer import (
   Tokenizer,
   load_tokenizer,
@@ -33,40 +33,6 @@ from official_transformer.durable_files import INCOMPLETE, copy_file
 from official_transformer.errors import InputError
 
 PREFIX = "text"
-
-
-@dataclasses.dataclass(frozen=True)
-class Corpus:
-  """Parallel text: line n of a source file translates as line n of its target.
-
-  Attributes:
-    sources: paths, plain or .gz.
-    targets: as many paths.
-  """
-
-  sources: Sequence[str]
-  targets: Sequence[str]
-
-
-@dataclasses.dataclass(frozen=True)
-class DataSettings:
-  """What to make of the text.
-
-  Attributes:
-    data_dir: where to write.
-    vocab_type: `sentencepiece` or `subtoken`.
-    vocab_size: entries of a vocabulary that is made.
-    vocab_file: an existing vocabulary to use instead, or None.
-    shards: files the training data is spread over.
-    seed: of the shuffle.
-  """
-
-  data_dir: str
-  vocab_type: str = "sentencepiece"
-  vocab_size: int = 8000
-  vocab_file: str | None = None
-  shards: int = 8
-  seed: int = 1
 
 
 def prepare(corpora: dict[str, Corpus], settings: DataSettings) -> None:
@@ -79,7 +45,7 @@ def prepare(corpora: dict[str, Corpus], settings: DataSettings) -> None:
   Raises:
     InputError: if a file is missing, or a pair of files does not match.
   """
-  _check(corpora, settings)
+  check(corpora, settings)
   os.makedirs(settings.data_dir, exist_ok=True)
   with tempfile.TemporaryDirectory(dir=settings.data_dir) as scratch:
     texts = {
@@ -105,22 +71,6 @@ def prepare(corpora: dict[str, Corpus], settings: DataSettings) -> None:
       Vocabularies.joint(vocabulary), parts[TRAIN_TAG], parts.get(DEV_TAG)
     ),
   )
-
-
-def _check(corpora: dict[str, Corpus], settings: DataSettings) -> None:
-  """Raises if a corpus lacks a side or a file."""
-  if "train" not in corpora:
-    raise InputError("--train_source and --train_target are needed")
-  for tag, corpus in corpora.items():
-    if len(corpus.sources) != len(corpus.targets):
-      raise InputError(
-        f"--{tag}_source names {len(corpus.sources)} files and --{tag}_target "
-        f"{len(corpus.targets)}: each source file needs its target file"
-      )
-    for path in (*corpus.sources, *corpus.targets):
-      check_input(path)
-  if settings.vocab_file:
-    load_tokenizer(settings.vocab_file)  # Raises if it is none.
 
 
 class CleanText:

@@ -80,24 +80,26 @@ def define_prepare_data_flags() -> None:
 
 def main(_: list[str]) -> None:
   """Runs the command."""
-  start_tensorflow()
-  from data_prep.preparation import Corpus, DataSettings, prepare
+  from data_prep.corpora import Corpus, DataSettings, check
 
   corpora = {
     "train": Corpus(FLAGS.train_source, FLAGS.train_target),
     "dev": Corpus(FLAGS.dev_source, FLAGS.dev_target),
   }
-  prepare(
-    {tag: c for tag, c in corpora.items() if c.sources or c.targets},
-    DataSettings(
-      FLAGS.data_dir,
-      FLAGS.vocab_type,
-      FLAGS.vocab_size,
-      FLAGS.vocab_file,
-      FLAGS.shards,
-      FLAGS.seed,
-    ),
+  given = {tag: c for tag, c in corpora.items() if c.sources or c.targets}
+  settings = DataSettings(
+    FLAGS.data_dir,
+    FLAGS.vocab_type,
+    FLAGS.vocab_size,
+    FLAGS.vocab_file,
+    FLAGS.shards,
+    FLAGS.seed,
   )
+  check(given, settings)
+  start_tensorflow()
+  from data_prep.preparation import prepare
+
+  prepare(given, settings)
 
 
 def run() -> None:

@@ -40,8 +40,9 @@ a file, one a line.
 All flags of the official model are accepted, so that its scripts run as they
 stand. A flag that was given and changes nothing says so once, at start.
 
-`translate` is the first official version's command line: `transformer_main
---mode=predict` with fewer flags and `--extra_decode_length=100`.
+`python official_transformer/translate.py` is the first official version's
+command line: `transformer_main --mode=predict` with fewer flags and
+`--extra_decode_length=100`.
 """
 
 
@@ -55,9 +56,11 @@ def row(name: str, with_modes: bool) -> str:
   text = re.sub(r"^<[^>]*>: ", "", " ".join((flag.help or "").split()))
   if values := getattr(flag.parser, "enum_values", None):
     text += f" One of {', '.join(f'`{value}`' for value in values)}."
-  reasons = [idle.reason for idle in effect.idle]
-  for reason in [effect.never] if effect.never else reasons:
-    text += f" *Idle: {reason}.*"
+  if effect.never:
+    text += f" *Never read: {effect.never}.*"
+  if effect.idle:
+    reasons = "; ".join(idle.reason for idle in effect.idle)
+    text += f" *Beside others' values it may do nothing: {reasons}.*"
   cells = [title, shown_default(flag), text]
   if with_modes:
     modes = ", ".join(effect.modes) or ("" if effect.never else "all")

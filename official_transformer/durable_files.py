@@ -22,7 +22,10 @@ def write_text(path: str, text: str) -> None:
   Raises:
     OSError: if the system refuses; the file is as it was.
   """
-  with new_file(path) as aside, open(aside, "w", encoding="utf-8") as stream:
+  with (
+    new_file(path) as aside,
+    open(aside, "w", encoding="utf-8", newline="\n") as stream,
+  ):
     stream.write(text)
 
 
@@ -147,10 +150,15 @@ def remove_if_there(path: str) -> None:
 
 
 def _sync_name(path: str) -> None:
-  """Forces the name of something new to the disk."""
+  """Forces the name of something new to the disk, if directories can be read.
+
+  What has been renamed is there; whoever may not read a directory above it
+  must not be told that it is not.
+  """
   parent = os.path.dirname(os.path.abspath(path))
-  _sync(parent)
-  _sync(os.path.dirname(parent))  # The parent may be new itself.
+  with contextlib.suppress(PermissionError):
+    _sync(parent)
+    _sync(os.path.dirname(parent))  # The parent may be new itself.
 
 
 def _sync(path: str) -> None:

@@ -20,9 +20,9 @@ _said = ""
 def start_tensorflow() -> None:
   """Imports TensorFlow and has it look for devices, in silence.
 
-  Whoever sets TF_CPP_MIN_LOG_LEVEL in the environment sees everything of that
-  level. What goes wrong later is raised as an exception, and logged too from
-  level 2 downwards.
+  If TF_CPP_MIN_LOG_LEVEL is set in the environment, nothing is kept back. If
+  not, TensorFlow's C++ code logs nothing later either: what goes wrong there is
+  raised as an exception.
   """
   if _LEVEL in os.environ:
     _start()
@@ -48,22 +48,30 @@ def _stderr_kept_back() -> Iterator[None]:
   """Keeps what is written to file descriptor 2; shows it if the body fails."""
   global _said
   try:
+    kept = tempfile.TemporaryFile()  # noqa: SIM115  # Closed below.
     saved = os.dup(_STDERR)
-  except OSError:  # It is closed.
+  except OSError:  # It is closed, or there is no place to keep anything.
     yield
     return
-  with tempfile.TemporaryFile() as kept:
-    sys.stderr.flush()
+  with kept:
+    show("")
     os.dup2(kept.fileno(), _STDERR)
     failed = True
     try:
       yield
       failed = False
     finally:
-      sys.stderr.flush()
+      show("")
       os.dup2(saved, _STDERR)
       os.close(saved)
       kept.seek(0)
       _said = kept.read().decode("utf-8", errors="replace")
       if failed:
-        sys.stderr.write(_said)
+        show(_said)
+
+
+def show(text: str) -> None:
+  """Writes to standard error, if there is one, and empties its buffer."""
+  if sys.stderr is not None:
+    sys.stderr.write(text)
+    sys.stderr.flush()

@@ -4,6 +4,8 @@ import os
 
 # TensorFlow would say things about oneDNN and CUDA at each start.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+# Commands that share a process cannot choose their GPUs anew.
+os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
 
 import dataclasses
 import pathlib

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import tensorflow as tf
-from absl import flags, logging
+from absl import logging
 
+from official_transformer.commands.flag_readers import read_averaged_steps
 from official_transformer.durable_files import remove_leftovers
 from official_transformer.errors import InputError
 from official_transformer.model_directory.checkpoint_files import (
@@ -15,10 +16,7 @@ from official_transformer.model_directory.checkpoint_files import (
 )
 from official_transformer.model_directory.directory import (
   AVERAGE,
-  ModelDirectory,
 )
-
-FLAGS = flags.FLAGS
 
 
 def average() -> None:
@@ -28,12 +26,7 @@ def average() -> None:
   """
   # A training that goes on beside this has the GPU's memory.
   tf.config.set_visible_devices([], "GPU")
-  directory = ModelDirectory(FLAGS.model_dir)
-  directory.read()  # Says what it is, if it is no model.
-  if FLAGS.average_checkpoints is None:
-    steps = last_steps(directory, FLAGS.average_last)
-  else:
-    steps = listed_steps(directory, FLAGS.average_checkpoints)
+  directory, steps = read_averaged_steps()
   try:
     weights = mean_weights([directory.checkpoint_prefix(n) for n in steps])
   except DamagedCheckpointError as error:
@@ -50,44 +43,3 @@ def average() -> None:
     ", ".join(map(str, steps)),
     AVERAGE,
   )
-
-
-def last_steps(directory: ModelDirectory, number: int) -> list[int]:
-  """Returns the steps of the newest checkpoints, ascending.
-
-  Those that only serve to go on from are left out, because when they were saved
-  is chance, and the weights that training began with.
-  """
-  steps = [
-    n
-    for n in directory.checkpoint_steps()
-    if n > 0 and not directory.is_interim(n)
-  ]
-  if len(steps) < number:
-    raise InputError(
-      f"--average_last={number}: {directory.path} has {len(steps)} checkpoints "
-      "that count"
-      + (f", of the steps {', '.join(map(str, steps))}. " if steps else ". ")
-      + "That of step 0 does not, nor do those saved at an interruption or "
-      "by --save_checkpoints_secs. "
-      + ("Give a smaller number; " if steps else "")
-      + "--keep_checkpoint_max and --save_checkpoints_steps have training keep "
-      "more"
-    )
-  return steps[-number:]
-
-
-def listed_steps(directory: ModelDirectory, listed: list[str]) -> list[int]:
-  """Returns the steps that the user names, ascending."""
-  steps = directory.checkpoint_steps()
-  unknown = [text for text in listed if text not in map(str, steps)]
-  if unknown or not listed:
-    raise InputError(
-      f"--average_checkpoints={','.join(listed)}: "
-      + (f"no checkpoint of step {', '.join(unknown)}; " if unknown else "")
-      + f"{directory.path} has "
-      + (", ".join(map(str, steps)) or "none")
-    )
-  if len(set(listed)) < len(listed):
-    raise InputError("--average_checkpoints names a step twice")
-  return sorted(map(int, listed))

@@ -8,14 +8,18 @@ import sys
 from absl import flags
 
 from official_transformer.commands.flag_readers import (
+  read_averaged_steps,
   read_early_stopping,
   read_model,
   read_profile_steps,
   read_requested_params,
 )
 from official_transformer.data import text_files
+from official_transformer.data.data_directory import TRAIN_TAG, shard_paths
 from official_transformer.data.identity import Vocabulary
 from official_transformer.data.tokenizer import load_tokenizer
+from official_transformer.decoding.batching import check_n_best
+from official_transformer.distribution.cluster import Cluster
 from official_transformer.errors import InputError
 from official_transformer.model_directory.directory import ModelDirectory
 from official_transformer.model_directory.measurements import VALIDATION_LOSS
@@ -57,11 +61,19 @@ def check_train() -> None:
   if FLAGS.clean:
     ModelDirectory(FLAGS.model_dir).check_removable()
   _check_evaluation_set()
+  if FLAGS.distribution_strategy == "multi_worker_mirrored":
+    Cluster.from_environment()
+  # Of a strategy that cannot run there is more to say than of data.
+  refused = ("parameter_server", "tpu")
+  if (
+    not FLAGS.use_synthetic_data and FLAGS.distribution_strategy not in refused
+  ):
+    shard_paths(FLAGS.data_dir, TRAIN_TAG, FLAGS.skip_bad_records)
 
 
 def check_average() -> None:
-  """Refuses a directory that holds no model."""
-  ModelDirectory(FLAGS.model_dir).read()
+  """Refuses checkpoints that are not there."""
+  read_averaged_steps()
 
 
 def check_eval() -> None:
@@ -90,6 +102,8 @@ def check_predict() -> None:
   inputs = [FLAGS.file] if FLAGS.file is not None else []
   _check_files(inputs)
   _check_model()
+  _, description = read_model()
+  check_n_best(FLAGS.n_best, description.params.beam_size)
 
 
 def check_score() -> None:

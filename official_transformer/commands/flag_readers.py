@@ -57,6 +57,60 @@ def read_model() -> tuple[ModelDirectory, ModelDescription]:
   return directory, dataclasses.replace(stored, params=params)
 
 
+def read_averaged_steps() -> tuple[ModelDirectory, list[int]]:
+  """Reads which checkpoints of `--model_dir` are to be averaged, ascending.
+
+  Raises:
+    InputError: if there is no model, or not as many checkpoints.
+  """
+  directory = ModelDirectory(FLAGS.model_dir)
+  directory.read()  # Says what it is, if it is no model.
+  if FLAGS.average_checkpoints is None:
+    return directory, last_steps(directory, FLAGS.average_last)
+  return directory, listed_steps(directory, FLAGS.average_checkpoints)
+
+
+def last_steps(directory: ModelDirectory, number: int) -> list[int]:
+  """Returns the steps of the newest checkpoints, ascending.
+
+  Those that only serve to go on from are left out, because when they were saved
+  is chance, and the weights that training began with.
+  """
+  steps = [
+    n
+    for n in directory.checkpoint_steps()
+    if n > 0 and not directory.is_interim(n)
+  ]
+  if len(steps) < number:
+    raise InputError(
+      f"--average_last={number}: {directory.path} has {len(steps)} checkpoints "
+      "that count"
+      + (f", of the steps {', '.join(map(str, steps))}. " if steps else ". ")
+      + "That of step 0 does not, nor do those saved at an interruption or "
+      "by --save_checkpoints_secs. "
+      + ("Give a smaller number; " if steps else "")
+      + "--keep_checkpoint_max and --save_checkpoints_steps have training keep "
+      "more"
+    )
+  return steps[-number:]
+
+
+def listed_steps(directory: ModelDirectory, listed: list[str]) -> list[int]:
+  """Returns the steps that the user names, ascending."""
+  steps = directory.checkpoint_steps()
+  unknown = [text for text in listed if text not in map(str, steps)]
+  if unknown or not listed:
+    raise InputError(
+      f"--average_checkpoints={','.join(listed)}: "
+      + (f"no checkpoint of step {', '.join(unknown)}; " if unknown else "")
+      + f"{directory.path} has "
+      + (", ".join(map(str, steps)) or "none")
+    )
+  if len(set(listed)) < len(listed):
+    raise InputError("--average_checkpoints names a step twice")
+  return sorted(map(int, listed))
+
+
 def read_requested_batching() -> RequestedBatching:
   """Reads what was given of what decides the order of the data."""
   given = {

@@ -13,26 +13,27 @@ from official_transformer.startup import start_tensorflow
 
 FLAGS = flags.FLAGS
 
-# The module, and the function in it, that does what a mode says.
+# What checks a mode's flags, and the module whose function of the same name
+# does what the mode says.
 COMMANDS = {
-  "train": ("train", "train"),
-  "average": ("average", "average"),
-  "eval": ("evaluate", "evaluate"),
-  "predict": ("predict", "predict"),
-  "score": ("score", "score"),
+  "train": (checks.check_train, "train"),
+  "average": (checks.check_average, "average"),
+  "eval": (checks.check_eval, "evaluate"),
+  "predict": (checks.check_predict, "predict"),
+  "score": (checks.check_score, "score"),
 }
 
 
 def run_mode(mode: str) -> None:
   """Checks what can be checked at once, then imports and runs a mode."""
+  check, name = COMMANDS[mode]
   # TensorFlow takes seconds to import: --help, a mistyped flag and a missing
   # file are answered before it is.
-  getattr(checks, f"check_{mode}")()
+  check()
   _configure_environment()
   start_tensorflow()
-  module, function = COMMANDS[mode]
-  command = importlib.import_module(f"official_transformer.commands.{module}")
-  getattr(command, function)()
+  command = importlib.import_module(f"official_transformer.commands.{name}")
+  getattr(command, name)()
 
 
 def _configure_environment() -> None:

@@ -16,6 +16,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 
+from official_transformer.durable_files import write_text
 from official_transformer.errors import InputError
 from official_transformer.model_params import EOS_ID
 
@@ -185,9 +186,13 @@ class Subtokenizer:
     return cls(_search(counts, alphabet, target_size, threshold))
 
   def save(self, vocab_file: str) -> None:
-    """Writes the vocabulary file."""
-    with open(vocab_file, "w", encoding="utf-8", newline="\n") as stream:
-      stream.writelines(f"'{subtoken}'\n" for subtoken in self.subtokens)
+    """Writes the vocabulary file.
+
+    Raises:
+      OSError: if the system refuses; an earlier file is as it was.
+    """
+    lines = (f"'{subtoken}'\n" for subtoken in self.subtokens)
+    write_text(vocab_file, "".join(lines))
 
   @property
   def vocab_size(self) -> int:

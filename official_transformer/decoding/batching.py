@@ -48,6 +48,15 @@ class BatchLimits:
     return min(self.lines, max(1, self.tokens // max(1, longest)))
 
 
+def check_n_best(n_best: int, beam_size: int) -> None:
+  """Raises an `InputError` if a beam finds fewer hypotheses than are wanted."""
+  if n_best > beam_size:
+    raise InputError(
+      f"n_best is {n_best}, but a beam of {beam_size} finds no more hypotheses "
+      "than that; raise beam_size"
+    )
+
+
 def windows(
   items: Iterable[Item], size: Callable[[Item], int]
 ) -> Iterator[list[Item]]:

@@ -27,6 +27,7 @@ from official_transformer.model_directory.directory import (
   LATEST,
   ModelDirectory,
 )
+from official_transformer.model_params import DECODING_FIELDS
 
 
 class LoadedCheckpoint(NamedTuple):
@@ -93,7 +94,10 @@ def open_model(
 
   Raises:
     InputError: if it is no model directory.
+    TypeError: if a field says more than how to decode.
   """
+  if unknown := decoding.keys() - set(DECODING_FIELDS):
+    raise TypeError(f"{', '.join(sorted(unknown))}: not of {DECODING_FIELDS}")
   directory = ModelDirectory(model_dir)
   stored = directory.read()
   changes: dict[str, Any] = {

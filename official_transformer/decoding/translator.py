@@ -18,6 +18,7 @@ from official_transformer.data.tokenizer import Tokenizer
 from official_transformer.decoding.batching import (
   BatchLimits,
   batches_by_length,
+  check_n_best,
   windows,
 )
 from official_transformer.decoding.loading import (
@@ -74,11 +75,7 @@ class DecodingOptions:
 
   def check(self, params: TransformerParams) -> None:
     """Raises an `InputError` if a model cannot be decoded so."""
-    if self.n_best > params.beam_size:
-      raise InputError(
-        f"n_best is {self.n_best}, but a beam of {params.beam_size} finds no "
-        "more hypotheses than that; raise beam_size"
-      )
+    check_n_best(self.n_best, params.beam_size)
 
   def static_shapes(self) -> StaticShapes | None:
     """Returns the shapes of batches, if they are static."""

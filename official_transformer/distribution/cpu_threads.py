@@ -7,10 +7,10 @@ threads, which wait for each other at every operation's end.
 
 from __future__ import annotations
 
-import contextlib
 import os
 
 import tensorflow as tf
+from absl import logging
 
 # Each worker holds a batch in memory.
 MOST_WORKERS = 4
@@ -53,6 +53,8 @@ def share_processors(workers: int | None) -> int:
 def _set_threads(intra_op: int, inter_op: int) -> None:
   # TensorFlow that computes already, as in a process with other work, keeps
   # the threads that it has.
-  with contextlib.suppress(RuntimeError):
+  try:
     tf.config.threading.set_intra_op_parallelism_threads(intra_op)
     tf.config.threading.set_inter_op_parallelism_threads(inter_op)
+  except RuntimeError as error:
+    logging.info("TensorFlow's threads stay as they are: %s", error)

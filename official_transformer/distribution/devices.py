@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-
 import tensorflow as tf
 from absl import logging
 
 from official_transformer.errors import InputError
-from official_transformer.startup import said_at_start
+from official_transformer.startup import said_at_start, show
 
 
 def choose_devices(num_gpus: int | None) -> list[str]:
@@ -35,10 +33,11 @@ def choose_devices(num_gpus: int | None) -> list[str]:
     wanted = 0
   if wanted > len(gpus):
     # It may say what is wrong with the driver.
-    sys.stderr.write(said_at_start())
+    show(said_at_start())
     raise InputError(
       f"--num_gpus={num_gpus}, but TensorFlow sees {len(gpus)}. Lower it, or "
-      "check the driver and CUDA_VISIBLE_DEVICES; for GPU support: pip install "
+      "check the driver and CUDA_VISIBLE_DEVICES (TF_CPP_MIN_LOG_LEVEL=0 shows "
+      "what TensorFlow says of them); for GPU support: pip install "
       "'official-transformer[gpu]'"
     )
   tf.config.set_visible_devices(gpus[:wanted], "GPU")

@@ -126,8 +126,10 @@ def _without_removed(params: Mapping[str, Any]) -> dict[str, Any]:
   """Leaves out the parameters that are none any more; says which mattered."""
   for name, neutral in _REMOVED_PARAMS.items():
     if params.get(name, neutral) != neutral:
-      logging.warning(
+      logging.log_first_n(
+        logging.WARNING,
         "%s: %s=%s is no longer supported; training goes on without it",
+        1,
         DESCRIPTION_FILE,
         name,
         params[name],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 import pathlib
 import socket
@@ -15,6 +17,8 @@ from official_transformer.errors import InputError
 from official_transformer.model_directory.directory import LOCK_FILE
 
 _PATIENCE_SECONDS = 0.3
+# What a file system without locks says; NotImplementedError says nothing.
+_NO_LOCKS = (None, errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)
 
 
 class DirectoryLock:
@@ -53,18 +57,28 @@ class DirectoryLock:
     try:
       self._lock.acquire()
     except filelock.Timeout:
-      holder = self._path.read_text("utf-8").strip() or "another process"
       raise InputError(
-        f"{self.directory} is being trained by {holder}. Wait for it or stop "
-        "it, or name another --model_dir"
+        f"{self.directory} is being trained by {self._holder()}. Wait for it "
+        "or stop it, or name another --model_dir"
       ) from None
     except (OSError, NotImplementedError) as error:
+      if getattr(error, "errno", None) not in _NO_LOCKS:
+        raise
       logging.warning(
         "no lock on %s (%s): see that one run trains it", self._path, error
       )
       return
     owner = f"process {os.getpid()} on {socket.gethostname()}\n"
-    self._path.write_text(owner, "utf-8")
+    # Elsewhere than on POSIX, nobody else may read it anyway.
+    with contextlib.suppress(OSError):
+      self._path.write_text(owner, "utf-8")
+
+  def _holder(self) -> str:
+    """Returns who says that it holds the lock."""
+    try:
+      return self._path.read_text("utf-8").strip() or "another process"
+    except OSError:  # It has just ended.
+      return "another process"
 
   def release(self) -> None:
     """Frees the lock and removes its file."""

@@ -171,7 +171,7 @@ def resumed_distances(data_dir, distribution):
 
 
 def masks_differ(strategy):
-  """Tells whether replicas with equal examples lose different amounts."""
+  """Returns whether replicas with equal examples lose different amounts."""
   with strategy.scope():
     model = create_model(PARAMS, is_train=True)
     step = TrainingStep(model, create_optimizer(PARAMS), seed=1)

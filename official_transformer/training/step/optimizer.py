@@ -51,7 +51,8 @@ class LearningRateSchedule(keras.optimizers.schedules.LearningRateSchedule):
 class FusedAdam(keras.optimizers.Optimizer):
   """Adam (Kingma and Ba 2014), each variable updated by one operation.
 
-  Keras' own takes about ten passes over every variable.
+  Keras' own takes about ten passes over every variable. It is `TrainingStep`
+  that calls it: Keras' `apply`, which `fit` would call by itself, is not there.
 
   Attributes:
     beta_1: decay of the first moment.

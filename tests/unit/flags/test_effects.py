@@ -98,9 +98,13 @@ READERS = [
   ROOT / "flags" / "_log_format.py",
   *(ROOT / "official_transformer").glob("commands/*.py"),
   ROOT / "official_transformer" / "transformer_main.py",
-  ROOT / "official_transformer" / "training" / "settings.py",
-  ROOT / "official_transformer" / "training" / "requested_batching.py",
   ROOT / "official_transformer" / "model_params.py",
+]
+PRODUCT = ROOT / "official_transformer"
+# Their fields are read from the flags of the same names.
+RECORDS = [
+  PRODUCT / "training" / "settings.py",
+  PRODUCT / "training" / "requested_batching.py",
 ]
 
 
@@ -111,12 +115,19 @@ def test_every_flag_is_known_and_read_or_said_to_be_idle(transformer_flags):
     for path in READERS
     if not path.name.endswith("_flags.py")
   ]
+  fields, users = (
+    "".join(path.read_text(encoding="utf-8") for path in paths)
+    for paths in (RECORDS, set(PRODUCT.rglob("*.py")) - set(READERS))
+  )
   for name in own_flags(transformer_flags):
     effect = core.definition_of(name).effect
     assert core.definition_of(name).section
-    # Read as FLAGS.name, by name, or because a record has such a field.
-    use = re.compile(rf"FLAGS\.{name}\b|\"{name}\"|^  {name}: ", re.MULTILINE)
+    # Read as FLAGS.name, by name, or because a record has such a field, which
+    # then somebody uses.
+    use = re.compile(rf"FLAGS\.{name}\b|\"{name}\"")
     read = any(use.search(text) for text in texts)
+    if not read and re.search(rf"^  {name}: ", fields, re.MULTILINE):
+      read = re.search(rf"\.{name}\b|\"{name}\"", users) is not None
     if name == "fp16_implementation":
       continue  # Its one value left is what happens anyway; see its validator.
     assert read != bool(effect.never), name

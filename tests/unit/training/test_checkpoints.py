@@ -119,3 +119,18 @@ def test_what_an_interrupted_run_left_is_removed(manager, tmp_path):
   lib.clean_up(manager.directory)
   left = {str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*incomplete")}
   assert left == {"download.incomplete", "translations/test.incomplete"}
+
+
+def test_a_full_disk_costs_no_earlier_checkpoint(manager, weight, monkeypatch):
+  manager.save(1, seed=9)
+
+  def full(**_):
+    raise tf.errors.ResourceExhaustedError(None, None, "No space left")
+
+  monkeypatch.setattr(tf.raw_ops, "SaveV2", full)
+  with pytest.raises(OSError, match="No space left"):
+    manager.save(2, seed=9)
+  assert manager.directory.checkpoint_steps() == [1]
+  weight.assign([0.0, 0.0])
+  manager.restore(manager.directory.latest_checkpoint())
+  np.testing.assert_array_equal(weight, [1.0, 2.0])

@@ -142,6 +142,8 @@ def test_a_signal_ends_the_run_after_its_step(events):
 def test_a_reason_ends_the_run_if_any_is_asked_for(events):
   assert run(control(events, last=(4,), stop_threshold=1.0), 9) == 4
   assert run(control(events, last=(4,)), 9) == 9
+  # Out of reach, it ends nothing.
+  assert run(control(events, stop_threshold=99.0), 9) == 9
 
 
 def test_a_worker_does_as_the_chief_says(events):

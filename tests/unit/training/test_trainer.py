@@ -38,6 +38,7 @@ from official_transformer.model_directory.directory import (
   ModelDirectory,
 )
 from official_transformer.model_directory.measurements import VALIDATION_LOSS
+from official_transformer.training.checkpoints import CheckpointManager
 from official_transformer.training.data_feed import DataFeed
 from official_transformer.training.evaluations import Evaluation
 from official_transformer.training.interruption import Interruption
@@ -367,13 +368,60 @@ def test_a_lack_of_memory_shows_before_the_first_update(
     raise tf.errors.ResourceExhaustedError(None, None, "OOM when allocating")
 
   trainer = make_trainer(tmp_path, PARAMS, settings(reversals, 4))
-  batch, _ = next(iter(trainer.feed.longest_batches()))
-  # Of the bucket of the longest examples: 128 tokens, up to 10 excluded.
-  assert batch.shape == (12, 9)
+  tried = []
+  rehearse = trainer.model.rehearse
+
+  def looked_at(batches):
+    tried.append(tuple(next(batches)[0].shape))
+    rehearse(batches)
+
+  monkeypatch.setattr(trainer.model, "rehearse", looked_at)
   monkeypatch.setattr(type(trainer.model.step), "__call__", full)
   with pytest.raises(InputError, match="OOM when allocating.*--batch_size"):
     trainer.train()
+  # Of the bucket of the longest examples: 128 tokens, up to 10 excluded.
+  assert tried == [(12, 9)]
   assert trainer.directory.checkpoint_steps() == []
+
+
+def test_failures_and_a_threshold_out_of_reach_end_no_run(
+  tmp_path, reversals, monkeypatch, caplog
+):
+  """The evaluation of step 4, and the checkpoint of step 8, cannot be had."""
+  scores = {8: 30.0, 12: 20.0, 14: 25.0}
+  save = CheckpointManager.save
+
+  def evaluate(_, step):
+    if step == 4:
+      raise OSError("No space left on device")
+    return Evaluation({"bleu_uncased": scores[step]})
+
+  def full(self, step, *arguments):
+    if step == 8:
+      raise OSError("No space left on device")
+    return save(self, step, *arguments)
+
+  monkeypatch.setattr(CheckpointManager, "save", full)
+  run = settings(
+    reversals,
+    14,
+    stop_threshold=30.1,
+    save_checkpoints_secs=1e-9,
+    keep_checkpoint_max=5,
+  )
+  trainer = train(tmp_path, PARAMS, run, evaluate)
+  assert "the evaluation after step 4 failed (OSError: No space" in caplog.text
+  assert "no checkpoint after step 8: No space left" in caplog.text
+  assert steps_of(trainer) == 14
+  # Those of every step in between, saved by time, have gone.
+  assert trainer.directory.checkpoint_steps() == [4, 12, 14]
+  assert trainer.directory.checkpoint_steps(BEST) == [8]
+  lines = json_lines(tmp_path / MEASUREMENTS_FILE)
+  assert [line.get("evaluation/bleu_uncased") for line in lines] == [
+    None,
+    *scores.values(),
+  ]
+  assert all("validation/loss" in line for line in lines)
 
 
 def test_a_run_says_what_it_is(tmp_path, reversals, caplog):

@@ -47,10 +47,10 @@ def test_first_update_has_rate_zero_and_the_second_does_not():
 
 def test_adam_by_hand():
   optimizer = create_optimizer(SMALL)
-  variable = keras.Variable([0.5])
+  # From 0, so that nothing but the updates shows.
+  variable = keras.Variable([0.0])
   optimizer.build([variable])
-  m = v = 0.0
-  weight = 0.5
+  m = v = weight = 0.0
   for step in range(5):
     gradient = 0.3 * (step + 1)
     update(optimizer, variable, [gradient])
@@ -59,7 +59,7 @@ def test_adam_by_hand():
     rate = 2 * 256**-0.5 * step / 1000 / math.sqrt(1000)
     rate *= math.sqrt(1 - 0.997 ** (step + 1)) / (1 - 0.9 ** (step + 1))
     weight -= rate * m / (math.sqrt(v) + 1e-9)
-  assert math.isclose(float(variable[0]), weight, rel_tol=1e-5)
+  assert math.isclose(float(variable[0]), weight, rel_tol=1e-4)
 
 
 def test_config_rebuilds_the_schedule():
