@@ -27,5 +27,6 @@ echo "== tests"
 # A process a processor, but no more than memory has room for.
 processes=$(nproc 2> /dev/null || echo 2)
 [ "$processes" -le 4 ] || processes=4
-exec python -m pytest -n "$processes" --dist loadfile \
+# In the order of the folders, so that the longest files come first.
+exec python -m pytest -n "$processes" --dist loadfile --no-loadscope-reorder \
   ${which[@]+"${which[@]}"} "$@"
