@@ -14,7 +14,6 @@ from absl import app, flags
 from flags._base import define_base
 from flags._benchmark import define_benchmark
 from flags._conventions import (
-  Definition,
   Effect,
   accepted_only,
   define,
@@ -34,7 +33,6 @@ from flags._performance import (
 )
 
 __all__ = [
-  "Definition",
   "Effect",
   "accepted_only",
   "configure_logging",
@@ -44,7 +42,6 @@ __all__ = [
   "define_benchmark",
   "define_device",
   "define_distribution",
-  "define_log_format",
   "define_num_gpus",
   "define_performance",
   "definition_of",

@@ -21,6 +21,7 @@ from official_transformer.data.tokenizer import load_tokenizer
 from official_transformer.decoding.batching import check_n_best
 from official_transformer.distribution.cluster import Cluster
 from official_transformer.errors import InputError
+from official_transformer.model_directory.description import ModelDescription
 from official_transformer.model_directory.directory import ModelDirectory
 from official_transformer.model_directory.measurements import VALIDATION_LOSS
 
@@ -65,10 +66,10 @@ def check_train() -> None:
     Cluster.from_environment()
   # Of a strategy that cannot run there is more to say than of data.
   refused = ("parameter_server", "tpu")
-  if (
-    not FLAGS.use_synthetic_data and FLAGS.distribution_strategy not in refused
-  ):
-    shard_paths(FLAGS.data_dir, TRAIN_TAG, FLAGS.skip_bad_records)
+  # With --skip_bad_records, what lacks is reported where the data are read.
+  needs_data = not (FLAGS.use_synthetic_data or FLAGS.skip_bad_records)
+  if needs_data and FLAGS.distribution_strategy not in refused:
+    shard_paths(FLAGS.data_dir, TRAIN_TAG)
 
 
 def check_average() -> None:
@@ -101,9 +102,7 @@ def check_predict() -> None:
     _check_one_line(FLAGS.text)
   inputs = [FLAGS.file] if FLAGS.file is not None else []
   _check_files(inputs)
-  _check_model()
-  _, description = read_model()
-  check_n_best(FLAGS.n_best, description.params.beam_size)
+  check_n_best(FLAGS.n_best, _check_model().params.beam_size)
 
 
 def check_score() -> None:
@@ -158,8 +157,12 @@ def _check_files(inputs: list[str]) -> None:
       raise InputError(f"--file_out is {path}: it would be overwritten")
 
 
-def _check_model() -> None:
-  """Refuses flags that contradict the model, and a directory without one."""
+def _check_model() -> ModelDescription:
+  """Refuses flags that contradict the model, and a directory without one.
+
+  Returns:
+    What is known of the model, decoded as the flags say.
+  """
   directory, description = read_model()
   directory.choose_checkpoints(FLAGS.checkpoint)
   if FLAGS.vocab_file:
@@ -167,3 +170,4 @@ def _check_model() -> None:
     description.check_vocabulary(
       Vocabulary.of(FLAGS.vocab_file, size), FLAGS.vocab_file, directory.path
     )
+  return description

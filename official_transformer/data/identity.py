@@ -67,7 +67,7 @@ class Vocabularies:
   @property
   def size(self) -> int:
     """Entries that a token of either side may be."""
-    return max(self.source.size, self.target.size)
+    return self.source.size
 
   def to_json(self) -> dict[str, Any]:
     """Returns what model.json and data.json say of them."""
