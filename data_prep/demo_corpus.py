@@ -15,10 +15,11 @@ import os
 from absl import flags, logging
 
 from data_prep.demo.grammar import DemoGrammar
-from flags import core as flags_core
-from flags.core import define, start_section
 from official_transformer.data.text_files import write_lines
 from official_transformer.errors import describe_failures
+from official_transformer.flag_groups import core as flags_core
+from official_transformer.flag_groups.core import define, start_section
+from official_transformer.storage.file_system import make_directories
 
 FLAGS = flags.FLAGS
 
@@ -81,7 +82,7 @@ def main(_: list[str]) -> None:
   }
   grammar = DemoGrammar(FLAGS.seed)
   pairs = draw_pairs(grammar, sum(sizes.values()))
-  os.makedirs(FLAGS.output_dir, exist_ok=True)
+  make_directories(FLAGS.output_dir)
   start = 0
   for split, size in sizes.items():
     part = pairs[start : start + size]

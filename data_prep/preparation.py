@@ -29,8 +29,9 @@ from official_transformer.data.tokenizer import (
   load_tokenizer,
   train_sentencepiece,
 )
-from official_transformer.durable_files import INCOMPLETE, copy_file
 from official_transformer.errors import InputError
+from official_transformer.storage import file_system
+from official_transformer.storage.durable_files import INCOMPLETE, copy_file
 
 PREFIX = "text"
 
@@ -46,8 +47,11 @@ def prepare(corpora: dict[str, Corpus], settings: DataSettings) -> None:
     InputError: if a file is missing, or a pair of files does not match.
   """
   check(corpora, settings)
-  os.makedirs(settings.data_dir, exist_ok=True)
-  with tempfile.TemporaryDirectory(dir=settings.data_dir) as scratch:
+  file_system.make_directories(settings.data_dir)
+  # Beside the data, where there is room for them; a remote store has none.
+  is_remote = file_system.is_remote(settings.data_dir)
+  place = None if is_remote else settings.data_dir
+  with tempfile.TemporaryDirectory(dir=place) as scratch:
     texts = {
       tag: CleanText(tag, corpus, scratch) for tag, corpus in corpora.items()
     }
@@ -135,7 +139,7 @@ def _vocabulary(train: CleanText, settings: DataSettings) -> str:
   if settings.vocab_file:
     name = os.path.basename(settings.vocab_file)
     path = os.path.join(settings.data_dir, name)
-    if os.path.abspath(path) != os.path.abspath(settings.vocab_file):
+    if file_system.absolute(path) != file_system.absolute(settings.vocab_file):
       copy_file(settings.vocab_file, path)
     return path
   files = [train.source, train.target]
@@ -154,14 +158,14 @@ def _remove_earlier_run(data_dir: str) -> None:
 
   Shards of two runs must not mix, nor a description speak of others' shards.
   """
-  for name in os.listdir(data_dir):
+  for name in file_system.names_in(data_dir):
     ours = any(
       name.startswith(f"{PREFIX}-{tag}-")
       and is_shard(name.removesuffix(INCOMPLETE), tag)
       for tag in (TRAIN_TAG, DEV_TAG)
     )
     if ours or name == DESCRIPTION_FILE:
-      os.remove(os.path.join(data_dir, name))
+      file_system.remove_file(os.path.join(data_dir, name))
 
 
 def _encode(

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 import tensorflow as tf
 
 from official_transformer.data.data_directory import shard_name
-from official_transformer.durable_files import new_file
+from official_transformer.storage.durable_files import new_file
 
 Pair = tuple[Sequence[int], Sequence[int]]
 

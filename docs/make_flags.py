@@ -14,11 +14,11 @@ from absl import flags
 
 from data_prep.demo_corpus import define_demo_corpus_flags
 from data_prep.prepare_data import define_prepare_data_flags
-from flags.core import define_all, definition_of
 from official_transformer.commands.transformer_flags import (
   define_transformer_flags,
 )
 from official_transformer.compute_bleu import define_compute_bleu_flags
+from official_transformer.flag_groups.core import define_all, definition_of
 from official_transformer.import_checkpoint import define_import_flags
 
 COMMON = "Every command"

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from absl import flags
 
-from flags import core as flags_core
-from flags.core import define, start_section
 from official_transformer.errors import describe_failures
+from official_transformer.flag_groups import core as flags_core
+from official_transformer.flag_groups.core import define, start_section
 from official_transformer.importing.formats import FORMATS
 from official_transformer.model_params import (
   PARAM_SETS,

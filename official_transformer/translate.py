@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from absl import flags, logging
 
-from flags import core as flags_core
 from official_transformer.commands.decoding_flags import define_decoding_flags
 from official_transformer.commands.modes import run_mode
 from official_transformer.commands.transformer_flags import define_model_flags
 from official_transformer.errors import describe_failures
+from official_transformer.flag_groups import core as flags_core
 
 EXTRA_DECODE_LENGTH = 100
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from absl import flags
 
-from flags import core as flags_core
+from official_transformer.flag_groups import core as flags_core
 
 # Absl's own, which stay; everything else is defined anew for each command.
 _ABSL_FLAGS = frozenset(flags.FLAGS)

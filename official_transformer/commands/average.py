@@ -6,7 +6,6 @@ import tensorflow as tf
 from absl import logging
 
 from official_transformer.commands.flag_readers import read_averaged_steps
-from official_transformer.durable_files import remove_leftovers
 from official_transformer.errors import InputError
 from official_transformer.model_directory.checkpoint_files import (
   AVERAGED_STEPS,
@@ -17,6 +16,7 @@ from official_transformer.model_directory.checkpoint_files import (
 from official_transformer.model_directory.directory import (
   AVERAGE,
 )
+from official_transformer.storage.durable_files import remove_leftovers
 
 
 def average() -> None:

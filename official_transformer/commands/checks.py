@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 
 from absl import flags
@@ -24,6 +23,8 @@ from official_transformer.errors import InputError
 from official_transformer.model_directory.description import ModelDescription
 from official_transformer.model_directory.directory import ModelDirectory
 from official_transformer.model_directory.measurements import VALIDATION_LOSS
+from official_transformer.storage import file_system
+from official_transformer.storage.durable_files import INCOMPLETE
 
 FLAGS = flags.FLAGS
 
@@ -148,13 +149,15 @@ def _check_files(inputs: list[str]) -> None:
   for path in inputs:
     text_files.check_input(path)
   text_files.check_output(FLAGS.file_out)
+  if FLAGS.file_out == text_files.STANDARD_STREAM:
+    return
   for path in inputs:
-    if (
-      os.path.isfile(path)
-      and os.path.exists(FLAGS.file_out)
-      and os.path.samefile(path, FLAGS.file_out)
-    ):
-      raise InputError(f"--file_out is {path}: it would be overwritten")
+    # The output has the other name until it is whole.
+    for name in (FLAGS.file_out, FLAGS.file_out + INCOMPLETE):
+      if file_system.is_file(path) and file_system.is_same(path, name):
+        raise InputError(
+          f"--file_out={FLAGS.file_out} would overwrite {path}, which is read"
+        )
 
 
 def _check_model() -> ModelDescription:

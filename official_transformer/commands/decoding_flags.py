@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from absl import flags
 
-from flags.core import Effect, define, read_by, start_section
+from official_transformer.flag_groups.core import (
+  Effect,
+  define,
+  read_by,
+  start_section,
+)
 from official_transformer.model_directory.directory import LATEST
 
 OUTPUT_FORMATS = ("text", "jsonl")

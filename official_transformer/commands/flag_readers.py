@@ -10,9 +10,9 @@ from typing import Any
 
 from absl import flags
 
-from flags import core as flags_core
 from official_transformer.data.buckets import Batching
 from official_transformer.errors import InputError
+from official_transformer.flag_groups import core as flags_core
 from official_transformer.model_directory.description import ModelDescription
 from official_transformer.model_directory.directory import ModelDirectory
 from official_transformer.model_directory.measurements import (

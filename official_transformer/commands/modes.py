@@ -7,8 +7,8 @@ import os
 
 from absl import flags
 
-from flags import core as flags_core
 from official_transformer.commands import checks
+from official_transformer.flag_groups import core as flags_core
 from official_transformer.startup import start_tensorflow
 
 FLAGS = flags.FLAGS

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import random
 import zlib
 from typing import NamedTuple
@@ -37,6 +36,10 @@ from official_transformer.model.transformer import Transformer
 from official_transformer.model_directory.directory import ModelDirectory
 from official_transformer.model_directory.directory_lock import DirectoryLock
 from official_transformer.model_directory.measurements import VALIDATION_LOSS
+from official_transformer.storage.file_system import (
+  is_directory,
+  make_directories,
+)
 from official_transformer.training.checkpoints import clean_up, read_progress
 from official_transformer.training.evaluations import Evaluate, Evaluation
 from official_transformer.training.interruption import Interruption
@@ -75,7 +78,7 @@ def train() -> None:
       DirectoryLock(directory.path) as lock,
       distribution.report_lost_peers(),
     ):
-      if distribution.is_chief and os.path.isdir(directory.path):
+      if distribution.is_chief and is_directory(directory.path):
         lock.acquire()
         if not FLAGS.clean:
           clean_up(directory)
@@ -159,7 +162,7 @@ def _plan(
 def _write_directory(run: _Run, lock: DirectoryLock) -> None:
   """Makes the model directory what it is planned to be."""
   directory = run.plan.directory
-  os.makedirs(directory.path, exist_ok=True)
+  make_directories(directory.path)
   lock.acquire()
   # Another run may have made it, and ended, before it was locked.
   if directory.checkpoint_steps() != run.steps:

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from absl import flags
 
-from flags.core import accepted_only, define, read_by, start_section
+from official_transformer.flag_groups.core import (
+  accepted_only,
+  define,
+  read_by,
+  start_section,
+)
 from official_transformer.model_params import DEFAULT_MAX_LENGTH
 
 STOPPING_MEASURES = ("bleu", "loss")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from absl import flags
 
-from flags import core as flags_core
-from flags.core import define, read_by
 from official_transformer.commands.decoding_flags import define_decoding_flags
 from official_transformer.commands.training_flags import (
   define_averaging_flags,
   define_training_flags,
 )
+from official_transformer.flag_groups import core as flags_core
+from official_transformer.flag_groups.core import define, read_by
 from official_transformer.model_params import DEFAULT_PARAM_SET, PARAM_SETS
 
 MODES = ("train", "average", "eval", "predict", "score")

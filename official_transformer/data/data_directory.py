@@ -7,7 +7,6 @@ upstream names them, so that its data directories serve as they are.
 from __future__ import annotations
 
 import dataclasses
-import glob
 import json
 import os
 import re
@@ -17,8 +16,9 @@ from typing import Any
 from absl import logging
 
 from official_transformer.data.identity import Vocabularies
-from official_transformer.durable_files import write_text
 from official_transformer.errors import InputError
+from official_transformer.storage import file_system
+from official_transformer.storage.durable_files import write_text
 
 DESCRIPTION_FILE = "data.json"
 TRAIN_TAG = "train"
@@ -44,9 +44,9 @@ def is_shard(name: str, tag: str) -> bool:
 def _found_shards(data_dir: str, tag: str) -> list[str]:
   """Returns the paths of a tag's shards that are there, sorted."""
   return [
-    path
-    for path in sorted(glob.glob(os.path.join(glob.escape(data_dir), "*")))
-    if is_shard(path, tag)
+    os.path.join(data_dir, name)
+    for name in file_system.names_in(data_dir)
+    if is_shard(name, tag)
   ]
 
 
@@ -156,10 +156,10 @@ def read_description(data_dir: str) -> DataDescription | None:
     InputError: if data.json cannot be read.
   """
   path = os.path.join(data_dir, DESCRIPTION_FILE)
-  if not os.path.exists(path):
+  if not file_system.exists(path):
     return None
   try:
-    with open(path, encoding="utf-8") as stream:
+    with file_system.open_file(path) as stream:
       content = json.load(stream)
     dev = content.get(DEV_TAG)
     return DataDescription(
@@ -202,7 +202,7 @@ def find_vocabulary(data_dir: str) -> str:
       "vocabulary. Pass --vocab_file, or make the data with: " + HOW_TO_MAKE
     )
   path = os.path.join(data_dir, description.vocabularies.source.file)
-  if not os.path.exists(path):
+  if not file_system.exists(path):
     raise InputError(
       f"{data_dir}/{DESCRIPTION_FILE} names the vocabulary {path}, which is "
       "not there; prepare the data again or pass --vocab_file"

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import os
 from typing import Any
 
 from official_transformer.errors import InputError
+from official_transformer.storage.file_system import sha256
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,9 +27,7 @@ class Vocabulary:
   @classmethod
   def of(cls, path: str, size: int) -> Vocabulary:
     """Describes a file that holds `size` entries."""
-    with open(path, "rb") as stream:
-      digest = hashlib.sha256(stream.read()).hexdigest()
-    return cls(os.path.basename(path), size, digest)
+    return cls(os.path.basename(path), size, sha256(path))
 
   def __str__(self) -> str:
     return f"{self.size} entries (sha256 {self.sha256[:12]}...)"

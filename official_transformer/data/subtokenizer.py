@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import collections
 import functools
-import os
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 
-from official_transformer.durable_files import write_text
 from official_transformer.errors import InputError
 from official_transformer.model_params import EOS_ID
+from official_transformer.storage import file_system
+from official_transformer.storage.durable_files import write_text
 
 RESERVED_TOKENS = ("<pad>", "<EOS>")
 ESCAPE_CHARACTERS = frozenset("\\_u;0123456789")
@@ -139,9 +139,16 @@ class Subtokenizer:
       InputError: if a line does not stand between quotes.
     """
     subtokens = list(RESERVED_TOKENS)
-    with open(vocab_file, encoding="utf-8", newline="\n") as stream:
-      for number, line in enumerate(stream, start=1):
-        line = line.strip()
+    with file_system.open_file(vocab_file, "rb") as stream:
+      for number, raw in enumerate(stream, start=1):
+        try:
+          line = raw.decode("utf-8").strip()
+        except UnicodeDecodeError as error:
+          raise InputError(
+            f"{vocab_file}, line {number}: not UTF-8 (byte {error.start + 1} "
+            "of the line); is it damaged, or was it converted to another "
+            "encoding?"
+          ) from None
         if len(line) < 2 or line[0] != line[-1] or line[0] not in "'\"":
           raise InputError(
             f"{vocab_file}, line {number}: {line!r} does not stand between "
@@ -236,9 +243,9 @@ def _count_tokens(
   counts: dict[str, int] = collections.defaultdict(int)
   for path in text_files:
     budget = file_byte_limit
-    skip = int(os.path.getsize(path) / (file_byte_limit * 2))
+    skip = int(file_system.size(path) / (file_byte_limit * 2))
     skipped = 0
-    with open(path, encoding="utf-8", newline="\n") as stream:
+    with file_system.open_file(path) as stream:
       for line in stream:
         if skipped < skip:
           skipped += 1

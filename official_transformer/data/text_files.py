@@ -12,12 +12,13 @@ import os
 import sys
 import zlib
 from collections.abc import Iterable, Iterator
-from typing import BinaryIO
+from typing import IO, BinaryIO
 
 from absl import logging
 
-from official_transformer.durable_files import new_file
 from official_transformer.errors import InputError
+from official_transformer.storage import file_system
+from official_transformer.storage.durable_files import new_file
 
 STANDARD_STREAM = "-"
 # Lines that are not UTF-8 are named one by one up to here.
@@ -28,11 +29,11 @@ def check_input(path: str) -> None:
   """Raises an `InputError` unless `path` is a file that can be read, or `-`."""
   if path == STANDARD_STREAM:
     return
-  if os.path.isdir(path):
+  if file_system.is_directory(path):
     raise InputError(f"{path} is a directory, not a text file")
-  if not os.path.exists(path):
+  if not file_system.exists(path):
     raise InputError(f"there is no file {path}; check the path")
-  if not os.access(path, os.R_OK):
+  if not file_system.is_remote(path) and not os.access(path, os.R_OK):
     raise InputError(f"no permission to read {path}")
 
 
@@ -40,8 +41,10 @@ def check_output(path: str) -> None:
   """Raises an `InputError` unless `path` can be written, or is `-`."""
   if path == STANDARD_STREAM:
     return
-  if os.path.isdir(path):
+  if file_system.is_directory(path):
     raise InputError(f"the output {path} is a directory; name a file in it")
+  if file_system.is_remote(path):
+    return  # Object stores have no directories, and tell of rights too late.
   directory = os.path.dirname(path) or "."
   if not os.path.isdir(directory):
     raise InputError(f"the output's directory {directory} does not exist")
@@ -58,10 +61,10 @@ def count_lines(path: str) -> int | None:
 
   That is so of standard input, pipes and gzipped files.
   """
-  if path.endswith(".gz") or not os.path.isfile(path):
+  if path.endswith(".gz") or not file_system.is_file(path):
     return None
   count, last = 0, b"\n"
-  with open(path, "rb") as stream:
+  with file_system.open_file(path, "rb") as stream:
     while block := stream.read(1 << 20):
       count += block.count(b"\n")
       last = block[-1:]
@@ -88,8 +91,8 @@ def read_lines(path: str, replace_invalid: bool = False) -> Iterator[str]:
   if path == STANDARD_STREAM:
     yield from _decode(_standard_input(), "standard input", replace_invalid)
     return
-  opener = gzip.open if path.endswith(".gz") else open
-  with opener(path, "rb") as stream:
+  with file_system.open_file(path, "rb") as raw:
+    stream = gzip.GzipFile(fileobj=raw) if path.endswith(".gz") else raw
     try:
       yield from _decode(stream, path, replace_invalid)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
@@ -170,20 +173,20 @@ def write_lines(path: str, lines: Iterable[str]) -> int:
   """
   if path == STANDARD_STREAM:
     return _encode(sys.stdout.buffer, lines, at_once=True)
-  if os.path.islink(path) or (
-    os.path.exists(path) and not os.path.isfile(path)
+  if not file_system.is_remote(path) and (
+    os.path.islink(path) or (os.path.exists(path) and not os.path.isfile(path))
   ):
     with open(path, "wb") as stream:
       return _encode(stream, lines, at_once=True)
   with (
     new_file(path, keep_incomplete=True) as aside,
-    open(aside, "wb") as stream,
+    file_system.open_file(aside, "wb") as stream,
   ):
     return _encode(stream, lines)
 
 
 def _encode(
-  stream: BinaryIO, lines: Iterable[str], at_once: bool = False
+  stream: BinaryIO | IO[bytes], lines: Iterable[str], at_once: bool = False
 ) -> int:
   count = 0
   for line in lines:

@@ -16,9 +16,10 @@ import sentencepiece
 
 from official_transformer.data.subtokenizer import Subtokenizer
 from official_transformer.data.text_files import check_input, read_lines
-from official_transformer.durable_files import new_file
 from official_transformer.errors import InputError
 from official_transformer.model_params import EOS_ID, PAD_ID
+from official_transformer.storage import file_system
+from official_transformer.storage.durable_files import new_file
 
 UNK_ID = 2
 NO_ID = -1
@@ -51,7 +52,8 @@ class SentencePieceTokenizer:
   def __init__(self, vocab_file: str) -> None:
     self.processor = sentencepiece.SentencePieceProcessor()
     try:
-      self.processor.Load(vocab_file)
+      with file_system.open_file(vocab_file, "rb") as stream:
+        self.processor.LoadFromSerializedProto(stream.read())
     except (OSError, RuntimeError) as error:
       raise InputError(
         f"{vocab_file} is neither a SentencePiece model nor a subtoken "
@@ -92,7 +94,7 @@ def load_tokenizer(vocab_file: str) -> Tokenizer:
       PAD and EOS.
   """
   check_input(vocab_file)
-  with open(vocab_file, "rb") as stream:
+  with file_system.open_file(vocab_file, "rb") as stream:
     # A subtoken file begins with a quote; a SentencePiece model with the tag
     # of its first protocol buffer field, which is a line feed.
     kind = stream.read(1)
@@ -142,5 +144,8 @@ def train_sentencepiece(
     raise InputError(
       f"SentencePiece cannot make {vocab_size} pieces from this text: {error}"
     ) from None
-  with new_file(vocab_file) as aside, open(aside, "wb") as stream:
+  with (
+    new_file(vocab_file) as aside,
+    file_system.open_file(aside, "wb") as stream,
+  ):
     stream.write(model.getvalue())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import os
 
 from official_transformer.data.text_files import read_parallel, write_lines
 from official_transformer.decoding.translator import Translator
@@ -13,6 +12,7 @@ from official_transformer.model_directory.directory import (
   TRANSLATIONS,
   ModelDirectory,
 )
+from official_transformer.storage.file_system import make_directories
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,7 +40,7 @@ class ScoredTranslations:
     Raises:
       OSError: if the system refuses.
     """
-    os.makedirs(directory.join(TRANSLATIONS), exist_ok=True)
+    make_directories(directory.join(TRANSLATIONS))
     path = directory.join(TRANSLATIONS, f"{name}.txt")
     write_lines(path, self.translations)
     write_lines(

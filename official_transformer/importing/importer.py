@@ -7,7 +7,6 @@ size.
 from __future__ import annotations
 
 import dataclasses
-import os
 import re
 from collections import defaultdict
 from typing import Any, NamedTuple
@@ -45,6 +44,7 @@ from official_transformer.model_params import (
   TransformerParams,
   get_params,
 )
+from official_transformer.storage import file_system
 
 ROOT = "transformer/"
 
@@ -129,7 +129,7 @@ def import_checkpoint(request: ImportRequest, model_dir: str) -> str:
         Vocabulary.of(request.vocab_file, tokenizer.vocab_size)
       ),
       versions=current_versions(),
-      origin=Origin(request.format, os.path.abspath(prefix), step),
+      origin=Origin(request.format, file_system.absolute(prefix), step),
     ),
     request.vocab_file,
   )
@@ -152,9 +152,9 @@ def import_checkpoint(request: ImportRequest, model_dir: str) -> str:
 def _find_prefix(checkpoint: str) -> str:
   """Returns a checkpoint's prefix, given it, its index file or directory."""
   prefix: str | None = checkpoint.removesuffix(".index")
-  if os.path.isdir(checkpoint):
+  if file_system.is_directory(checkpoint):
     prefix = tf.train.latest_checkpoint(checkpoint)
-  if prefix is None or not os.path.exists(prefix + ".index"):
+  if prefix is None or not file_system.exists(prefix + ".index"):
     raise InputError(
       f"no checkpoint {checkpoint}: give its path without the ending, where "
       "PATH.index and PATH.data-00000-of-... are, or its directory"

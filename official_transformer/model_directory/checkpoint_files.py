@@ -18,12 +18,13 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from official_transformer.durable_files import new_directory
 from official_transformer.errors import InputError
 from official_transformer.model_directory.directory import (
   CHECKPOINTS,
   ModelDirectory,
 )
+from official_transformer.storage import file_system
+from official_transformer.storage.durable_files import new_directory
 
 WEIGHTS = "weights"
 OPTIMIZER = "optimizer"
@@ -73,7 +74,7 @@ def write_checkpoint(
       {**tensors, "step": tf.constant(step, tf.int64)},
     )
     for name in marks:
-      with open(os.path.join(aside, name), "wb"):
+      with file_system.open_file(os.path.join(aside, name), "wb"):
         pass
   return path
 

@@ -14,23 +14,21 @@ DIR/logs/                  TensorBoard
 
 from __future__ import annotations
 
-import filecmp
-import glob
 import json
 import os
 import re
-import shutil
 
-from official_transformer.durable_files import (
-  copy_file,
-  remove_directory,
-  remove_if_there,
-  write_text,
-)
 from official_transformer.errors import InputError
 from official_transformer.model_directory.description import (
   DESCRIPTION_FILE,
   ModelDescription,
+)
+from official_transformer.storage import file_system
+from official_transformer.storage.durable_files import (
+  copy_file,
+  is_whole,
+  remove_directory,
+  write_text,
 )
 
 CHECKPOINTS = "checkpoints"
@@ -51,6 +49,8 @@ IMPORT_FIRST = (
 
 _CHECKPOINT = re.compile(r"step-(\d+)$")
 _BUNDLE = "model"
+# How the names begin of what a run puts into its directories.
+_OWN_NAMES = ("step-", "events.out.", "plugins")
 
 # A file in the directory of a checkpoint that only serves to go on from: the
 # next one takes its place.
@@ -81,7 +81,7 @@ class ModelDirectory:
 
   def exists(self) -> bool:
     """Returns whether the directory has a description."""
-    return os.path.exists(self.join(DESCRIPTION_FILE))
+    return file_system.exists(self.join(DESCRIPTION_FILE))
 
   def read(self) -> ModelDescription:
     """Reads model.json.
@@ -101,7 +101,7 @@ class ModelDirectory:
         )
       )
     try:
-      with open(path, encoding="utf-8") as stream:
+      with file_system.open_file(path) as stream:
         content = json.load(stream)
       return ModelDescription.from_json(content)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -109,8 +109,8 @@ class ModelDirectory:
 
   def has_foreign_checkpoints(self) -> bool:
     """Returns whether another Transformer's checkpoints lie here, not ours."""
-    return not self.exists() and bool(
-      glob.glob(os.path.join(glob.escape(self.path), "*.index"))
+    return not self.exists() and any(
+      name.endswith(".index") for name in file_system.names_in(self.path)
     )
 
   def write(self, description: ModelDescription, vocab_file: str) -> None:
@@ -119,11 +119,11 @@ class ModelDirectory:
     Raises:
       InputError: if a file that is no model's has the vocabulary's name.
     """
-    os.makedirs(self.path, exist_ok=True)
+    file_system.make_directories(self.path)
     copy = self.join(description.vocabularies.source.file)
-    if not os.path.exists(copy):
+    if not file_system.exists(copy):
       copy_file(vocab_file, copy)
-    elif not filecmp.cmp(copy, vocab_file, shallow=False):
+    elif file_system.sha256(copy) != file_system.sha256(vocab_file):
       if not self.exists():
         raise InputError(
           f"{copy} is another file than {vocab_file}, which would be copied "
@@ -135,7 +135,7 @@ class ModelDirectory:
 
   def check_removable(self) -> None:
     """Raises an `InputError` if there are files but no model."""
-    names = set(os.listdir(self.path)) if os.path.isdir(self.path) else set()
+    names = set(file_system.names_in(self.path))
     if names - {LOCK_FILE} and not self.exists():
       raise InputError(
         f"--clean: {self.path} holds files but no {DESCRIPTION_FILE}, so it is "
@@ -151,10 +151,11 @@ class ModelDirectory:
       InputError: if the directory holds other files and no model.
     """
     self.check_removable()
+    # Nothing describes the rest any more, should this be broken off.
+    for name in (DESCRIPTION_FILE, MEASUREMENTS_FILE):
+      file_system.remove_if_there(self.join(name))
     for name in (CHECKPOINTS, BEST, AVERAGE, TRANSLATIONS, LOGS):
-      shutil.rmtree(self.join(name), ignore_errors=True)
-    for name in (MEASUREMENTS_FILE, DESCRIPTION_FILE):
-      remove_if_there(self.join(name))
+      _empty(self.join(name))
 
   def vocab_file(self) -> str:
     """Returns the path of the vocabulary's copy."""
@@ -167,9 +168,13 @@ class ModelDirectory:
       kind: `CHECKPOINTS`, `BEST` or `AVERAGE`.
     """
     directory = self.join(kind)
-    names = os.listdir(directory) if os.path.isdir(directory) else []
+    names = file_system.names_in(directory)
     found = (_CHECKPOINT.match(name) for name in names)
-    return sorted(int(match.group(1)) for match in found if match)
+    return sorted(
+      int(match.group(1))
+      for match in found
+      if match and is_whole(os.path.join(directory, match.string))
+    )
 
   def checkpoint_directory(self, step: int, kind: str = CHECKPOINTS) -> str:
     """Returns the directory of the checkpoint of a step."""
@@ -196,7 +201,7 @@ class ModelDirectory:
 
   def is_interim(self, step: int) -> bool:
     """Returns whether a checkpoint only serves to go on from."""
-    return os.path.exists(
+    return file_system.exists(
       os.path.join(self.checkpoint_directory(step), INTERIM)
     )
 
@@ -235,3 +240,24 @@ class ModelDirectory:
         + ", ".join(map(str, steps))
       )
     return kind, [int(which)]
+
+
+def _empty(directory: str) -> None:
+  """Removes a directory of a model's, or what is a model's where it leads.
+
+  A link, to a larger disk for instance, stays, and so do others' files there.
+
+  Raises:
+    OSError: if the system refuses.
+  """
+  if not os.path.islink(directory):
+    file_system.remove_tree(directory)
+    return
+  for name in file_system.names_in(directory):
+    path = os.path.join(directory, name)
+    if not name.startswith(_OWN_NAMES):
+      continue
+    if file_system.is_directory(path):
+      file_system.remove_tree(path)
+    else:
+      file_system.remove_file(path)

@@ -12,9 +12,9 @@ from types import TracebackType
 import filelock
 from absl import logging
 
-from official_transformer.durable_files import remove_if_there
 from official_transformer.errors import InputError
 from official_transformer.model_directory.directory import LOCK_FILE
+from official_transformer.storage.file_system import is_remote, remove_if_there
 
 _PATIENCE_SECONDS = 0.3
 # What a file system without locks says; NotImplementedError says nothing.
@@ -53,6 +53,11 @@ class DirectoryLock:
       InputError: if another process holds it.
     """
     if self._lock.is_locked:
+      return
+    if is_remote(self.directory):
+      logging.warning(
+        "no lock in %s: see that one run trains it", self.directory
+      )
       return
     try:
       self._lock.acquire()

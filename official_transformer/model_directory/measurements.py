@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Mapping
 
 from absl import logging
 
-from official_transformer.durable_files import write_text
+from official_transformer.storage import file_system
+from official_transformer.storage.durable_files import write_text
 
 VALIDATION_LOSS = "validation/loss"
 # The official model stops by BLEU without case.
@@ -30,10 +30,10 @@ class Measurements:
   def __init__(self, path: str) -> None:
     self.path = path
     self._by_step: dict[int, dict[str, float]] = {}
-    if not os.path.exists(path):
+    if not file_system.exists(path):
       return
     try:
-      with open(path, encoding="utf-8") as lines:
+      with file_system.open_file(path) as lines:
         for line in lines:
           values = json.loads(line)
           self._by_step[int(values.pop("step"))] = values

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,7 +12,6 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from official_transformer.durable_files import remove_leftovers
 from official_transformer.errors import InputError, RunError
 from official_transformer.model_directory.checkpoint_files import (
   WEIGHTS,
@@ -36,6 +34,8 @@ from official_transformer.model_directory.directory import (
   TRANSLATIONS,
   ModelDirectory,
 )
+from official_transformer.storage import file_system
+from official_transformer.storage.durable_files import remove_leftovers
 
 _DAMAGED = ".damaged"
 _SET_ASIDE = re.compile(rf"step-(\d+){re.escape(_DAMAGED)}$")
@@ -148,7 +148,7 @@ class CheckpointManager:
     # What was damaged has been made again.
     for step, path in _set_aside(self.directory):
       if step <= newest:
-        shutil.rmtree(path)
+        file_system.remove_tree(path)
 
 
 def read_progress(prefix: str) -> tuple[int, int | None]:
@@ -195,14 +195,14 @@ def clean_up(directory: ModelDirectory) -> None:
     logging.error("%s; going on from the one of step %d", problem, newest)
   for step in (n for n in steps if n > newest):
     path = directory.checkpoint_directory(step)
-    shutil.rmtree(path + _DAMAGED, ignore_errors=True)
-    os.rename(path, path + _DAMAGED)
+    file_system.remove_tree(path + _DAMAGED)
+    file_system.rename(path, path + _DAMAGED)
 
 
 def _set_aside(directory: ModelDirectory) -> list[tuple[int, str]]:
   """Returns step and path of the checkpoints that were found damaged."""
   checkpoints = directory.join(CHECKPOINTS)
-  found = ((n, _SET_ASIDE.match(n)) for n in os.listdir(checkpoints))
+  found = ((n, _SET_ASIDE.match(n)) for n in file_system.names_in(checkpoints))
   return [
     (int(m.group(1)), os.path.join(checkpoints, n)) for n, m in found if m
   ]

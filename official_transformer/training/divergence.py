@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import keras
 from absl import logging
 
-from official_transformer.durable_files import write_text
 from official_transformer.errors import RunError
+from official_transformer.storage.durable_files import write_text
 from official_transformer.training.failures import failures_are_logged
 
 

@@ -26,6 +26,7 @@ from official_transformer.model_directory.directory import (
   LATEST,
   ModelDirectory,
 )
+from official_transformer.storage.file_system import absolute, is_same
 
 
 class Source(NamedTuple):
@@ -56,17 +57,19 @@ def find_source(path: str, target: ModelDirectory) -> Source:
     InputError: if there is no such checkpoint, it cannot be read, or it is
       the target's own.
   """
-  path = os.path.abspath(path)
+  path = absolute(path)
   above, name = os.path.split(path)
   kind = os.path.basename(above)
-  named = kind in (CHECKPOINTS, BEST, AVERAGE)
+  # A model may bear any name, and lie anywhere.
+  is_model = ModelDirectory(path).exists()
+  named = not is_model and kind in (CHECKPOINTS, BEST, AVERAGE)
   # Of these there is one each: its step need not be named.
-  which = name if name in (BEST, AVERAGE) else LATEST
+  which = name if not is_model and name in (BEST, AVERAGE) else LATEST
   if named:
     directory = ModelDirectory(os.path.dirname(above))
   else:
     directory = ModelDirectory(path if which == LATEST else above)
-  if os.path.realpath(directory.path) == os.path.realpath(target.path):
+  if is_same(directory.path, target.path):
     raise InputError(
       f"--init_checkpoint={path} lies in --model_dir: a run goes on there by "
       "itself. For a new model from its weights, name another --model_dir"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 
 from absl import logging
 
@@ -29,6 +28,7 @@ from official_transformer.model_params import (
   DEFAULT_PARAM_SET,
   TRAINING_FIELDS,
 )
+from official_transformer.storage.file_system import absolute
 from official_transformer.training.initial_weights import (
   Source,
   copy_weights,
@@ -252,7 +252,7 @@ def _check_origin(path: str, stored: ModelDescription, where: str) -> None:
 
   Those that it had need not exist any more: their model may have gone on.
   """
-  given = os.path.abspath(path)
+  given = absolute(path)
   origin = stored.origin.checkpoint if stored.origin else None
   if given != origin:
     raise InputError(

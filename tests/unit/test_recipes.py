@@ -5,8 +5,8 @@ import re
 
 import pytest
 
-from flags.core import without_effect
 from official_transformer.commands.flag_readers import read_requested_params
+from official_transformer.flag_groups.core import without_effect
 
 FOLDER = pathlib.Path(__file__).parents[2] / "recipes"
 RECIPES = sorted(FOLDER.glob("*.flags"))

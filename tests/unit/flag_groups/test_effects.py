@@ -4,8 +4,8 @@ import re
 import command_line
 import pytest
 
-from flags import core
 from official_transformer.commands.transformer_flags import MODES
+from official_transformer.flag_groups import core
 
 ROOT = pathlib.Path(__file__).parents[3]
 
@@ -95,7 +95,7 @@ def own_flags(values):
 
 # What reads flags by the names of fields, or of anything else.
 READERS = [
-  ROOT / "flags" / "_log_format.py",
+  ROOT / "official_transformer" / "flag_groups" / "_log_format.py",
   *(ROOT / "official_transformer").glob("commands/*.py"),
   ROOT / "official_transformer" / "transformer_main.py",
   ROOT / "official_transformer" / "model_params.py",

@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from official_transformer import durable_files as lib
+from official_transformer.storage import durable_files as lib
 
 
 def test_a_text_file_is_replaced_whole(tmp_path):

@@ -2,7 +2,7 @@
 
 from absl import flags
 
-from flags._conventions import define, read_by
+from official_transformer.flag_groups._conventions import define, read_by
 
 STRATEGIES = (
   "off",

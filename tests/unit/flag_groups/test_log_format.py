@@ -5,8 +5,8 @@ import command_line
 import pytest
 from absl import flags, logging
 
-from flags import core
-from flags._log_format import PlainFormatter
+from official_transformer.flag_groups import core
+from official_transformer.flag_groups._log_format import PlainFormatter
 
 
 def record(level, message="step %d", *arguments):

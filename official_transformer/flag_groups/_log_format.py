@@ -7,7 +7,7 @@ import time
 
 from absl import flags, logging
 
-from flags._conventions import define
+from official_transformer.flag_groups._conventions import define
 
 
 class PlainFormatter(python_logging.Formatter):

@@ -2,7 +2,11 @@
 
 from absl import flags
 
-from flags._conventions import accepted_only, define, read_by
+from official_transformer.flag_groups._conventions import (
+  accepted_only,
+  define,
+  read_by,
+)
 
 _NAME_IS_ENOUGH = accepted_only("the TPU is found by --tpu alone")
 

@@ -2,7 +2,11 @@
 
 from absl import flags
 
-from flags._conventions import accepted_only, define, read_by
+from official_transformer.flag_groups._conventions import (
+  accepted_only,
+  define,
+  read_by,
+)
 
 _NO_SINK = accepted_only(
   "results go to the log, and to TensorBoard with --enable_tensorboard"

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from flags import core
+from official_transformer.flag_groups import core
 
 # Name, short name, default: as in the official `transformer_main.py`.
 OFFICIAL = """

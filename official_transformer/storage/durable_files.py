@@ -1,19 +1,25 @@
 """Files that a crash leaves either as they were or as they were to be.
 
 What is new is written aside, under a name ending in `.incomplete`, forced to
-the disk, and renamed; the renaming is forced to the disk as well.
+the disk, and renamed; the renaming is forced to the disk as well. In an object
+store, where a directory has no name that could be changed, it is written in
+its place, with a file `incomplete` in it until it is whole.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 from collections.abc import Iterator
+
+from official_transformer.storage import file_system
+from official_transformer.storage.file_system import remove_tree
 
 INCOMPLETE = ".incomplete"
 _REPLACED = ".replaced" + INCOMPLETE
 _DROPPED = ".dropped" + INCOMPLETE
+# In a directory that is not whole, where it cannot be renamed.
+_MARK = "incomplete"
 
 
 def write_text(path: str, text: str) -> None:
@@ -22,10 +28,7 @@ def write_text(path: str, text: str) -> None:
   Raises:
     OSError: if the system refuses; the file is as it was.
   """
-  with (
-    new_file(path) as aside,
-    open(aside, "w", encoding="utf-8", newline="\n") as stream,
-  ):
+  with new_file(path) as aside, file_system.open_file(aside, "w") as stream:
     stream.write(text)
 
 
@@ -36,7 +39,7 @@ def copy_file(source: str, path: str) -> None:
     OSError: if the system refuses; the file is as it was.
   """
   with new_file(path) as aside:
-    shutil.copyfile(source, aside)
+    file_system.copy(source, aside)
 
 
 @contextlib.contextmanager
@@ -61,10 +64,10 @@ def new_file(path: str, keep_incomplete: bool = False) -> Iterator[str]:
   try:
     yield aside
     _sync(aside)
-    os.replace(aside, path)
+    file_system.rename(aside, path)
   except BaseException:
     if not keep_incomplete:
-      remove_if_there(aside)
+      file_system.remove_if_there(aside)
     raise
   _sync_name(path)
 
@@ -74,7 +77,8 @@ def new_directory(path: str) -> Iterator[str]:
   """Gives a directory to write files into, which then becomes `path`.
 
   It does so if the body ends without an exception; else what was written is
-  removed. An earlier directory of that name is replaced.
+  removed. An earlier directory of that name is replaced; in an object store it
+  is removed first.
 
   Args:
     path: the directory's final name.
@@ -83,27 +87,58 @@ def new_directory(path: str) -> Iterator[str]:
     Its name meanwhile.
 
   Raises:
-    OSError: if the system refuses; `path` is as it was.
+    OSError: if the system refuses; `path` is as it was, but in an object store.
   """
+  if not file_system.renames_directories(path):
+    with _new_marked_directory(path):
+      yield path
+    return
   aside, replaced = path + INCOMPLETE, path + _REPLACED
   _bring_back(replaced)
   for leftover in (aside, replaced):
-    shutil.rmtree(leftover, ignore_errors=True)
-  os.makedirs(aside)
+    remove_tree(leftover)
+  file_system.make_directories(aside)
   try:
     yield aside
-    for name in os.listdir(aside):
+    for name in file_system.names_in(aside):
       _sync(os.path.join(aside, name))
     _sync(aside)
-    if os.path.exists(path):
-      os.rename(path, replaced)
-    os.rename(aside, path)
+    if file_system.exists(path):
+      file_system.rename(path, replaced)
+    file_system.rename(aside, path)
   except BaseException:
-    shutil.rmtree(aside, ignore_errors=True)
+    with contextlib.suppress(OSError):
+      remove_tree(aside)
     _bring_back(replaced)
     raise
   _sync_name(path)
-  shutil.rmtree(replaced, ignore_errors=True)
+  with contextlib.suppress(OSError):
+    remove_tree(replaced)
+
+
+@contextlib.contextmanager
+def _new_marked_directory(path: str) -> Iterator[None]:
+  """Does so where directories cannot be renamed."""
+  mark = os.path.join(path, _MARK)
+  if file_system.exists(path):
+    remove_directory(path)
+  file_system.make_directories(path)
+  with file_system.open_file(mark, "wb"):
+    pass
+  try:
+    yield
+  except BaseException:
+    with contextlib.suppress(OSError):
+      remove_tree(path)
+    raise
+  file_system.remove_file(mark)
+
+
+def is_whole(path: str) -> bool:
+  """Returns whether a directory that has its name has all its files too."""
+  if file_system.renames_directories(path):
+    return True
+  return not file_system.exists(os.path.join(path, _MARK))
 
 
 def remove_leftovers(directory: str, prefix: str = "") -> list[str]:
@@ -117,36 +152,44 @@ def remove_leftovers(directory: str, prefix: str = "") -> list[str]:
     What it was.
   """
   removed = []
-  names = os.listdir(directory) if os.path.isdir(directory) else []
-  for name in sorted(names):
-    if name.startswith(prefix) and name.endswith(INCOMPLETE):
-      path = os.path.join(directory, name)
-      if _bring_back(path):
-        continue
-      shutil.rmtree(path) if os.path.isdir(path) else os.remove(path)
-      removed.append(path)
+  for name in file_system.names_in(directory):
+    path = os.path.join(directory, name)
+    if not name.startswith(prefix):
+      continue
+    if not name.endswith(INCOMPLETE) and is_whole(path):
+      continue
+    if _bring_back(path):
+      continue
+    if file_system.is_directory(path):
+      remove_tree(path)
+    else:
+      file_system.remove_file(path)
+    removed.append(path)
   return removed
 
 
 def remove_directory(path: str) -> None:
   """Removes a directory, so that half of it is never seen under its name."""
-  os.rename(path, path + _DROPPED)
-  shutil.rmtree(path + _DROPPED)
+  if file_system.renames_directories(path):
+    file_system.rename(path, path + _DROPPED)
+    remove_tree(path + _DROPPED)
+    return
+  with file_system.open_file(os.path.join(path, _MARK), "wb"):
+    pass
+  # The mark last: until then, nothing else shows that the rest is not whole.
+  for name in file_system.names_in(path):
+    if name != _MARK:
+      file_system.remove_file(os.path.join(path, name))
+  remove_tree(path)
 
 
 def _bring_back(path: str) -> bool:
   """Gives a replaced directory its name again, if nothing else has it now."""
   name = path.removesuffix(_REPLACED)
-  if name == path or not os.path.exists(path) or os.path.exists(name):
+  if name == path or not file_system.exists(path) or file_system.exists(name):
     return False
-  os.rename(path, name)
+  file_system.rename(path, name)
   return True
-
-
-def remove_if_there(path: str) -> None:
-  """Removes a file, if it exists."""
-  with contextlib.suppress(FileNotFoundError):
-    os.remove(path)
 
 
 def _sync_name(path: str) -> None:
@@ -155,6 +198,8 @@ def _sync_name(path: str) -> None:
   What has been renamed is there; whoever may not read a directory above it
   must not be told that it is not.
   """
+  if file_system.is_remote(path):
+    return
   parent = os.path.dirname(os.path.abspath(path))
   with contextlib.suppress(PermissionError):
     _sync(parent)
@@ -163,6 +208,8 @@ def _sync_name(path: str) -> None:
 
 def _sync(path: str) -> None:
   """Forces a file, or the names in a directory, to the disk."""
+  if file_system.is_remote(path):
+    return
   if os.name != "posix" and os.path.isdir(path):
     return  # Elsewhere directories cannot be opened.
   descriptor = os.open(path, os.O_RDONLY)

@@ -7,7 +7,7 @@ from typing import Any
 
 from absl import flags
 
-from flags._conventions import define, read_by
+from official_transformer.flag_groups._conventions import define, read_by
 
 DTYPES = ("fp16", "bf16", "fp32")
 DYNAMIC = "dynamic"

@@ -1,0 +1,1 @@
+"""Command-line flags with the names and defaults of the official models."""

@@ -1,0 +1,1 @@
+"""Files and directories, here or in a remote store, and how they survive."""

@@ -1,0 +1,271 @@
+"""Files by their paths, on this machine or in a remote store.
+
+A path of the form `scheme://...`, such as `gs://bucket/model`, is TensorFlow's
+to read and write; any other is the operating system's. Only the former import
+TensorFlow. What goes wrong is an `OSError` either way.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from typing import IO, Any
+
+_REMOTE = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+# Of the remote ones, those in which a whole directory changes its name at once.
+_RENAMING_SCHEMES = ("file", "hdfs", "viewfs")
+
+
+def is_remote(path: str) -> bool:
+  """Returns whether a path is TensorFlow's to read and write."""
+  return _REMOTE.match(path) is not None
+
+
+def renames_directories(path: str) -> bool:
+  """Returns whether a directory there changes its name at once, or never.
+
+  An object store has none: it copies one object after the other.
+  """
+  scheme = _REMOTE.match(path)
+  return scheme is None or scheme[1] in _RENAMING_SCHEMES
+
+
+def absolute(path: str) -> str:
+  """Returns a path that holds wherever a process is started."""
+  return path if is_remote(path) else os.path.abspath(path)
+
+
+def is_same(path: str, other: str) -> bool:
+  """Returns whether two paths lead to the same place, links included."""
+  if is_remote(path) or is_remote(other):
+    return path.rstrip("/") == other.rstrip("/")
+  if os.path.exists(path) and os.path.exists(other):
+    return os.path.samefile(path, other)
+  return os.path.realpath(path) == os.path.realpath(other)
+
+
+def open_file(path: str, mode: str = "r") -> IO[Any]:
+  """Opens a file; text is UTF-8, and line ends are what they are.
+
+  Args:
+    path: of the file.
+    mode: `r`, `rb`, `w` or `wb`.
+
+  Raises:
+    OSError: if it cannot be opened.
+  """
+  text = "b" not in mode
+  if not is_remote(path):
+    if text:
+      return open(path, mode, encoding="utf-8", newline="\n")
+    return open(path, mode)
+  if mode[0] == "r" and is_directory(path):
+    raise IsADirectoryError(f"{path} is a directory")
+  raw = _RemoteFile(path, mode[0])
+  buffered: Any = (
+    io.BufferedReader(raw) if mode[0] == "r" else io.BufferedWriter(raw)
+  )
+  return io.TextIOWrapper(buffered, "utf-8", newline="\n") if text else buffered
+
+
+def exists(path: str) -> bool:
+  """Returns whether there is a file or a directory."""
+  return os.path.exists(path) if not is_remote(path) else _remote(path).exists
+
+
+def is_directory(path: str) -> bool:
+  """Returns whether there is a directory."""
+  if not is_remote(path):
+    return os.path.isdir(path)
+  return _remote(path).is_directory
+
+
+def is_file(path: str) -> bool:
+  """Returns whether there is an ordinary file."""
+  if not is_remote(path):
+    return os.path.isfile(path)
+  found = _remote(path)
+  return found.exists and not found.is_directory
+
+
+def names_in(directory: str) -> list[str]:
+  """Returns what is in a directory, sorted; nothing if there is none."""
+  if not is_directory(directory):
+    return []
+  if not is_remote(directory):
+    return sorted(os.listdir(directory))
+  with _as_os_errors():
+    names = _gfile().listdir(directory)
+  # Some stores end the names of directories so, or list the directory itself.
+  return sorted({name.rstrip("/") for name in names} - {""})
+
+
+def size(path: str) -> int:
+  """Returns the bytes of a file."""
+  if not is_remote(path):
+    return os.path.getsize(path)
+  with _as_os_errors():
+    return int(_gfile().stat(path).length)
+
+
+def modified(path: str) -> int:
+  """Returns when a file was last written, in nanoseconds since 1970."""
+  if not is_remote(path):
+    return os.stat(path).st_mtime_ns
+  with _as_os_errors():
+    return int(_gfile().stat(path).mtime_nsec)
+
+
+def make_directories(path: str) -> None:
+  """Makes a directory and those above it, unless they are there."""
+  if not is_remote(path):
+    os.makedirs(path, exist_ok=True)
+    return
+  with _as_os_errors():
+    _gfile().makedirs(path)
+
+
+def rename(source: str, path: str) -> None:
+  """Gives a file or a directory another name, in the place of a file."""
+  if not is_remote(path):
+    os.replace(source, path)
+    return
+  with _as_os_errors():
+    _gfile().rename(source, path, overwrite=True)
+
+
+def remove_file(path: str) -> None:
+  """Removes a file."""
+  if not is_remote(path):
+    os.remove(path)
+    return
+  with _as_os_errors():
+    _gfile().remove(path)
+
+
+def remove_if_there(path: str) -> None:
+  """Removes a file, if it exists."""
+  with contextlib.suppress(FileNotFoundError):
+    remove_file(path)
+
+
+def remove_tree(path: str) -> None:
+  """Removes a directory and all that is in it, if it exists."""
+  if is_remote(path):
+    if is_directory(path):
+      with _as_os_errors():
+        _gfile().rmtree(path)
+    return
+  if os.path.isdir(path):
+    shutil.rmtree(path)
+
+
+def copy(source: str, path: str) -> None:
+  """Copies a file's bytes, in the place of an earlier one."""
+  with open_file(source, "rb") as reader, open_file(path, "wb") as writer:
+    shutil.copyfileobj(reader, writer)
+
+
+def sha256(path: str) -> str:
+  """Returns the SHA-256 of a file's bytes, in hexadecimal."""
+  digest = hashlib.sha256()
+  with open_file(path, "rb") as stream:
+    while block := stream.read(1 << 20):
+      digest.update(block)
+  return digest.hexdigest()
+
+
+class _Remote:
+  """What there is at a remote path; asked anew each time."""
+
+  def __init__(self, path: str) -> None:
+    gfile = _gfile()
+    with _as_os_errors():
+      self.is_directory = bool(gfile.isdir(path))
+      self.exists = self.is_directory or bool(gfile.exists(path))
+
+
+def _remote(path: str) -> _Remote:
+  return _Remote(path)
+
+
+class _RemoteFile(io.RawIOBase):
+  """A remote file as Python's own input and output take it."""
+
+  def __init__(self, path: str, mode: str) -> None:
+    super().__init__()
+    self.name = path
+    self._mode = mode
+    with _as_os_errors():
+      self._file = _gfile().GFile(path, mode + "b")
+      if mode == "w":
+        self._file.write(b"")  # It is there even if nothing more comes.
+      else:
+        self._file.size()  # Raises if it is not there.
+
+  def readable(self) -> bool:
+    return self._mode == "r"
+
+  def writable(self) -> bool:
+    return self._mode == "w"
+
+  def readinto(self, buffer: Any) -> int:
+    with _as_os_errors():
+      data = self._file.read(len(buffer))
+    buffer[: len(data)] = data
+    return len(data)
+
+  def write(self, data: Any) -> int:
+    with _as_os_errors():
+      self._file.write(bytes(data))
+    return len(data)
+
+  def flush(self) -> None:
+    super().flush()
+    if self._mode == "w" and not self.closed:
+      with _as_os_errors():
+        self._file.flush()
+
+  def close(self) -> None:
+    if self.closed:
+      return
+    try:
+      super().close()
+    finally:
+      with _as_os_errors():
+        self._file.close()
+
+
+def _gfile() -> Any:
+  from official_transformer.startup import start_tensorflow
+
+  start_tensorflow()
+  import tensorflow as tf
+
+  return tf.io.gfile
+
+
+@contextlib.contextmanager
+def _as_os_errors() -> Iterator[None]:
+  """Makes what TensorFlow raises of a file what Python does."""
+  import tensorflow as tf
+
+  kinds: tuple[tuple[Any, Callable[[str], OSError]], ...] = (
+    (tf.errors.NotFoundError, FileNotFoundError),
+    (tf.errors.AlreadyExistsError, FileExistsError),
+    (tf.errors.PermissionDeniedError, PermissionError),
+    (tf.errors.OpError, OSError),
+  )
+  try:
+    yield
+  except tf.errors.OpError as error:
+    message = error.message.split("\n")[0]
+    for kind, make in kinds:
+      if isinstance(error, kind):
+        raise make(message) from None
+    raise
