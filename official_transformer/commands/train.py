@@ -190,7 +190,7 @@ def _check_agreement(
   for value, what in (
     ((plan.description.params, run), "their flags or model.json"),
     # They would keep shares of different batches.
-    (data and (data.identity(), data.omissions_by_name()), "their data"),
+    (data and (data.identity(), data.usable()), "their data"),
   ):
     digest = zlib.crc32(repr(value).encode()) & 0x7FFFFFFF
     distribution.check_agreement(digest, what)

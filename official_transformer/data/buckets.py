@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import bisect
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from official_transformer.errors import InputError
 
@@ -99,6 +99,22 @@ class Batching:
   def sentences_of(self, length: int) -> int:
     """Returns the sentences in a batch of examples of one length."""
     return self.sizes[bisect.bisect_right(self.bounds, length)]
+
+  def largest_lengths(self, lengths: Iterable[int]) -> list[int]:
+    """Returns the lengths whose batches may need most memory.
+
+    A batch takes memory by its tokens, and for the attention between them by
+    the square of their length too.
+
+    Args:
+      lengths: of the examples that there are, one of them within `max_length`.
+    """
+    lengths = [n for n in lengths if n <= self.max_length]
+    if self.static_batch:
+      return [max(lengths)]
+    tokens = max(lengths, key=lambda n: (n * self.sentences_of(n), n))
+    squares = max(lengths, key=lambda n: (n * n * self.sentences_of(n), n))
+    return sorted({tokens, squares}, reverse=True)
 
   def count_updates(self, histogram: Mapping[int, int]) -> int:
     """Returns how many updates' batches examples fill.

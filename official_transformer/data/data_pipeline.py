@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator
 from typing import NamedTuple
 
+import numpy as np
 import tensorflow as tf
 
 from official_transformer.data.buckets import Batching
-from official_transformer.data.record_check import Omission
+from official_transformer.data.data_order import DataOrder, Start, WindowPlan
+from official_transformer.data.record_check import SIDES
+from official_transformer.data.record_index import CHUNK_RECORDS, RecordIndex
 
-SHUFFLE_BUFFER = 100_000
-# Shards read in turn. A constant: were it the number of processors, the order
-# of the data would differ from machine to machine.
-SHARDS_AT_ONCE = 16
+# Chunks read side by side.
+_CHUNKS_AT_ONCE = 16
 PREFETCHED_BATCHES = 16
-_READ_BUFFER_BYTES = 8_000_000
-_MAX_SEED = 2**31
+_READ_BUFFER_BYTES = 262_144
+_MOST_RECORDS = 2**40
 
 
 class Threads(NamedTuple):
@@ -33,35 +33,10 @@ class Threads(NamedTuple):
   reading: int = 4
   private: int | None = None
 
-
-def _parse_example(serialized: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-  """Returns inputs and targets, int64 [L] each, of one record."""
-  ids = tf.io.FixedLenSequenceFeature([], tf.int64, allow_missing=True)
-  parsed = tf.io.parse_single_example(
-    serialized, {"inputs": ids, "targets": ids}
-  )
-  return parsed["inputs"], parsed["targets"]
-
-
-def _length(inputs: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
-  """Returns the length of the longer side."""
-  return tf.maximum(tf.size(inputs), tf.size(targets))
-
-
-def _batch(dataset: tf.data.Dataset, batching: Batching) -> tf.data.Dataset:
-  """Drops what is too long and groups the rest into padded batches."""
-  limit = batching.max_length
-  dataset = dataset.filter(lambda x, y: _length(x, y) <= limit)
-  if batching.static_batch:
-    (sentences,) = batching.sizes
-    return dataset.padded_batch(
-      sentences, ([limit], [limit]), drop_remainder=True
-    )
-  return dataset.bucket_by_sequence_length(
-    _length,
-    bucket_boundaries=batching.bounds[:-1],
-    bucket_batch_sizes=batching.sizes,
-  )
+  @property
+  def number(self) -> int:
+    """How many read."""
+    return self.reading or os.cpu_count() or 1
 
 
 def synthetic_dataset(batching: Batching) -> tf.data.Dataset:
@@ -74,12 +49,23 @@ def synthetic_dataset(batching: Batching) -> tf.data.Dataset:
 def uniform_dataset(batching: Batching, length: int) -> tf.data.Dataset:
   """Returns endless batches of examples that all have one length.
 
-  They go through what the data go through, and their length is not known to
-  TensorFlow: to it they are of the same type, and a step is traced once.
+  To TensorFlow they are of the same type as the data's, so that a step is
+  traced once.
+
+  Args:
+    batching: how examples are grouped.
+    length: of the examples; at most `max_length`.
   """
-  lengths = tf.data.Dataset.from_tensors(length).repeat()
-  examples = lengths.map(lambda n: (tf.ones([n], tf.int64),) * 2)
-  return _ahead_of_the_model(_endless(_batch(examples, batching)))
+  sentences = batching.sentences_of(length)
+  width = batching.max_length if batching.static_batch else length
+  ids = np.zeros([sentences, width], np.int64)
+  ids[:, :length] = 1
+  shape = ids.shape if batching.static_batch else [None, None]
+  batches = tf.data.Dataset.from_generator(
+    lambda: iter([(ids, ids)]),
+    output_signature=(tf.TensorSpec(shape, tf.int64),) * 2,
+  )
+  return _ahead_of_the_model(_endless(batches.repeat()))
 
 
 def _endless(dataset: tf.data.Dataset) -> tf.data.Dataset:
@@ -89,58 +75,6 @@ def _endless(dataset: tf.data.Dataset) -> tf.data.Dataset:
   """
   return dataset.apply(
     tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY)
-  )
-
-
-def _records(
-  path: tf.Tensor, limit: tf.Tensor, omitted: tf.Tensor
-) -> tf.data.Dataset:
-  """Yields a shard's records.
-
-  Args:
-    path: string [].
-    limit: int64 [], how many there are to read.
-    omitted: int64 [N], the numbers, from 0, of those to leave out; -1 of none.
-  """
-  records = tf.data.TFRecordDataset(path, buffer_size=_READ_BUFFER_BYTES)
-  if omitted.shape == [0]:
-    return records
-  numbered = records.take(limit).enumerate()
-  return numbered.filter(lambda n, _: tf.reduce_all(n != omitted)).map(
-    lambda _, record: record
-  )
-
-
-def _shards(
-  paths: Sequence[str], omissions: Mapping[str, Omission]
-) -> tf.data.Dataset:
-  """Yields what `_records` takes, of each shard."""
-  longest = max((len(o.numbers) + 1 for o in omissions.values()), default=0)
-  rows = []
-  for path in paths:
-    limit, numbers = omissions.get(path, Omission())
-    rows.append((limit, [*numbers, *[-1] * (longest - len(numbers))]))
-  limits, omitted = zip(*rows, strict=True)
-  return tf.data.Dataset.from_tensor_slices(
-    (
-      list(paths),
-      tf.constant(limits, tf.int64),
-      tf.constant(omitted, tf.int64, [len(paths), longest]),
-    )
-  )
-
-
-def _read(shards: tf.data.Dataset, num_parallel_calls: int) -> tf.data.Dataset:
-  """Yields the examples of several shards, interleaved in a fixed order."""
-  threads = num_parallel_calls or os.cpu_count() or 1
-  records = shards.interleave(
-    _records,
-    cycle_length=SHARDS_AT_ONCE,
-    num_parallel_calls=min(threads, SHARDS_AT_ONCE),
-    deterministic=True,
-  )
-  return records.map(
-    _parse_example, num_parallel_calls=threads, deterministic=True
   )
 
 
@@ -158,61 +92,39 @@ def _ahead_of_the_model(
 
 
 def train_dataset(
-  paths: Sequence[str],
+  index: RecordIndex,
   batching: Batching,
   seed: int,
   skip_batches: int = 0,
   threads: Threads = Threads(),  # noqa: B008  # It is frozen.
-  omissions: Mapping[str, Omission] = types.MappingProxyType({}),
 ) -> tf.data.Dataset:
   """Returns endless training batches, in an order that the seed decides.
 
-  The order of epoch e is a function of (seed, e) alone. Buckets fill across
-  epochs, so that no epoch ends in small left-over batches; each example comes
-  once an epoch.
+  Buckets fill across epochs, so that no epoch ends in small left-over batches;
+  each example comes once an epoch.
 
   Args:
-    paths: the training shards.
+    index: of the training data.
     batching: how examples are grouped.
     seed: decides the order.
     skip_batches: batches that a resumed run has trained on already.
     threads: that read; the order does not depend on them.
-    omissions: records to leave out, by shard.
 
   Returns:
     Batches of inputs [B, S] and targets [B, T], int64, padded with 0.
   """
-  shards = _shards(paths, omissions)
-
-  def epoch(number: tf.Tensor) -> tf.data.Dataset:
-    # Of this function's graph alone: else whatever seed the process has would
-    # count too, and TensorFlow cannot combine a 0 with a seed per epoch.
-    tf.random.set_seed(seed or 1)
-    epoch_seed = (seed + number * 1_000_003) % _MAX_SEED
-    order = shards.shuffle(len(paths), seed=epoch_seed)
-    return _read(order, threads.reading).shuffle(
-      SHUFFLE_BUFFER, seed=epoch_seed
-    )
-
-  dataset = tf.data.Dataset.range(2**62).flat_map(epoch)
-  dataset = _batch(dataset, batching)
-  return _ahead_of_the_model(
-    _endless(dataset.skip(skip_batches)), threads.private
-  )
+  order = DataOrder(index, batching, seed)
+  dataset = _batches(order, order.start(skip_batches), threads)
+  return _ahead_of_the_model(_endless(dataset), threads.private)
 
 
-def dev_dataset(
-  paths: Sequence[str],
-  batching: Batching,
-  omissions: Mapping[str, Omission] = types.MappingProxyType({}),
-) -> tf.data.Dataset:
+def dev_dataset(index: RecordIndex, batching: Batching) -> tf.data.Dataset:
   """Returns the development batches once, in the order of the files.
 
   They are as large as one replica's share of a training batch, and grouped by
   length even if those are static: nothing is left out but records that
   cannot be used.
   """
-  dataset = _read(_shards(paths, omissions), num_parallel_calls=0)
   share = batching.batch_size // batching.batch_divisor
   by_length = dataclasses.replace(
     batching,
@@ -220,4 +132,165 @@ def dev_dataset(
     static_batch=False,
     batch_divisor=1,
   )
-  return _ahead_of_the_model(_batch(dataset, by_length))
+  start = Start(0, 0, 0, np.zeros(0, np.int64))
+  order = DataOrder(index, by_length, seed=None)
+  return _ahead_of_the_model(_batches(order, start, Threads(reading=0)))
+
+
+def _batches(
+  order: DataOrder, start: Start, threads: Threads
+) -> tf.data.Dataset:
+  """Yields the batches of an order, from some point on."""
+  index = order.index
+  windows = tf.data.Dataset.from_generator(
+    lambda: _readings(order, start),
+    output_signature=_Reading(
+      paths=tf.TensorSpec([None], tf.string),
+      offsets=tf.TensorSpec([None], tf.int64),
+      counts=tf.TensorSpec([None], tf.int64),
+      places=tf.TensorSpec([None], tf.int64),
+      ends=tf.TensorSpec([None], tf.int64),
+      waiting=tf.TensorSpec([None], tf.int64),
+    ),
+  )
+  read = windows.map(
+    lambda reading: _read_window(reading, threads.number)
+  ).prefetch(1)
+  batches = read.scan(_records(index, start.waiting), _take_window).flat_map(
+    _cut
+  )
+  batching = order.batching
+  return batches.map(
+    lambda records: _parse(records, batching),
+    num_parallel_calls=threads.number,
+    deterministic=True,
+  )
+
+
+class _Reading(NamedTuple):
+  """A `WindowPlan` with what TensorFlow needs to read its chunks.
+
+  Attributes:
+    paths: string [C], the shard of each chunk.
+    offsets: int64 [C], where it begins there.
+    counts: int64 [C], its records.
+    places: as in the plan, like the next two.
+    ends: likewise.
+    waiting: likewise.
+  """
+
+  paths: tf.Tensor
+  offsets: tf.Tensor
+  counts: tf.Tensor
+  places: tf.Tensor
+  ends: tf.Tensor
+  waiting: tf.Tensor
+
+
+def _readings(order: DataOrder, start: Start) -> Iterator[_Reading]:
+  """Yields what is to be read, window by window."""
+  plan: WindowPlan
+  for plan in order.plans(start):
+    yield _Reading(
+      *_whereabouts(order.index, plan.chunks),
+      plan.places,
+      plan.ends,
+      plan.waiting,
+    )
+
+
+def _whereabouts(
+  index: RecordIndex, chunks: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+  """Returns paths, offsets and counts of chunks, [C] each."""
+  paths = np.array(index.paths, dtype=object)[index.shards[chunks]]
+  return paths, index.offsets[chunks], index.counts[chunks].astype(np.int64)
+
+
+def _read_chunks(
+  paths: tf.Tensor, offsets: tf.Tensor, counts: tf.Tensor, threads: int
+) -> tf.Tensor:
+  """Reads chunks one after the other; returns their records, string [N]."""
+
+  def read(
+    path: tf.Tensor, offset: tf.Tensor, count: tf.Tensor
+  ) -> tf.data.Dataset:
+    # The public class does not begin in the middle of a file.
+    records = tf.raw_ops.TFRecordDatasetV2(
+      filenames=path[None],
+      compression_type="",
+      buffer_size=tf.constant(_READ_BUFFER_BYTES, tf.int64),
+      byte_offsets=offset[None],
+    )
+    spec = tf.TensorSpec([], tf.string)
+    return tf.data.experimental.from_variant(records, spec).take(count)
+
+  chunks = tf.data.Dataset.from_tensor_slices((paths, offsets, counts))
+  records = chunks.interleave(
+    read,
+    cycle_length=_CHUNKS_AT_ONCE,
+    block_length=CHUNK_RECORDS,  # A whole one: they are not mixed.
+    num_parallel_calls=min(threads, _CHUNKS_AT_ONCE),
+    deterministic=True,
+  )
+  return records.batch(_MOST_RECORDS).get_single_element()
+
+
+def _read_window(
+  reading: _Reading, threads: int
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
+  """Returns the records of a window, string [N], and the rest of its plan."""
+  records = _read_chunks(
+    reading.paths, reading.offsets, reading.counts, threads
+  )
+  return records, reading.places, reading.ends, reading.waiting
+
+
+def _take_window(
+  waited: tf.Tensor, window: tuple[tf.Tensor, ...]
+) -> tuple[tf.Tensor, tuple[tf.Tensor, tf.Tensor]]:
+  """Makes batches of a window and of the records that waited for it.
+
+  Args:
+    waited: string [number].
+    window: what `_read_window` returned.
+
+  Returns:
+    What waits now, string; and the records of all batches, string, with where
+    each batch ends, int64.
+  """
+  records, places, ends, waiting = window
+  pool = tf.concat([waited, records], 0)
+  return tf.gather(pool, waiting), (tf.gather(pool, places), ends)
+
+
+def _cut(records: tf.Tensor, ends: tf.Tensor) -> tf.data.Dataset:
+  """Yields the records of each batch, string [B], of those of all."""
+  starts = tf.concat([tf.zeros([1], tf.int64), ends[:-1]], 0)[: tf.size(ends)]
+  return tf.data.Dataset.from_tensor_slices((starts, ends)).map(
+    lambda start, end: records[start:end]
+  )
+
+
+def _records(index: RecordIndex, numbers: np.ndarray) -> tf.Tensor:
+  """Reads single records, by their numbers; returns string [number]."""
+  if not len(numbers):
+    return tf.zeros([0], tf.string)
+  chunks = np.unique(index.chunks_of(numbers))
+  read = _read_chunks(*_whereabouts(index, chunks), threads=_CHUNKS_AT_ONCE)
+  places = np.searchsorted(index.records_of(chunks), numbers)
+  return tf.gather(read, places)
+
+
+def _parse(
+  records: tf.Tensor, batching: Batching
+) -> tuple[tf.Tensor, tf.Tensor]:
+  """Returns inputs [B, S] and targets [B, T], int64, of records, string [B]."""
+  features = {side: tf.io.RaggedFeature(tf.int64) for side in SIDES}
+  parsed = tf.io.parse_example(records, features)
+  shape = None
+  if batching.static_batch:
+    (sentences,) = batching.sizes
+    shape = [sentences, batching.max_length]
+  inputs, targets = (parsed[side].to_tensor(shape=shape) for side in SIDES)
+  return inputs, targets

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 from collections.abc import Mapping
 
 from absl import logging
@@ -11,7 +10,6 @@ from absl import logging
 from official_transformer.data import data_directory
 from official_transformer.data.identity import DataIdentity
 from official_transformer.data.record_check import (
-  Omission,
   RecordCheck,
   check_records,
   describe_problems,
@@ -39,18 +37,10 @@ class PreparedData:
   dev: RecordCheck | None
   is_whole: bool
 
-  @property
-  def omissions(self) -> dict[str, Omission]:
-    """What to leave out, by shard."""
-    dev = self.dev.omissions() if self.dev else {}
-    return {**self.train.omissions(), **dev}
-
-  def omissions_by_name(self) -> list[tuple[str, Omission]]:
-    """Returns the same by the names of shards, wherever they lie, sorted."""
-    return sorted(
-      (os.path.basename(path), omission)
-      for path, omission in self.omissions.items()
-    )
+  def usable(self) -> tuple[int, ...]:
+    """Returns what tells which records are used, wherever they lie."""
+    checks = [self.train] + [self.dev] * (self.dev is not None)
+    return tuple(check.index.digest() for check in checks if check)
 
   def identity(self) -> DataIdentity:
     """Returns what tells these training data, and their order, from others."""

@@ -1,20 +1,21 @@
 """Reading all records of some shards once, to find what is wrong with them.
 
-It takes about a second for a hundred thousand pairs, and finds at the start
-what would else end a run hours later.
+It takes about a second for a hundred thousand pairs, finds at the start what
+would else end a run hours later, and tells where the records are.
+
+Shapes: B records read at once.
 """
 
 from __future__ import annotations
 
-import collections
 import dataclasses
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
+from official_transformer.data.record_index import RecordIndex
 from official_transformer.model_params import EOS_ID, PAD_ID
 
 SIDES = ("inputs", "targets")
@@ -55,59 +56,42 @@ class Problem(NamedTuple):
     return f"{self.path}, record {self.number}: {self.reason}"
 
 
-class Omission(NamedTuple):
-  """What of a shard is left out.
-
-  Attributes:
-    limit: how many records of it can be read at all.
-    numbers: of those, the ones to leave out, counted from 0.
-  """
-
-  limit: int = 2**62
-  numbers: tuple[int, ...] = ()
-
-
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class RecordCheck:
   """What some shards hold.
 
   Attributes:
-    paths: the shards.
-    lengths: usable pairs by the length of their longer side, EOS included.
+    index: where their records are, and how long.
     source_tokens: of the usable pairs, EOS included.
     target_tokens: likewise.
     problems: what cannot be used.
-    fingerprint: of all records in their order, if there is no problem.
+    fingerprint: of all records in their order.
   """
 
-  paths: tuple[str, ...]
-  lengths: Mapping[int, int]
+  index: RecordIndex
   source_tokens: int
   target_tokens: int
   problems: tuple[Problem, ...] = ()
   fingerprint: int = 0
 
   @property
+  def paths(self) -> tuple[str, ...]:
+    """The shards."""
+    return self.index.paths
+
+  @property
+  def lengths(self) -> Mapping[int, int]:
+    """Usable pairs by the length of their longer side, EOS included."""
+    return self.index.histogram()
+
+  @property
   def pairs(self) -> int:
     """How many pairs can be used."""
-    return sum(self.lengths.values())
+    return int(np.count_nonzero(self.index.lengths))
 
   def count_longer(self, max_length: int) -> int:
     """Counts the pairs with a side of more than `max_length` tokens."""
-    return sum(n for length, n in self.lengths.items() if length > max_length)
-
-  def omissions(self) -> dict[str, Omission]:
-    """Returns what to leave out, by shard, of those with problems."""
-    found: dict[str, list[Problem]] = collections.defaultdict(list)
-    for problem in self.problems:
-      found[problem.path].append(problem)
-    result = {}
-    for path, problems in found.items():
-      numbers = tuple(p.number - 1 for p in problems if not p.ends_shard)
-      result[path] = Omission(numbers=numbers)
-      if problems[-1].ends_shard:
-        result[path] = Omission(problems[-1].number - 1, numbers)
-    return result
+    return int(np.count_nonzero(self.index.lengths > max_length))
 
 
 def describe_problems(problems: Sequence[Problem]) -> str:
@@ -117,6 +101,22 @@ def describe_problems(problems: Sequence[Problem]) -> str:
   return "\n".join(lines + [f"  and {more} more"] * (more > 0))
 
 
+class _Tally(NamedTuple):
+  """What is told of B records.
+
+  Attributes:
+    lengths: int64 [2, B], tokens of either side.
+    usable: bool [B].
+    hashes: int64 [B], of the whole records.
+    sizes: int32 [B], their bytes.
+  """
+
+  lengths: np.ndarray
+  usable: np.ndarray
+  hashes: np.ndarray
+  sizes: np.ndarray
+
+
 def check_records(paths: Sequence[str], vocab_size: int) -> RecordCheck:
   """Reads all records.
 
@@ -124,104 +124,148 @@ def check_records(paths: Sequence[str], vocab_size: int) -> RecordCheck:
     paths: shards; one may be missing.
     vocab_size: ids must be below it.
   """
-  try:
-    check = _tally(paths, vocab_size)
-  except READ_ERRORS:
-    check = None
-  # What is wrong, and where, takes a slower look.
-  return check or inspect_records(paths, vocab_size)
-
-
-def _tally(paths: Sequence[str], vocab_size: int) -> RecordCheck | None:
-  """Counts at full speed; returns None if any record is wrong."""
-  features = {side: tf.io.RaggedFeature(tf.int64) for side in SIDES}
-
-  def count(records: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    parsed = tf.io.parse_example(records, features)
-    lengths = tf.stack([parsed[side].row_lengths() for side in SIDES])
-    ids = tf.concat([parsed[side].values for side in SIDES], 0)
-    # PAD would end a sentence early, in silence.
-    known = tf.reduce_all((ids > PAD_ID) & (ids < vocab_size))
-    bare = [tf.reduce_any(_is_bare(parsed[side])) for side in SIDES]
-    hashes = tf.strings.to_hash_bucket_fast(records, _HASHES)
-    return lengths, known & ~tf.reduce_any(bare), hashes
-
-  dataset = (
-    tf.data.TFRecordDataset(list(paths), buffer_size=_READ_BUFFER_BYTES)
-    .batch(_RECORDS_AT_ONCE)
-    .map(count, num_parallel_calls=os.cpu_count() or 1, deterministic=True)
-    .prefetch(1)
-  )
-  histogram: collections.Counter[int] = collections.Counter()
+  problems: list[Problem] = []
+  lengths: list[np.ndarray] = []
+  sizes: list[np.ndarray] = []
   tokens = np.zeros(2, np.int64)
   fingerprint = records = 0
-  for lengths, usable, hashes in dataset.as_numpy_iterator():
-    if not usable:
-      return None
-    # Places count: another order of the same records is another sum.
-    places = np.arange(records + 1, records + 1 + len(hashes), dtype=np.uint64)
-    fingerprint += int((places * hashes.astype(np.uint64)).sum())
-    records += len(hashes)
-    tokens += lengths.sum(axis=1)
-    histogram.update(lengths.max(axis=0).tolist())
+  for path in paths:
+    tallies: list[_Tally] = []
+    for batch, tally in _tallies(path, vocab_size, problems):
+      before = sum(len(other.sizes) for other in tallies)
+      for place in np.flatnonzero(~tally.usable):
+        reason = _reason(batch[place].numpy(), vocab_size)
+        problems.append(Problem(path, before + int(place) + 1, reason))
+      # Places count: another order of the same records is another sum.
+      places = np.arange(records + 1, records + 1 + len(tally.hashes))
+      products = places.astype(np.uint64) * tally.hashes.astype(np.uint64)
+      fingerprint += int(products.sum())
+      records += len(tally.hashes)
+      tokens += (tally.lengths * tally.usable).sum(axis=1)
+      tallies.append(tally)
+    longer = [t.lengths.max(axis=0) * t.usable for t in tallies]
+    lengths.append(np.concatenate([np.zeros(0, np.int64), *longer]))
+    sizes.append(
+      np.concatenate([np.zeros(0, np.int32), *(t.sizes for t in tallies)])
+    )
+  # What ends a shard was met before what is wrong with its last records.
+  order = {path: place for place, path in enumerate(paths)}
+  problems.sort(key=lambda problem: (order[problem.path], problem.number))
   source, target = tokens.tolist()
   return RecordCheck(
-    tuple(paths),
-    dict(histogram),
+    RecordIndex.of(paths, lengths, sizes),
     source,
     target,
-    fingerprint=fingerprint % 2**64,
-  )
-
-
-def _is_bare(ids: tf.RaggedTensor) -> tf.Tensor:
-  """Returns, bool [B], which sentences are EOS alone, or nothing."""
-  words = tf.cast(ids != EOS_ID, tf.int64)
-  return tf.equal(tf.reduce_sum(words, axis=1), 0)
-
-
-def inspect_records(paths: Sequence[str], vocab_size: int) -> RecordCheck:
-  """Looks at each record by itself, and names what is wrong."""
-  histogram: collections.Counter[int] = collections.Counter()
-  source_tokens = target_tokens = 0
-  problems: list[Problem] = []
-  for path in paths:
-    number = 0
-    try:
-      for number, sides in enumerate(_sides(path), start=1):
-        reason = _reason(sides, vocab_size)
-        if reason:
-          problems.append(Problem(path, number, reason))
-          continue
-        source, target = map(len, sides)
-        histogram[max(source, target)] += 1
-        source_tokens += source
-        target_tokens += target
-    except READ_ERRORS as error:
-      reason = str(error).split("\n")[0]
-      problems.append(Problem(path, number + 1, reason, ends_shard=True))
-  return RecordCheck(
-    tuple(paths),
-    dict(histogram),
-    source_tokens,
-    target_tokens,
     tuple(problems),
+    fingerprint % 2**64,
   )
 
 
-def _sides(path: str) -> Iterator[list[list[int]]]:
-  """Yields the ids of both sides of each record; an empty list of no pair."""
-  for record in tf.data.TFRecordDataset(path).as_numpy_iterator():
+def _tallies(
+  path: str, vocab_size: int, problems: list[Problem]
+) -> Iterator[tuple[tf.Tensor, _Tally]]:
+  """Yields a shard's records, string [B], and what is told of them.
+
+  Args:
+    path: the shard.
+    vocab_size: ids must be below it.
+    problems: gets what ends the shard early.
+  """
+  done = 0
+  try:
+    for batch in _records_of(path).batch(_RECORDS_AT_ONCE).prefetch(2):
+      yield batch, _tally(batch, vocab_size)
+      done += len(batch)
+  except READ_ERRORS:
+    # What there is before it may be less than a batch.
+    rest = []
     try:
-      feature = tf.train.Example.FromString(record).features.feature
-    except Exception:  # Protobuf's error, whose module depends on its version.
-      yield []
-      continue
-    yield [list(feature[side].int64_list.value) for side in SIDES]
+      for record in _records_of(path).skip(done):
+        rest.append(record)
+    except READ_ERRORS as again:
+      error = again
+    if rest:
+      batch = tf.stack(rest)
+      yield batch, _tally(batch, vocab_size)
+    reason = str(error).split("\n")[0]
+    number = done + len(rest) + 1
+    problems.append(Problem(path, number, reason, ends_shard=True))
 
 
-def _reason(sides: list[list[int]], vocab_size: int) -> str | None:
-  """Returns what is wrong with a record, if anything is."""
+def _records_of(path: str) -> tf.data.TFRecordDataset:
+  return tf.data.TFRecordDataset(path, buffer_size=_READ_BUFFER_BYTES)
+
+
+def _tally(batch: tf.Tensor, vocab_size: int) -> _Tally:
+  """Looks at records, string [B], all at once if that is possible."""
+  try:
+    return _Tally(*(t.numpy() for t in _count(batch, tf.constant(vocab_size))))
+  except (tf.errors.InvalidArgumentError, UnicodeDecodeError):
+    # One of them is no Example; the message may show its bytes.
+    return _tally_one_by_one(batch, vocab_size)
+
+
+@tf.function(
+  input_signature=[
+    tf.TensorSpec([None], tf.string),
+    tf.TensorSpec([], tf.int32),
+  ],
+  autograph=False,
+)
+def _count(records: tf.Tensor, vocab_size: tf.Tensor) -> tuple[tf.Tensor, ...]:
+  """Returns the fields of a `_Tally`."""
+  features = {side: tf.io.RaggedFeature(tf.int64) for side in SIDES}
+  parsed = tf.io.parse_example(records, features)
+  sides = [parsed[side] for side in SIDES]
+  wrong = []
+  for ids in sides:
+    values = ids.values
+    # PAD would end a sentence early, in silence.
+    known = (values > PAD_ID) & (values < tf.cast(vocab_size, tf.int64))
+    words = tf.cast(values != EOS_ID, tf.int64)
+    wrong += [
+      _count_in_rows(tf.cast(~known, tf.int64), ids) > 0,
+      tf.equal(_count_in_rows(words, ids), 0),
+    ]
+  return (
+    tf.stack([ids.row_lengths() for ids in sides]),
+    ~tf.reduce_any(tf.stack(wrong), axis=0),
+    tf.strings.to_hash_bucket_fast(records, _HASHES),
+    tf.strings.length(records),
+  )
+
+
+def _count_in_rows(ones: tf.Tensor, ids: tf.RaggedTensor) -> tf.Tensor:
+  """Sums values of 0 and 1 over the rows of ids, int64 [B]."""
+  sums = tf.concat([[tf.constant(0, tf.int64)], tf.cumsum(ones)], 0)
+  ends = tf.gather(sums, ids.row_splits)
+  return ends[1:] - ends[:-1]
+
+
+def _tally_one_by_one(batch: tf.Tensor, vocab_size: int) -> _Tally:
+  """Does so for records of which some are no Examples."""
+  records = batch.numpy()
+  sides = [_sides(record) or [[], []] for record in records]
+  return _Tally(
+    np.array([[len(ids) for ids in pair] for pair in sides], np.int64).T,
+    np.array([not _reason(record, vocab_size) for record in records]),
+    tf.strings.to_hash_bucket_fast(batch, _HASHES).numpy(),
+    tf.strings.length(batch).numpy(),
+  )
+
+
+def _sides(record: bytes) -> list[list[int]]:
+  """Returns the ids of both sides of a record; an empty list of no pair."""
+  try:
+    feature = tf.train.Example.FromString(record).features.feature
+  except Exception:  # Protobuf's error, whose module depends on its version.
+    return []
+  return [list(feature[side].int64_list.value) for side in SIDES]
+
+
+def _reason(record: bytes, vocab_size: int) -> str:
+  """Returns what is wrong with a record; nothing if nothing is."""
+  sides = _sides(record)
   if not sides:
     return "not a tf.train.Example"
   for name, ids in zip(SIDES, sides, strict=True):
@@ -232,4 +276,4 @@ def _reason(sides: list[list[int]], vocab_size: int) -> str | None:
       )
     if all(n == EOS_ID for n in ids):
       return f"{name} is empty"
-  return None
+  return ""

@@ -65,14 +65,13 @@ class DataFeed:
     if not self.data:
       return synthetic_dataset(settings.batching)
     return train_dataset(
-      self.data.train.paths,
+      self.data.train.index,
       settings.batching,
       settings.seed,
       skip_batches=updates * settings.batching.accumulate_steps,
       threads=Threads(
         settings.num_parallel_calls, settings.datasets_num_private_threads
       ),
-      omissions=self.data.omissions,
     )
 
   def lines_of_update(self, step: int) -> Iterator[str]:
@@ -97,20 +96,22 @@ class DataFeed:
       return limit
     return max(n for n in self.data.train.lengths if n <= limit)
 
-  def longest_batches(self) -> tf.data.Dataset:
-    """Returns endless batches of the bucket that needs most memory."""
-    settings = self.settings
+  def largest_batches(self) -> list[tf.data.Dataset]:
+    """Returns endless batches of each kind that may need most memory."""
+    batching = self.settings.batching
     if not self.data:
-      return synthetic_dataset(settings.batching)
-    return uniform_dataset(settings.batching, self.longest_example)
+      return [synthetic_dataset(batching)]
+    lengths = self.data.train.lengths
+    return [
+      uniform_dataset(batching, length)
+      for length in batching.largest_lengths(lengths)
+    ]
 
   def development_batches(self) -> tf.data.Dataset:
     """Returns the batches that a validation loss is taken over."""
     assert self.data and self.data.dev
     settings = self.settings
-    dataset = dev_dataset(
-      self.data.dev.paths, settings.batching, self.data.omissions
-    )
+    dataset = dev_dataset(self.data.dev.index, settings.batching)
     return dataset.take(settings.validation_steps)
 
   def warn_of_omissions(self) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import keras
-from absl import logging
 
 from official_transformer.errors import RunError
 from official_transformer.storage.durable_files import write_text
@@ -55,7 +54,6 @@ def keep_ids(path: str, lines: Iterator[str], step: int) -> str:
   Returns:
     What an error message says of it; nothing if it fails.
   """
-  logging.info("reading up to the batches of step %d", step)
   with failures_are_logged(f"writing {path}"):
     write_text(path, "".join(lines))
     return f". The ids of step {step} are in {path}"

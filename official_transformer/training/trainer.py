@@ -108,8 +108,8 @@ class Trainer:
     else:
       self._describe()
       # A lack of memory shows now, not hours later.
-      batches = self.distribution.distribute(self.feed.longest_batches())
-      self.model.rehearse(iter(batches))
+      for batches in self.feed.largest_batches():
+        self.model.rehearse(iter(self.distribution.distribute(batches)))
     step = self._resume()
     control = self._control(step, interruption or Interruption())
     if not control.catch_up() and not is_finished:
@@ -181,9 +181,7 @@ class Trainer:
       )
     callbacks.append(control)
     if first:
-      logging.info(
-        "resuming after step %d: reading past the batches before it", first
-      )
+      logging.info("resuming after step %d", first)
     started = time.monotonic()
     with self.feed.damage_is_the_users():
       batches = self.feed.training_batches(first)

@@ -46,7 +46,6 @@ def test_good_data(data_dir):
   assert data.train.pairs == 30
   assert data.dev.pairs == 4
   assert data.is_whole
-  assert data.omissions == {}
   assert lib.read_prepared_data(data_dir, 40, with_dev=False).dev is None
 
 
@@ -74,9 +73,7 @@ def test_bad_ids_are_refused_or_left_out(data_dir, caplog):
     )
   assert "leaving out 2 bad records" in caplog.text
   assert not data.is_whole
-  dataset = train_dataset(
-    data.train.paths, Batching(84, 20), 1, omissions=data.omissions
-  )
+  dataset = train_dataset(data.train.index, Batching(84, 20), 1)
   # 28 sentences of the bucket below 8: four batches of 10 are an epoch and a
   # half; the whole epoch comes first.
   assert set(first_ids(dataset, 4)) == set(range(28))
@@ -94,9 +91,7 @@ def test_a_cut_off_shard_is_refused_or_used_up_to_there(data_dir, caplog):
   assert "nothing after it can be read" in caplog.text
   assert 20 < data.train.pairs < 30
   assert not data.is_whole
-  dataset = train_dataset(
-    data.train.paths, Batching(100, 20), 1, omissions=data.omissions
-  )
+  dataset = train_dataset(data.train.index, Batching(100, 20), 1)
   assert len(set(first_ids(dataset, 20))) == data.train.pairs
 
 
@@ -143,7 +138,7 @@ def test_development_data_are_read_too(data_dir, tmp_path, caplog):
   data = lib.read_prepared_data(
     data_dir, 40, with_dev=True, skip_bad_records=True
   )
-  drawn = dev_dataset(data.dev.paths, Batching(100, 20), data.omissions)
+  drawn = dev_dataset(data.dev.index, Batching(100, 20))
   assert first_ids(drawn, -1) == [0, 1, 2, 3]
   assert data.is_whole  # The order of training does not depend on them.
   os.remove(tmp_path / "x-dev-00001-of-00001")

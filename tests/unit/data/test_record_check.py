@@ -1,5 +1,3 @@
-import dataclasses
-
 import pytest
 import tensorflow as tf
 
@@ -27,11 +25,8 @@ def test_what_is_usable_is_counted(tmp_path):
   assert check.lengths == {3: 2, 5: 1}
   assert (check.pairs, check.source_tokens, check.target_tokens) == (3, 11, 6)
   assert check.problems == ()
-  assert check.omissions() == {}
+  assert check.index.lengths.tolist() == [3, 5, 3]
   assert check.count_longer(3) == 1
-  # The slow look finds the same.
-  slow = lib.inspect_records(paths, 10)
-  assert dataclasses.replace(slow, fingerprint=check.fingerprint) == check
 
 
 def test_the_fingerprint_is_of_the_records_and_their_order(tmp_path):
@@ -66,7 +61,7 @@ def test_a_bad_record_is_named(tmp_path, bad, reason):
   assert check.problems == (lib.Problem(path, 2, reason),)
   assert str(check.problems[0]) == f"{path}, record 2: {reason}"
   assert check.lengths == {3: 3}
-  assert check.omissions() == {path: lib.Omission(2**62, (1,))}
+  assert check.index.lengths.tolist() == [3, 3, 0, 3]
 
 
 def test_damage_ends_a_shard(tmp_path):
@@ -80,8 +75,9 @@ def test_damage_ends_a_shard(tmp_path):
   assert [p.path for p in check.problems] == [path, gone]
   assert [p.number for p in check.problems] == [2, 1]
   assert all(p.ends_shard for p in check.problems)
-  assert check.omissions()[path] == lib.Omission(1, ())
   assert check.lengths == {3: 2}
+  # Nothing after the damage is read.
+  assert check.index.counts.tolist() == [1, 1]
 
 
 def test_only_the_first_problems_are_shown(tmp_path):

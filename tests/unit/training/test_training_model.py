@@ -145,6 +145,6 @@ def test_the_rehearsal_leaves_no_trace(tmp_path, reversals):
     *trainer.model.loss_scale.variables,
   ]
   before = [v.numpy() for v in variables]
-  trainer.model.rehearse(iter(trainer.feed.longest_batches()))
+  trainer.model.rehearse(iter(trainer.feed.largest_batches()[0]))
   for old, variable in zip(before, variables, strict=True):
     np.testing.assert_array_equal(old, variable.numpy(), variable.path)
