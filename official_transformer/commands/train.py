@@ -33,7 +33,10 @@ from official_transformer.distribution.strategy import (
 from official_transformer.errors import InputError
 from official_transformer.evaluation.evaluation_set import EvaluationSet
 from official_transformer.model.transformer import Transformer
-from official_transformer.model_directory.directory import ModelDirectory
+from official_transformer.model_directory.directory import (
+  DATA_INDEX,
+  ModelDirectory,
+)
 from official_transformer.model_directory.directory_lock import DirectoryLock
 from official_transformer.model_directory.measurements import VALIDATION_LOSS
 from official_transformer.storage.file_system import (
@@ -42,6 +45,7 @@ from official_transformer.storage.file_system import (
 )
 from official_transformer.training.checkpoints import clean_up, read_progress
 from official_transformer.training.evaluations import Evaluate, Evaluation
+from official_transformer.training.failures import failures_are_logged
 from official_transformer.training.interruption import Interruption
 from official_transformer.training.model_setup import (
   DirectoryPlan,
@@ -145,6 +149,7 @@ def _plan(
       plan.description.vocabularies.size,
       with_dev=FLAGS.validation_steps > 0,
       skip_bad_records=FLAGS.skip_bad_records,
+      cache_file=directory.join(DATA_INDEX),
     )
     plan = plan.with_data(data)
   _check_early_stopping(data)
@@ -172,6 +177,9 @@ def _write_directory(run: _Run, lock: DirectoryLock) -> None:
   if FLAGS.clean:
     directory.remove_model()
   run.plan.carry_out()
+  if run.data:
+    with failures_are_logged("remembering where the records are"):
+      run.data.remember(directory.join(DATA_INDEX))
 
 
 def _check_agreement(

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from absl import logging
 
 from official_transformer.data import data_directory
+from official_transformer.data.check_cache import load_check, save_check
 from official_transformer.data.identity import DataIdentity
 from official_transformer.data.record_check import (
   RecordCheck,
@@ -29,6 +30,8 @@ class PreparedData:
     train: the training pairs.
     dev: the development pairs, if there are any.
     is_whole: whether none of the training data is left out or missing.
+    is_remembered: whether the training data were not read, as they have not
+      changed since.
   """
 
   data_dir: str
@@ -36,6 +39,7 @@ class PreparedData:
   train: RecordCheck
   dev: RecordCheck | None
   is_whole: bool
+  is_remembered: bool = False
 
   def usable(self) -> tuple[int, ...]:
     """Returns what tells which records are used, wherever they lie."""
@@ -51,6 +55,15 @@ class PreparedData:
       len(self.train.paths),
       f"{self.train.fingerprint:016x}",
     )
+
+  def remember(self, cache_file: str) -> None:
+    """Spares the next start reading all training data, if none are bad.
+
+    Raises:
+      OSError: if the system refuses.
+    """
+    if not self.is_remembered:
+      save_check(cache_file, self.train, self.vocab_size)
 
   def check_again(self) -> None:
     """Looks for what has become bad since the data were read.
@@ -69,7 +82,11 @@ class PreparedData:
 
 
 def read_prepared_data(
-  data_dir: str, vocab_size: int, with_dev: bool, skip_bad_records: bool = False
+  data_dir: str,
+  vocab_size: int,
+  with_dev: bool,
+  skip_bad_records: bool = False,
+  cache_file: str | None = None,
 ) -> PreparedData:
   """Reads all records of a data directory.
 
@@ -78,14 +95,19 @@ def read_prepared_data(
     vocab_size: ids must be below it.
     with_dev: whether development data are wanted; they may be missing.
     skip_bad_records: whether what cannot be used is reported and left out.
+    cache_file: what `PreparedData.remember` wrote, if it did: training data
+      that are as they were then are not read.
 
   Raises:
     InputError: if there are no training data; if any of it cannot be
       used and is not to be left out, with file and record.
   """
-  train = _check(
-    data_dir, data_directory.TRAIN_TAG, vocab_size, skip_bad_records
-  )
+  remembered = None
+  tag = data_directory.TRAIN_TAG
+  if cache_file:
+    shards = data_directory.shard_paths(data_dir, tag, skip_bad_records)
+    remembered = load_check(cache_file, shards, vocab_size)
+  train = remembered or _check(data_dir, tag, vocab_size, skip_bad_records)
   dev = None
   if with_dev:
     if data_directory.has_shards(data_dir, data_directory.DEV_TAG):
@@ -99,7 +121,9 @@ def read_prepared_data(
     and not data_directory.missing_shards(data_dir, data_directory.TRAIN_TAG)
     and _agrees(data_dir, train.lengths, skip_bad_records)
   )
-  return PreparedData(data_dir, vocab_size, train, dev, is_whole)
+  return PreparedData(
+    data_dir, vocab_size, train, dev, is_whole, remembered is not None
+  )
 
 
 def _check(

@@ -6,6 +6,7 @@ DIR/checkpoints/step-N/    one directory a checkpoint
 DIR/best/step-N/           the weights that an evaluation found best
 DIR/average/step-N/        the mean of several checkpoints, N the newest
 DIR/measurements.jsonl     what every evaluation measured
+DIR/data_index.npz         where the training data's records are, and how long
 DIR/translations/          the hypotheses of every evaluation
 DIR/nonfinite-step-N.jsonl the ids of a batch whose loss was not finite
 DIR/train.lock             while somebody trains it
@@ -38,6 +39,7 @@ LATEST = "latest"
 LOCK_FILE = "train.lock"
 NONFINITE = "nonfinite-step-"
 MEASUREMENTS_FILE = "measurements.jsonl"
+DATA_INDEX = "data_index.npz"
 TRANSLATIONS = "translations"
 LOGS = "logs"
 
@@ -152,7 +154,7 @@ class ModelDirectory:
     """
     self.check_removable()
     # Nothing describes the rest any more, should this be broken off.
-    for name in (DESCRIPTION_FILE, MEASUREMENTS_FILE):
+    for name in (DESCRIPTION_FILE, MEASUREMENTS_FILE, DATA_INDEX):
       file_system.remove_if_there(self.join(name))
     for name in (CHECKPOINTS, BEST, AVERAGE, TRANSLATIONS, LOGS):
       _empty(self.join(name))

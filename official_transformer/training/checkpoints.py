@@ -27,6 +27,7 @@ from official_transformer.model_directory.checkpoint_files import (
 from official_transformer.model_directory.directory import (
   BEST,
   CHECKPOINTS,
+  DATA_INDEX,
   DESCRIPTION_FILE,
   INTERIM,
   MEASUREMENTS_FILE,
@@ -174,6 +175,7 @@ def clean_up(directory: ModelDirectory) -> None:
   for name, prefix in (
     ("", DESCRIPTION_FILE),
     ("", MEASUREMENTS_FILE),
+    ("", DATA_INDEX),
     ("", NONFINITE),
     (CHECKPOINTS, "step-"),
     (BEST, "step-"),

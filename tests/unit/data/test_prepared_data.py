@@ -120,6 +120,51 @@ def test_a_missing_shard_is_refused_or_reported(data_dir, caplog):
   assert not data.is_whole
 
 
+def test_what_was_read_is_not_read_again(data_dir, tmp_path_factory):
+  cache = str(tmp_path_factory.mktemp("model") / "data_index.npz")
+
+  def read(vocab_size=40):
+    return lib.read_prepared_data(
+      data_dir, vocab_size, with_dev=True, cache_file=cache
+    )
+
+  first = read()
+  first.remember(cache)
+  again = read()
+  assert (first.is_remembered, again.is_remembered) == (False, True)
+  assert again.identity() == first.identity()
+  assert again.usable() == first.usable()
+  assert again.train.lengths == first.train.lengths
+  ids = first_ids(train_dataset(first.train.index, Batching(84, 20), 1), 9)
+  assert ids == first_ids(
+    train_dataset(again.train.index, Batching(84, 20), 1), 9
+  )
+  # Another vocabulary, or a shard that has been written since.
+  assert not read(41).is_remembered
+  path = shard(data_dir, 2)
+  os.utime(path, ns=(0, os.stat(path).st_mtime_ns + 1))
+  assert not read().is_remembered
+
+
+@pytest.mark.parametrize("size", [0, 10, 300])
+def test_a_damaged_memory_is_none(data_dir, tmp_path_factory, size):
+  cache = str(tmp_path_factory.mktemp("model") / "data_index.npz")
+  lib.read_prepared_data(data_dir, 40, with_dev=False).remember(cache)
+  os.truncate(cache, size)
+  data = lib.read_prepared_data(data_dir, 40, with_dev=False, cache_file=cache)
+  assert not data.is_remembered
+  assert data.train.pairs == 30
+
+
+def test_bad_data_are_not_remembered(data_dir, tmp_path_factory):
+  cache = str(tmp_path_factory.mktemp("model") / "data_index.npz")
+  data = lib.read_prepared_data(
+    data_dir, 30, with_dev=False, skip_bad_records=True
+  )
+  data.remember(cache)
+  assert not os.path.exists(cache)
+
+
 def test_what_is_damaged_later_is_told_from_what_was(data_dir):
   data = lib.read_prepared_data(
     data_dir, 30, with_dev=False, skip_bad_records=True

@@ -64,6 +64,40 @@ def test_a_bad_record_is_named(tmp_path, bad, reason):
   assert check.index.lengths.tolist() == [3, 3, 0, 3]
 
 
+def test_a_bad_record_does_not_slow_the_others_down(tmp_path, monkeypatch):
+  path = write(tmp_path / "a", [GOOD, ([5, 10, 1], [7, 1]), GOOD] * 3)
+
+  def slow(*_):
+    raise AssertionError("all records are looked at one by one")
+
+  looked_at = []
+  reason = lib._reason
+  monkeypatch.setattr(lib, "_tally_one_by_one", slow)
+  monkeypatch.setattr(
+    lib, "_reason", lambda *a: looked_at.append(a) or reason(*a)
+  )
+  assert [p.number for p in lib.check_records([path], 10).problems] == [2, 5, 8]
+  assert len(looked_at) == 3
+
+
+def test_what_is_no_example_slows_down_those_that_are_read_with_it(
+  tmp_path, monkeypatch
+):
+  monkeypatch.setattr(lib, "_RECORDS_AT_ONCE", 2)
+  slow = []
+  one_by_one = lib._tally_one_by_one
+  monkeypatch.setattr(
+    lib,
+    "_tally_one_by_one",
+    lambda batch, size: slow.append(len(batch)) or one_by_one(batch, size),
+  )
+  path = write(tmp_path / "a", [GOOD] * 5 + [b"\xff\xff"] + [GOOD] * 3)
+  check = lib.check_records([path], 10)
+  assert check.pairs == 8
+  assert [p.number for p in check.problems] == [6]
+  assert slow == [2]
+
+
 def test_damage_ends_a_shard(tmp_path):
   path = write(tmp_path / "a", [GOOD, GOOD, GOOD])
   content = bytearray((tmp_path / "a").read_bytes())

@@ -7,7 +7,6 @@ from official_transformer.data.buckets import Batching
 from official_transformer.data.prepared_data import read_prepared_data
 from official_transformer.training.data_feed import DataFeed
 
-
 # 14 of 8 tokens are more tokens than 12 of 9, those 12 more squares.
 SHAPES = {
   False: [[(12, 9)] * 2, [(14, 8)] * 2],
