@@ -62,7 +62,7 @@ def random_job(arguments: argparse.Namespace) -> Job:
   if arguments.padded:
     limits = BatchLimits(lines=arguments.sentences)
     shapes = StaticShapes(arguments.length, limits)
-  searcher = Searcher(transformer, shapes)
+  searcher = Searcher(transformer, static_shapes=shapes)
   rng = np.random.default_rng(0)
   size = (arguments.sentences, arguments.length)
   sources = rng.integers(2, params.vocab_size, size).tolist()

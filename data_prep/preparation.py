@@ -30,6 +30,7 @@ from official_transformer.data.tokenizer import (
   train_sentencepiece,
 )
 from official_transformer.errors import InputError
+from official_transformer.model_params import EOS_ID
 from official_transformer.storage import file_system
 from official_transformer.storage.durable_files import INCOMPLETE, copy_file
 
@@ -102,8 +103,8 @@ class CleanText:
         elif not target.strip():
           self.dropped["empty target"] += 1
         else:
-          source_file.write(source + "\n")
-          target_file.write(target + "\n")
+          source_file.write(source.strip() + "\n")
+          target_file.write(target.strip() + "\n")
 
   def lines(self) -> Iterator[tuple[str, str]]:
     """Yields the pairs of lines that were kept."""
@@ -177,9 +178,15 @@ def _encode(
   def encoded() -> Iterator[Pair]:
     for lines in text.lines():
       source, target = (tokenizer.encode(line, add_eos=True) for line in lines)
-      tokens[0] += len(source)
-      tokens[1] += len(target)
-      yield source, target
+      for side, ids in (("source", source), ("target", target)):
+        if ids == [EOS_ID]:
+          # Of characters without width, for instance, the tokenizer keeps none.
+          text.dropped[f"{side} without tokens"] += 1
+          break
+      else:
+        tokens[0] += len(source)
+        tokens[1] += len(target)
+        yield source, target
 
   train = text.tag == "train"
   histogram = write_shards(
@@ -192,6 +199,11 @@ def _encode(
   )
   dropped = ", ".join(f"{n} {why}" for why, n in text.dropped.items())
   pairs = sum(histogram.values())
+  if not pairs:
+    raise InputError(
+      f"no pair of the {text.tag} data has tokens on both sides ({dropped}): "
+      "is the vocabulary that of another language?"
+    )
   logging.info(
     "%s: %d pairs, %d source and %d target tokens; dropped: %s",
     *(text.tag, pairs, *tokens, dropped or "none"),

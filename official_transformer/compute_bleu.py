@@ -10,6 +10,7 @@ from absl import flags
 from official_transformer.errors import describe_failures
 from official_transformer.flag_groups import core as flags_core
 from official_transformer.flag_groups.core import define, start_section
+from official_transformer.storage.standard_streams import show_result
 
 FLAGS = flags.FLAGS
 
@@ -51,7 +52,7 @@ def main(_: list[str]) -> None:
   translations, references = read_parallel(FLAGS.translation, FLAGS.reference)
   chosen = FLAGS.bleu_variant
   variants = VARIANTS if chosen == "both" else (chosen,)
-  print(score(references, translations).report(variants))
+  show_result(score(references, translations).report(variants))
 
 
 def run() -> None:

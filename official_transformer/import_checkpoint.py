@@ -11,13 +11,14 @@ from absl import flags
 from official_transformer.errors import describe_failures
 from official_transformer.flag_groups import core as flags_core
 from official_transformer.flag_groups.core import define, start_section
-from official_transformer.importing.formats import FORMATS
+from official_transformer.importing.formats import FORMATS, ROUNDED_ROWS
 from official_transformer.model_params import (
   PARAM_SETS,
   START_SYMBOLS,
   parse_override,
 )
 from official_transformer.startup import start_tensorflow
+from official_transformer.storage.standard_streams import show_result
 
 FLAGS = flags.FLAGS
 
@@ -103,6 +104,15 @@ def _define_settings_flags() -> None:
     "For t2t: the SpaceID of the problem's target, 8 for German.",
     lower_bound=0,
   )
+  define(
+    flags.DEFINE_integer,
+    "spare_rows",
+    None,
+    "How many rows the checkpoint's table has more than the vocabulary has "
+    "entries, where a constant decided its size. Unset: up to "
+    f"{ROUNDED_ROWS}, which rounding adds.",
+    lower_bound=0,
+  )
 
 
 def main(_: list[str]) -> None:
@@ -125,8 +135,9 @@ def main(_: list[str]) -> None:
     FLAGS.param_set,
     overrides,
     FLAGS.target_space_id,
+    FLAGS.spare_rows,
   )
-  print(import_checkpoint(request, FLAGS.model_dir))
+  show_result(import_checkpoint(request, FLAGS.model_dir))
 
 
 def run() -> None:

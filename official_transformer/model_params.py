@@ -167,6 +167,27 @@ _RANGES: tuple[tuple[tuple[str, ...], Callable[[float], bool], str], ...] = (
     lambda value: value >= 0,
     "not be below 0",
   ),
+  # More is a slip of the pen, or a description that means harm.
+  (
+    ("num_hidden_layers", "num_heads", "beam_size"),
+    lambda value: value <= 1024,
+    "be at most 1024",
+  ),
+  (
+    (
+      "vocab_size",
+      "hidden_size",
+      "filter_size",
+      "extra_decode_length",
+    ),
+    lambda value: value <= 2**24,
+    f"be at most {2**24}",
+  ),
+  (
+    ("default_batch_size", "learning_rate_warmup_steps"),
+    lambda value: value <= 2**40,
+    f"be at most {2**40}",
+  ),
 )
 
 
@@ -214,13 +235,10 @@ def get_params(name: str, num_gpus: int = 1) -> TransformerParams:
   Raises:
     InputError: if no such set exists.
   """
-  sets = PARAM_SETS if num_gpus <= 1 else MULTI_GPU_PARAM_SETS
+  # Those that nobody has tuned for several GPUs are as they are.
+  sets = PARAM_SETS if num_gpus <= 1 else PARAM_SETS | MULTI_GPU_PARAM_SETS
   if name not in sets:
-    raise InputError(
-      f"no parameter set {name!r}"
-      + (" for several GPUs" if num_gpus > 1 else "")
-      + f"; there are: {', '.join(sets)}"
-    )
+    raise InputError(f"no parameter set {name!r}; there are: {', '.join(sets)}")
   return sets[name]
 
 

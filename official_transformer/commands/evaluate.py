@@ -9,6 +9,7 @@ from absl import flags
 from official_transformer.commands.loading import load_translator
 from official_transformer.evaluation.evaluation_set import EvaluationSet
 from official_transformer.model_directory.directory import ModelDirectory
+from official_transformer.storage.standard_streams import show_result
 
 FLAGS = flags.FLAGS
 
@@ -21,13 +22,14 @@ def evaluate() -> None:
   assert checkpoint  # It has been loaded.
   params = translator.transformer.params
   found = evaluation_set.evaluate(translator)
+  # At once: what follows may fail.
+  which = str(checkpoint).capitalize()
+  show_result(f"{which}, beam {params.beam_size}, alpha {params.alpha:g}")
+  show_result(found.scores.report())
   path = found.write(
     ModelDirectory(FLAGS.model_dir),
     f"{os.path.basename(FLAGS.bleu_source)}-{checkpoint.file_name}-beam-"
     f"{params.beam_size}-alpha-{params.alpha:g}-extra-"
     f"{params.extra_decode_length}",
   )
-  which = str(checkpoint).capitalize()
-  print(f"{which}, beam {params.beam_size}, alpha {params.alpha:g}")
-  print(found.scores.report())
-  print(f"The translation is in {path}")
+  show_result(f"The translation is in {path}")

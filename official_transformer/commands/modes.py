@@ -27,10 +27,11 @@ COMMANDS = {
 def run_mode(mode: str) -> None:
   """Checks what can be checked at once, then imports and runs a mode."""
   check, name = COMMANDS[mode]
-  # TensorFlow takes seconds to import: --help, a mistyped flag and a missing
-  # file are answered before it is.
-  check()
+  # Before anything imports TensorFlow, as a remote file does.
   _configure_environment()
+  # It takes seconds to import: --help, a mistyped flag and a missing file are
+  # answered before it is.
+  check()
   start_tensorflow()
   command = importlib.import_module(f"official_transformer.commands.{name}")
   getattr(command, name)()

@@ -18,7 +18,7 @@ from official_transformer.decoding.output import (
 )
 from official_transformer.decoding.scorer import Scorer
 from official_transformer.distribution.devices import choose_devices
-from official_transformer.errors import InputError
+from official_transformer.errors import InputError, RunError
 
 FLAGS = flags.FLAGS
 
@@ -34,6 +34,11 @@ def score() -> None:
   )
   pairs = _pairs(FLAGS.file, FLAGS.reference_file)
   write(as_line(found) for found in scorer.score_stream(pairs))
+  if scorer.not_scored:
+    raise RunError(
+      f"{scorer.not_scored} pairs are too long for the memory there is: their "
+      "scores are nan. Cut them, or score them on a larger machine"
+    )
 
 
 def _pairs(source: str, target: str) -> Iterator[tuple[str, str]]:

@@ -268,7 +268,12 @@ def _evaluation_in_training(directory: ModelDirectory) -> Evaluate | None:
     if not translators:
       tokenizer = load_tokenizer(directory.vocab_file())
       translators.append(
-        Translator(transformer, tokenizer, decoding_options(), FLAGS.max_length)
+        Translator(
+          transformer,
+          tokenizer,
+          decoding_options(),
+          directory.read().max_length,
+        )
       )
     found = evaluation_set.evaluate(translators[0])
     found.write(directory, f"step-{step}")

@@ -15,6 +15,7 @@ from official_transformer.errors import InputError
 
 MIN_BOUNDARY = 8
 BOUNDARY_SCALE = 1.1
+_MOST = 2**40
 
 
 def bucket_boundaries(
@@ -49,7 +50,8 @@ class Batching:
     accumulate_steps: batches whose gradients make one update.
 
   Raises:
-    InputError: if a batch cannot hold one example of the greatest length.
+    InputError: if a number is out of range, or a batch cannot hold one example
+      of the greatest length.
   """
 
   batch_size: int
@@ -59,6 +61,10 @@ class Batching:
   accumulate_steps: int = 1
 
   def __post_init__(self) -> None:
+    for field in dataclasses.fields(self):
+      value = getattr(self, field.name)
+      if field.type == "int" and not 1 <= value <= _MOST:
+        raise InputError(f"{field.name} is {value}, must be in [1, {_MOST}]")
     if 0 in self.sizes:
       each = (
         "one sentence"

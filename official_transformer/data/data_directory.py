@@ -128,10 +128,16 @@ class CorpusDescription:
   @classmethod
   def from_json(cls, content: Mapping[str, Any]) -> CorpusDescription:
     """Reads what `to_json` returned."""
-    fields = dict(content)
-    histogram = fields.pop("length_histogram")
-    lengths = {int(length): int(n) for length, n in histogram.items()}
-    return cls(**fields, lengths=lengths)
+    dropped, histogram = content["dropped"], content["length_histogram"]
+    pairs, source_tokens, target_tokens = (
+      content[name] for name in ("pairs", "source_tokens", "target_tokens")
+    )
+    counts = (pairs, source_tokens, target_tokens)
+    for number in (*counts, *dropped.values(), *histogram.values()):
+      if type(number) is not int or number < 0:
+        raise TypeError(f"{number!r:.50} is no number of anything")
+    lengths = {int(length): n for length, n in histogram.items()}
+    return cls(pairs, source_tokens, target_tokens, dict(dropped), lengths)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -167,9 +173,15 @@ def read_description(data_dir: str) -> DataDescription | None:
       CorpusDescription.from_json(content[TRAIN_TAG]),
       CorpusDescription.from_json(dev) if dev else None,
     )
-  except (ValueError, KeyError, TypeError, AttributeError) as error:
+  except (
+    ValueError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    RecursionError,
+  ) as error:
     raise InputError(
-      f"{path} is damaged ({error!r}); prepare the data again"
+      f"{path} is damaged ({error!r:.200}); prepare the data again"
     ) from None
 
 

@@ -8,6 +8,10 @@ from typing import Any
 
 from official_transformer.errors import InputError
 from official_transformer.storage.file_system import sha256
+from official_transformer.storage.typed_json import (
+  check_plain_name,
+  read_record,
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,16 +80,11 @@ class Vocabularies:
     """Reads what `to_json` returned.
 
     Raises:
-      TypeError: if it is something else.
+      TypeError, ValueError: if it is something else.
     """
-    vocabulary = Vocabulary(**content)
-    checks = (
-      isinstance(vocabulary.file, str),
-      isinstance(vocabulary.size, int),
-      isinstance(vocabulary.sha256, str),
-    )
-    if not all(checks):
-      raise TypeError(f"{content} is no vocabulary")
+    vocabulary = read_record(Vocabulary, content)
+    # What names another place would be read, or written, there.
+    check_plain_name(vocabulary.file)
     return cls.joint(vocabulary)
 
 

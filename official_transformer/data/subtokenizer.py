@@ -309,7 +309,7 @@ def _select(
   for subtoken, count in counts.items():
     if count >= min_count:
       by_length[len(subtoken)].append(subtoken)
-  longest = max(by_length, default=0)
+  longest = max(by_length, default=1)  # The alphabet is there in any case.
   chosen = []
   for length in range(longest, 0, -1):
     for subtoken in by_length[length]:

@@ -19,6 +19,7 @@ from absl import logging
 from official_transformer.errors import InputError
 from official_transformer.storage import file_system
 from official_transformer.storage.durable_files import new_file
+from official_transformer.storage.standard_streams import standard_output
 
 STANDARD_STREAM = "-"
 # Lines that are not UTF-8 are named one by one up to here.
@@ -172,7 +173,7 @@ def write_lines(path: str, lines: Iterable[str]) -> int:
     The number of lines written.
   """
   if path == STANDARD_STREAM:
-    return _encode(sys.stdout.buffer, lines, at_once=True)
+    return _encode(standard_output(), lines, at_once=True)
   if not file_system.is_remote(path) and (
     os.path.islink(path) or (os.path.exists(path) and not os.path.isfile(path))
   ):

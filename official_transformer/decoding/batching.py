@@ -21,6 +21,7 @@ Result = TypeVar("Result")
 # A window ends at either.
 WINDOW_ITEMS = 2048
 WINDOW_SIZE = 1 << 20
+_USUAL_BEAM = 4
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,6 +43,18 @@ class BatchLimits:
       value = getattr(self, name)
       if value < 1:
         raise InputError(f"{name} is {value}, must be at least 1")
+
+  def for_beam(self, beam_size: int) -> BatchLimits:
+    """Returns the limits for so many hypotheses a line.
+
+    Up to a beam of 4 they are these; the lines of a batch with a larger one are
+    as many fewer, so that its hypotheses are no more.
+    """
+    share = max(beam_size, _USUAL_BEAM)
+    return BatchLimits(
+      max(1, self.tokens * _USUAL_BEAM // share),
+      max(1, self.lines * _USUAL_BEAM // share),
+    )
 
   def size(self, longest: int) -> int:
     """Returns the lines of a batch whose longest line has so many tokens."""

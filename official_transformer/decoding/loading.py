@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 
 from absl import logging
 
-from official_transformer.data.identity import Vocabulary
+from official_transformer.data.text_files import check_input
 from official_transformer.data.tokenizer import Tokenizer, load_tokenizer
+from official_transformer.errors import InputError
 from official_transformer.model.dense import has_units
 from official_transformer.model.transformer import (
   Transformer,
@@ -17,17 +18,22 @@ from official_transformer.model.transformer import (
 from official_transformer.model_directory.checkpoint_files import (
   AVERAGED_STEPS,
   WEIGHTS,
+  check_sizes,
   first_readable,
   read_tensors,
   restore_variables,
 )
-from official_transformer.model_directory.description import ModelDescription
+from official_transformer.model_directory.description import (
+  DESCRIPTION_FILE,
+  ModelDescription,
+)
 from official_transformer.model_directory.directory import (
   AVERAGE,
   LATEST,
   ModelDirectory,
 )
 from official_transformer.model_params import DECODING_FIELDS
+from official_transformer.storage.file_system import sha256
 
 
 class LoadedCheckpoint(NamedTuple):
@@ -127,10 +133,27 @@ def load_model(
     InputError: if the directory holds no usable model.
   """
   kind, steps = directory.choose_checkpoints(checkpoint)
-  vocab_file = directory.join(description.vocabularies.source.file)
+  vocabulary = description.vocabularies.source
+  vocab_file = directory.join(vocabulary.file)
+  check_input(vocab_file)
+  # Before anything reads it as a vocabulary.
+  if sha256(vocab_file) != vocabulary.sha256:
+    raise InputError(
+      f"{vocab_file} is not the vocabulary that {DESCRIPTION_FILE} describes "
+      f"(sha256 {vocabulary.sha256[:12]}...); copy the model again"
+    )
   tokenizer = load_tokenizer(vocab_file)
-  vocabulary = Vocabulary.of(vocab_file, tokenizer.vocab_size)
-  description.check_vocabulary(vocabulary, vocab_file, directory.path)
+  if tokenizer.vocab_size != vocabulary.size:
+    raise InputError(
+      f"{vocab_file} has {tokenizer.vocab_size} entries, {DESCRIPTION_FILE} "
+      f"says {vocabulary.size}"
+    )
+  first_readable(
+    directory,
+    steps,
+    kind,
+    lambda prefix: check_sizes(prefix, description.params),
+  )
   transformer = build_transformer(
     description.params, fast_dtype(dtype), is_train=False
   )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -58,12 +59,19 @@ def score_json_line(score: PairScore) -> str:
   """Returns one JSON object."""
   return json.dumps(
     {
-      "log_probability": score.log_probability,
+      "log_probability": _number(score.log_probability),
       "tokens": score.tokens,
-      "normalized_score": score.normalized_score,
-      "token_log_probabilities": score.token_log_probabilities,
+      "normalized_score": _number(score.normalized_score),
+      "token_log_probabilities": [
+        _number(p) for p in score.token_log_probabilities
+      ],
     }
   )
+
+
+def _number(value: float) -> float | None:
+  """Returns a number as JSON knows it: NaN is null."""
+  return value if math.isfinite(value) else None
 
 
 def _fields(hypothesis: Hypothesis) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 
 import tensorflow as tf
+from absl import logging
 
 from official_transformer.data.tokenizer import Tokenizer
 from official_transformer.decoding.batching import (
@@ -17,7 +18,9 @@ from official_transformer.decoding.batching import (
   pad,
   windows,
 )
+from official_transformer.decoding.memory_bounds import lacks_memory
 from official_transformer.model.beam_search import length_normalization
+from official_transformer.model.cross_entropy import label_log_probabilities
 from official_transformer.model.transformer import Transformer
 
 
@@ -53,7 +56,10 @@ class Scorer:
     transformer: the model; its `params.alpha` normalises.
     tokenizer: of source and target.
     limits: how many pairs are scored at once.
+    not_scored: pairs that were too long for the memory there is.
   """
+
+  not_scored = 0
 
   def __init__(
     self,
@@ -77,8 +83,8 @@ class Scorer:
     for window in windows(pairs, lambda pair: len(pair[0]) + len(pair[1])):
       encoded = [
         (
-          self.tokenizer.encode(source, add_eos=True),
-          self.tokenizer.encode(target, add_eos=True),
+          self.tokenizer.encode(source.strip(), add_eos=True),
+          self.tokenizer.encode(target.strip(), add_eos=True),
         )
         for source, target in window
       ]
@@ -92,9 +98,18 @@ class Scorer:
   def score_batch(
     self, pairs: Sequence[tuple[list[int], list[int]]]
   ) -> list[PairScore]:
-    """Scores pairs of token lists, each ending in EOS."""
+    """Scores pairs of token lists, each ending in EOS.
+
+    A pair too long for the memory there is gets NaN for each token.
+    """
     sources, targets = zip(*pairs, strict=True)
-    rows = self._log_probabilities(pad(sources), pad(targets)).numpy()
+    longest = max(map(len, (*sources, *targets)))
+    if lacks_memory(self.transformer.params, len(pairs), longest):
+      return self._too_long(pairs, longest)
+    try:
+      rows = self._log_probabilities(pad(sources), pad(targets)).numpy()
+    except tf.errors.ResourceExhaustedError:
+      return self._too_long(pairs, longest)
     scores = []
     for row, target in zip(rows, targets, strict=True):
       tokens = [float(p) for p in row[: len(target)]]
@@ -104,11 +119,30 @@ class Scorer:
       scores.append(PairScore(tokens, sum(tokens) / float(norm)))
     return scores
 
+  def _too_long(
+    self, pairs: Sequence[tuple[list[int], list[int]]], longest: int
+  ) -> list[PairScore]:
+    """Scores what the memory does not suffice for: half as many, or none."""
+    if len(pairs) > 1:
+      half = len(pairs) // 2
+      return self.score_batch(pairs[:half]) + self.score_batch(pairs[half:])
+    self.not_scored += 1
+    logging.error(
+      "a pair with a side of %d tokens is too long for the memory there is: "
+      "its score is nan",
+      longest,
+    )
+    nan = float("nan")
+    return [PairScore([nan] * len(pairs[0][1]), nan)]
+
   def _batch_log_probabilities(
     self, sources: tf.Tensor, targets: tf.Tensor
   ) -> tf.Tensor:
     """Maps ids [B, S] and [B, T] to log-probabilities, float32 [B, T]."""
-    logits = self.transformer([sources, targets], training=False)
-    return -tf.nn.sparse_softmax_cross_entropy_with_logits(
-      labels=targets, logits=tf.cast(logits, tf.float32)
+    states = self.transformer.decoder_states([sources, targets])
+    found = label_log_probabilities(
+      tf.reshape(states, [-1, self.transformer.params.hidden_size]),
+      tf.convert_to_tensor(self.transformer.embedding.table),
+      tf.reshape(targets, [-1]),
     )
+    return tf.reshape(found, tf.shape(targets))

@@ -15,6 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 from official_transformer.decoding.batching import BatchLimits, pad
+from official_transformer.decoding.memory_bounds import lacks_memory
 from official_transformer.errors import InputError
 from official_transformer.model.transformer import Transformer
 from official_transformer.model_params import EOS_ID, PAD_ID
@@ -63,21 +64,24 @@ class Searcher:
   """
 
   def __init__(
-    self, transformer: Transformer, static_shapes: StaticShapes | None = None
+    self,
+    transformer: Transformer,
+    vocabulary_size: int | None = None,
+    static_shapes: StaticShapes | None = None,
   ) -> None:
     self.transformer = transformer
     self.static_shapes = static_shapes
     # AutoGraph has nothing to convert, and tracing takes half the time.
     if static_shapes:
       self.search_function = tf.function(
-        lambda ids: transformer.beam_search(ids, static=True),
+        lambda ids: transformer.beam_search(ids, vocabulary_size, static=True),
         autograph=False,
         jit_compile=True,
       )
     else:
       # Traced once, for batches of any shape.
       self.search_function = tf.function(
-        transformer.beam_search,
+        lambda ids: transformer.beam_search(ids, vocabulary_size),
         input_signature=[tf.TensorSpec([None, None], tf.int32)],
         autograph=False,
       )
@@ -97,12 +101,18 @@ class Searcher:
     Raises:
       InputError: if the memory does not suffice.
     """
+    longest = max(map(len, sources))
+    if lacks_memory(self.transformer.params, len(sources), longest):
+      raise InputError(
+        f"a line of {longest} tokens is too long for the memory there is, of "
+        "which it takes a share by the square of its length: let long lines be "
+        "split"
+      )
     try:
       result = self.search_function(tf.constant(self.lay_out(sources)))
       # Rows that fill a batch up come last.
       arrays = [tensor.numpy()[: len(sources)] for tensor in result]
     except tf.errors.ResourceExhaustedError as error:
-      longest = max(map(len, sources))
       raise InputError(
         f"out of memory while decoding {len(sources)} lines of up to {longest} "
         f"tokens ({error.message.splitlines()[0]}); lower --decode_batch_tokens"

@@ -149,7 +149,7 @@ class Translator:
   Attributes:
     transformer: the model; its `params` decide beam, alpha and limit.
     tokenizer: of source and target.
-    options: how lines are brought to the model.
+    options: how lines are brought to the model, fewer at once for large beams.
     max_length: the longest line the model was trained with, in tokens.
     checkpoint: the one that was loaded, if one was.
     searcher: searches for each batch's best sequences.
@@ -166,10 +166,16 @@ class Translator:
   ) -> None:
     self.transformer = transformer
     self.tokenizer = tokenizer
-    self.options = options or DecodingOptions()
-    self.options.check(transformer.params)
+    params = transformer.params
+    options = options or DecodingOptions()
+    options.check(params)
+    self.options = dataclasses.replace(
+      options, limits=options.limits.for_beam(params.beam_size)
+    )
     self.max_length = max_length
-    self.searcher = Searcher(transformer, self.options.static_shapes())
+    self.searcher = Searcher(
+      transformer, tokenizer.vocab_size, self.options.static_shapes()
+    )
 
   @classmethod
   def load(
@@ -260,7 +266,8 @@ class Translator:
 
   def _prepare(self, line: str) -> _Line:
     """Cuts a line into pieces and tokens."""
-    if not line.strip():
+    line = line.strip()
+    if not line:
       return _Line([], [])
     ids = self.tokenizer.encode(line, add_eos=True)
     pieces, encoded = [Piece(line, "")], [ids]

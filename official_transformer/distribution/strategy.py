@@ -16,6 +16,7 @@ import tensorflow as tf
 from absl import logging
 
 from official_transformer.distribution.cluster import Cluster
+from official_transformer.distribution.memory import computes_on_cpu
 from official_transformer.errors import InputError
 
 # What reduces gradients over the devices of one machine.
@@ -69,8 +70,7 @@ class Distribution:
   @property
   def on_cpu(self) -> bool:
     """Whether all replicas here compute on this machine's processor."""
-    kinds = {device.device_type for device in tf.config.list_logical_devices()}
-    return kinds == {"CPU"}
+    return computes_on_cpu()
 
   def distribute(self, dataset: tf.data.Dataset) -> Any:
     """Gives each replica its share of every batch.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging as python_logging
+import sys
 import time
 
 from absl import flags, logging
@@ -45,4 +46,7 @@ def configure_logging() -> None:
     if flags.FLAGS.log_format == "plain"
     else logging.PythonFormatter()
   )
-  logging.get_absl_handler().setFormatter(formatter)
+  handler = logging.get_absl_handler()
+  handler.setFormatter(formatter)
+  if handler.python_handler.stream is None:  # It was closed at the start.
+    handler.python_handler.setStream(sys.stderr)

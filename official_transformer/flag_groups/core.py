@@ -37,6 +37,7 @@ from official_transformer.flag_groups._performance import (
   fixed_loss_scale,
   thread_environment,
 )
+from official_transformer.storage.standard_streams import occupy_closed
 
 __all__ = [
   "Effect",
@@ -75,6 +76,7 @@ def run(define_flags: Callable[[], None], main: Callable[..., Any]) -> None:
     define_flags: defines the flags.
     main: called with the positional arguments.
   """
+  occupy_closed()
   before = set(flags.FLAGS)
   define_all(define_flags)
   # absl's --help lists the flags that belong to the script that was started;

@@ -18,6 +18,8 @@ from typing import NamedTuple
 
 EMBEDDING = "embedding/weights"
 TARGET_SPACE = "target_space_embedding"
+# Tensor2Tensor rounds a table up to a multiple of so many rows and one.
+ROUNDED_ROWS = 15
 
 
 class Placement(NamedTuple):

@@ -20,6 +20,7 @@ from official_transformer.errors import InputError
 from official_transformer.importing.formats import (
   EMBEDDING,
   FORMATS,
+  ROUNDED_ROWS,
   TARGET_SPACE,
   CheckpointFormat,
   Placement,
@@ -60,6 +61,8 @@ class ImportRequest:
     param_set: the set it was trained with, or None: the one of its size.
     overrides: parameters by field that no size shows, such as `num_heads`.
     target_space_id: row of Tensor2Tensor's target space embedding.
+    spare_rows: how many rows the table has more than the vocabulary has
+      entries; None is as many as rounding adds, at most.
   """
 
   format: str
@@ -68,6 +71,7 @@ class ImportRequest:
   param_set: str | None
   overrides: dict[str, Any]
   target_space_id: int | None
+  spare_rows: int | None = None
 
 
 class Source(NamedTuple):
@@ -109,13 +113,7 @@ def import_checkpoint(request: ImportRequest, model_dir: str) -> str:
   sources = _place_all(shapes, naming, request.format, prefix)
   params = _infer_params(sources, naming, request)
   spare = params.vocab_size - tokenizer.vocab_size
-  # Tables were rounded up, or sized by a constant: a few rows, not a tenth.
-  if not 0 <= spare <= max(100, params.vocab_size // 10):
-    raise InputError(
-      f"{request.vocab_file} has {tokenizer.vocab_size} entries but the "
-      f"checkpoint's table has {params.vocab_size} rows: the model was "
-      "trained with another vocabulary"
-    )
+  _check_spare_rows(spare, params.vocab_size, request)
   transformer = build_transformer(params)
   wanted = {v.path: tuple(v.shape) for v in transformer.weights}
   _check(sources, wanted, params.num_heads, prefix)
@@ -146,6 +144,29 @@ def import_checkpoint(request: ImportRequest, model_dir: str) -> str:
     f"heads, start symbol {params.start_symbol}, {tokenizer.vocab_size} "
     "entries in the vocabulary"
     + (f" ({spare} more rows in the table, never shown)" if spare else "")
+  )
+
+
+def _check_spare_rows(spare: int, rows: int, request: ImportRequest) -> None:
+  """Refuses a vocabulary that is not the table's.
+
+  Args:
+    spare: how many more rows there are than entries.
+    rows: of the table.
+    request: what the user says.
+  """
+  given = request.spare_rows
+  if spare == given or (given is None and 0 <= spare <= ROUNDED_ROWS):
+    return
+  raise InputError(
+    f"{request.vocab_file} has {rows - spare} entries but the checkpoint's "
+    f"table has {rows} rows: the model was trained with another vocabulary"
+    + (
+      f". If a constant decided its table's size, as in upstream's model, say "
+      f"so with --spare_rows={spare}"
+      if spare > 0
+      else ""
+    )
   )
 
 

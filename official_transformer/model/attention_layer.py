@@ -11,7 +11,12 @@ from typing import Any, NamedTuple
 import keras
 import tensorflow as tf
 
-from official_transformer.model.beam_cache import BeamCache, write_position
+from official_transformer.model.beam_cache import (
+  BeamCache,
+  Past,
+  read_past,
+  write_position,
+)
 from official_transformer.model.dense import dense, join_kernels, matmul
 from official_transformer.model.dropout import Dropout
 
@@ -214,7 +219,7 @@ class SelfAttention(Attention):
     kernel: tf.Tensor,
     cache: BeamCache,
     index: tf.Tensor,
-    bias: tf.Tensor,
+    past: Past,
   ) -> tuple[tf.Tensor, BeamCache]:
     """Attends from one new position of every beam to it and those before it.
 
@@ -223,7 +228,7 @@ class SelfAttention(Attention):
       kernel: what `step_kernel` returned.
       cache: with room for it.
       index: int32 [], the new position, counted from 0.
-      bias: float32 [B, 1, K, T * K], hides what other beams have written.
+      past: what each hypothesis attends to.
 
     Returns:
       [B, K, D], and the cache with the new position.
@@ -234,8 +239,11 @@ class SelfAttention(Attention):
       keys=write_position(cache.keys, index, key),
       values=write_position(cache.values, index, value),
     )
-    shape = [tf.shape(x)[0], self.num_heads, -1, self.head_size]
-    past = KeyValueCache(
-      keys=tf.reshape(cache.keys, shape), values=tf.reshape(cache.values, shape)
+    source = KeyValueCache(
+      keys=read_past(cache.keys, past), values=read_past(cache.values, past)
     )
-    return self._mix(query, past, bias, training=False), cache
+    if past.rows is not None:  # Each hypothesis has a past of its own.
+      query = tf.transpose(query, [0, 2, 1, 3])  # [B, K, N, H]
+      query = tf.reshape(query, [-1, self.num_heads, 1, self.head_size])
+    mixed = self._mix(query, source, past.bias, training=False)
+    return tf.reshape(mixed, tf.shape(x)), cache

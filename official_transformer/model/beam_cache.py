@@ -2,10 +2,11 @@
 
 Beams are reordered at every step. Instead of moving their keys and values
 along, each position keeps what every beam wrote there, and each hypothesis
-remembers which beam wrote its own past: its `writers`. Attention reads all
-that a sentence's beams have written and hides what is not the hypothesis' own.
-The arithmetic it adds is small beside the products with kernels, and the
-memory traffic it saves is not.
+remembers which beam wrote its own past: its `writers`. With few beams,
+attention reads all that a sentence's beams have written and hides what is not
+the hypothesis' own: the arithmetic it adds is small beside the products with
+kernels, and the memory traffic it saves is not. That arithmetic grows with the
+square of the beams; with many, each hypothesis' past is copied together.
 
 Shapes: B sentences, K beam, R = B * K hypotheses, T positions there is room
 for, N heads, H head size.
@@ -24,6 +25,8 @@ from official_transformer.model.model_utils import NEGATIVE_BIAS
 # weight zero.
 ROOM = 16
 NOBODY = -1
+# More beams than this do not attend to what all have written.
+MOST_READ_TOGETHER = 16
 
 
 class BeamCache(NamedTuple):
@@ -36,6 +39,20 @@ class BeamCache(NamedTuple):
 
   keys: tf.Tensor
   values: tf.Tensor
+
+
+class Past(NamedTuple):
+  """Where the hypotheses' own past is in the caches of all layers.
+
+  Attributes:
+    bias: float32, hides what is not: [B, 1, K, T * K] of all that the beams of
+      a sentence have written, or [R, 1, 1, T] of what was copied together.
+    rows: None, or int32 [R, N, T], what to copy: rows of a cache that is laid
+      out as [B * N * T * K, H].
+  """
+
+  bias: tf.Tensor
+  rows: tf.Tensor | None
 
 
 def empty_cache(
@@ -95,15 +112,13 @@ def write_position(
   rows = tf.range(batch * heads) * length + index
   flat = tf.reshape(cache, [-1, beams * size])
   new = tf.cast(tf.reshape(new, [-1, beams * size]), cache.dtype)
-  if cache.shape.is_fully_defined() or (
-    # Not every release has the other operation for bfloat16 on a GPU.
-    cache.dtype == tf.bfloat16 and tf.config.list_logical_devices("GPU")
-  ):
+  if cache.shape.is_fully_defined():
     # XLA writes in place.
     flat = tf.tensor_scatter_nd_update(flat, rows[:, None], new)
   else:
     # The one operation that writes in place without XLA: in a loop, the other
-    # copies the whole cache at every step.
+    # copies the whole cache at every step, and for half precision it has no
+    # GPU kernel.
     flat = tf.raw_ops.InplaceUpdate(x=flat, i=rows, v=new)
   return tf.reshape(flat, tf.shape(cache))
 
@@ -141,3 +156,39 @@ def writers_bias(writers: tf.Tensor, beam_size: int) -> tf.Tensor:
   bias = tf.where(own, 0.0, NEGATIVE_BIAS)
   room = tf.shape(writers)[1] * beam_size
   return tf.reshape(bias, [-1, 1, beam_size, room])
+
+
+def find_past(writers: tf.Tensor, beam_size: int, num_heads: int) -> Past:
+  """Returns where the hypotheses' own past is.
+
+  Args:
+    writers: int32 [R, T]: the beam that wrote each position of a hypothesis,
+      `NOBODY` if it has none yet.
+    beam_size: K.
+    num_heads: N.
+  """
+  if beam_size <= MOST_READ_TOGETHER:
+    return Past(writers_bias(writers, beam_size), None)
+  hypotheses, length = tf.unstack(tf.shape(writers))
+  sentences = tf.range(hypotheses) // beam_size
+  lines = sentences[:, None] * num_heads + tf.range(num_heads)  # [R, N]
+  positions = lines[:, :, None] * length + tf.range(length)  # [R, N, T]
+  rows = positions * beam_size + tf.maximum(writers, 0)[:, None, :]
+  bias = tf.where(tf.equal(writers, NOBODY), NEGATIVE_BIAS, 0.0)
+  return Past(bias[:, None, None, :], rows)
+
+
+def read_past(cache: tf.Tensor, past: Past) -> tf.Tensor:
+  """Returns what the hypotheses attend to.
+
+  Args:
+    cache: [B, N, T, K, H].
+    past: what `find_past` returned.
+
+  Returns:
+    [B, N, T * K, H], or [R, N, T, H] if it was copied together.
+  """
+  shape = tf.shape(cache)
+  if past.rows is None:
+    return tf.reshape(cache, [shape[0], shape[1], -1, cache.shape[-1]])
+  return tf.gather(tf.reshape(cache, [-1, cache.shape[-1]]), past.rows)

@@ -133,7 +133,8 @@ class SequenceBeamSearch:
 
   Attributes:
     step: `(ids int32 [B*K], index int32 [], state) -> (logits [B*K, V],
-      state)`, where `ids` holds each hypothesis' newest token.
+      state)`, where `ids` holds each hypothesis' newest token. Logits may have
+      further columns, of what is never chosen.
     vocab_size: V, at least 2.
     beam_size: K; 1 is greedy search.
     alpha: strength of the length normalisation.
@@ -285,7 +286,7 @@ class SequenceBeamSearch:
     # No more than 2K of the 2K best of all can be of one beam.
     per_beam = min(2 * k, self.vocab_size)
     log_probs, tokens = top_log_probabilities(
-      tf.cast(logits, tf.float32), per_beam
+      tf.cast(logits, tf.float32), per_beam, self.vocab_size
     )
     log_probs = tf.reshape(log_probs, [-1, k, per_beam])
     log_probs += sentences.alive_log_probs[:, :, None]
@@ -383,11 +384,20 @@ def _record(state: BeamState) -> BeamState:
   rows = state.sentences.rows[:, None]
   return state._replace(
     results=tf.nest.map_structure(
-      lambda old, new: tf.tensor_scatter_nd_update(old, rows, new),
+      lambda old, new: _scatter(old, rows, new),
       state.results,
       _results(state.sentences),
     )
   )
+
+
+def _scatter(old: tf.Tensor, rows: tf.Tensor, new: tf.Tensor) -> tf.Tensor:
+  """Replaces the given rows."""
+  if old.dtype != tf.bool:
+    return tf.tensor_scatter_nd_update(old, rows, new)
+  # GPUs cannot do it with truth values.
+  old, new = tf.cast(old, tf.float32), tf.cast(new, tf.float32)
+  return tf.tensor_scatter_nd_update(old, rows, new) > 0.5
 
 
 def _gather(nest: Any, rows: tf.Tensor) -> Any:

@@ -116,6 +116,43 @@ def summed_cross_entropies(
   return sums
 
 
+def label_log_probabilities(
+  states: tf.Tensor, table: tf.Tensor, labels: tf.Tensor
+) -> tf.Tensor:
+  """Returns the log-probability of each label, without gradient.
+
+  The logits exist for one chunk of positions at a time.
+
+  Args:
+    states: [N, D], what the logits are computed from.
+    table: float32 [V, D].
+    labels: integers [N], each below V.
+
+  Returns:
+    float32 [N], in nats.
+  """
+  chunks, split, join = _chunking(states, table.shape[0])
+  states, labels = split(states), split(labels)
+
+  def body(i: tf.Tensor, found: tf.TensorArray) -> tuple[Any, Any]:
+    logits = tf.cast(matmul(states[i], table, transpose_b=True), tf.float32)
+    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(
+      labels=labels[i], logits=logits
+    )
+    return i + 1, found.write(i, -losses[:, None])
+
+  _, found = tf.while_loop(
+    cond=lambda i, _: i < chunks,
+    body=body,
+    loop_vars=(
+      0,
+      tf.TensorArray(tf.float32, chunks, element_shape=[None, 1]),
+    ),
+    parallel_iterations=1,
+  )
+  return join(found.stack())[:, 0]
+
+
 class _Chunking(NamedTuple):
   """How positions are split into chunks of one size.
 

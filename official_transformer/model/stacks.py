@@ -18,8 +18,9 @@ from official_transformer.model.attention_layer import (
 )
 from official_transformer.model.beam_cache import (
   BeamCache,
+  Past,
   empty_cache,
-  writers_bias,
+  find_past,
 )
 from official_transformer.model.dense import product_dtype
 from official_transformer.model.dropout import Dropout
@@ -187,7 +188,7 @@ class DecoderLayer(keras.layers.Layer):
     kernel: tf.Tensor,
     cache: BeamCache,
     index: tf.Tensor,
-    bias: tf.Tensor,
+    past: Past,
     source: ProjectedSource,
   ) -> tuple[tf.Tensor, BeamCache]:
     """Maps one new position of every hypothesis.
@@ -197,7 +198,7 @@ class DecoderLayer(keras.layers.Layer):
       kernel: the self-attention's `step_kernel`.
       cache: with room for the new position.
       index: int32 [], the new position, counted from 0.
-      bias: float32 [B, 1, K, T * K], hides what other beams have written.
+      past: what each hypothesis attends to.
       source: what the cross-attention reads.
 
     Returns:
@@ -205,7 +206,7 @@ class DecoderLayer(keras.layers.Layer):
     """
     wrapper = self.self_attention
     y, cache = wrapper.layer.step(
-      wrapper.normalize(x), kernel, cache, index, bias
+      wrapper.normalize(x), kernel, cache, index, past
     )
     x = wrapper.add(x, y)
     wrapper = self.cross_attention
@@ -340,13 +341,13 @@ class DecoderStack(Stack):
     Returns:
       [B, K, D], and the cache with the new position.
     """
-    bias = writers_bias(writers, x.shape[1])
+    past = find_past(writers, x.shape[1], self.params.num_heads)
     targets = []
     for layer, kernel, target, source_cache in zip(
       self.layers, kernels, cache.targets, cache.sources, strict=True
     ):
       source = ProjectedSource(source_cache, cache.source_bias)
-      x, target = layer.step(x, kernel, target, index, bias, source)
+      x, target = layer.step(x, kernel, target, index, past, source)
       targets.append(target)
     return self.normalize(x), cache._replace(targets=targets)
 

@@ -12,7 +12,7 @@ _WIDTHS = (64, *range(63, 31, -1), *range(65, 129))
 
 
 def top_log_probabilities(
-  logits: tf.Tensor, k: int
+  logits: tf.Tensor, k: int, choices: int | None = None
 ) -> tuple[tf.Tensor, tf.Tensor]:
   """Returns the k largest entries of `log_softmax(logits)`, and where they are.
 
@@ -23,11 +23,13 @@ def top_log_probabilities(
   Args:
     logits: float32 [R, V].
     k: at most V.
+    choices: how many of the first entries there are to choose from; the others
+      have their share of the probability, and no more. None is all.
 
   Returns:
     Log-probabilities, float32 [R, k], largest first; ids, int32 [R, k].
   """
-  best, ids = _top_k(logits, k)
+  best, ids = _top_k(logits if choices is None else logits[:, :choices], k)
   # The logarithm of one probability gives the normaliser, and softmax is the
   # fastest way to it.
   probabilities = tf.nn.softmax(logits)

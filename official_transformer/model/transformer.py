@@ -134,7 +134,9 @@ class Transformer(keras.layers.Layer):
     """Maps target ids [B, T] to the decoder's states, [B, T, D]."""
     # The decoder reads the start symbol, then all targets but the last. With
     # `zero` the embedding masks PAD, so id 0 is the zero vector.
-    shifted = tf.pad(target_ids[:, :-1], [[0, 0], [1, 0]])
+    shifted = tf.concat(
+      [tf.zeros_like(target_ids[:, :1]), target_ids[:, :-1]], axis=1
+    )
     x = self.embedding(shifted)
     length = tf.shape(x)[1]
     x += self._positions(length)
@@ -153,12 +155,18 @@ class Transformer(keras.layers.Layer):
     return tf.cast(signal, self.compute_dtype)
 
   def beam_search(
-    self, source_ids: tf.Tensor, static: bool = False
+    self,
+    source_ids: tf.Tensor,
+    vocabulary_size: int | None = None,
+    static: bool = False,
   ) -> SearchResult:
     """Translates.
 
     Args:
       source_ids: int [B, S], padded with PAD.
+      vocabulary_size: how many of the first tokens a translation may hold: an
+        imported table may have more rows than its vocabulary has entries. None
+        is all.
       static: whether all shapes inside are to be static, as XLA and TPUs need
         them; those of `source_ids` must be then.
 
@@ -198,7 +206,11 @@ class Transformer(keras.layers.Layer):
       return logits, SearchState(writers, cache)
 
     search = SequenceBeamSearch(
-      step, params.vocab_size, params.beam_size, params.alpha, EOS_ID
+      step,
+      vocabulary_size or params.vocab_size,
+      params.beam_size,
+      params.alpha,
+      EOS_ID,
     )
     batch = tf.shape(source_ids)[0]
     cache = self.decoder_stack.start(

@@ -10,7 +10,9 @@ which would store and restore nothing for them, in silence.
 from __future__ import annotations
 
 import contextlib
+import math
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -19,10 +21,12 @@ import numpy as np
 import tensorflow as tf
 
 from official_transformer.errors import InputError
+from official_transformer.model_directory.description import DESCRIPTION_FILE
 from official_transformer.model_directory.directory import (
   CHECKPOINTS,
   ModelDirectory,
 )
+from official_transformer.model_params import TransformerParams
 from official_transformer.storage import file_system
 from official_transformer.storage.durable_files import new_directory
 
@@ -31,6 +35,8 @@ OPTIMIZER = "optimizer"
 LOSS_SCALE = "loss_scale"
 # Of which checkpoints an average is the mean, int64 [N].
 AVERAGED_STEPS = "averaged_steps"
+_TABLE = "transformer/embedding/weights"
+_LAYER = re.compile(r"/decoder_stack/layer_(\d+)/")
 
 # TensorFlow's readers raise the builtin that is nearest to their own error.
 _READ_ERRORS = (tf.errors.OpError, LookupError, ValueError, RuntimeError)
@@ -165,6 +171,47 @@ def first_readable(
     except DamagedCheckpointError as error:
       errors.append(error)
   raise errors[0]
+
+
+def check_sizes(prefix: str, params: TransformerParams) -> None:
+  """Refuses a checkpoint of another size, before a model is built for it.
+
+  Args:
+    prefix: its path without `.index`.
+    params: what the model is said to be.
+
+  Raises:
+    DamagedCheckpointError: if it cannot be read, or has less data than it says.
+    InputError: if its sizes are others.
+  """
+  shapes = stored_shapes(prefix, WEIGHTS)
+  stored = sum(
+    file_system.size(os.path.join(os.path.dirname(prefix), name))
+    for name in file_system.names_in(os.path.dirname(prefix))
+  )
+  # No number takes less than a byte.
+  if stored < sum(math.prod(shape) for shape in shapes.values()):
+    raise DamagedCheckpointError(
+      f"the checkpoint {prefix} is missing or damaged (its data lack a part)"
+    )
+  layers = {m[1] for name in shapes if (m := _LAYER.search(name))}
+  widths = {s[-1] for n, s in shapes.items() if n.endswith("/filter_bias")}
+  expected = (
+    ("rows and columns of the table",
+     shapes.get(f"{WEIGHTS}/{_TABLE}"),
+     (params.vocab_size, params.hidden_size)),
+    ("layers", len(layers), params.num_hidden_layers),
+    ("filter_size", widths, {params.filter_size}),
+  )  # fmt: skip
+  problems = [
+    f"{what}: {found} stored, {said} in {DESCRIPTION_FILE}"
+    for what, found, said in expected
+    if found != said
+  ]
+  if problems:
+    raise InputError(
+      f"the checkpoint {prefix} does not fit this model: {'; '.join(problems)}"
+    )
 
 
 def read_tensors(prefix: str, names: Iterable[str]) -> dict[str, Any]:

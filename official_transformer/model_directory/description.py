@@ -21,6 +21,7 @@ from official_transformer.model_params import (
   DEFAULT_MAX_LENGTH,
   TransformerParams,
 )
+from official_transformer.storage.typed_json import read_record
 
 DESCRIPTION_FILE = "model.json"
 # Parameters that earlier versions had, and the value that changed nothing.
@@ -107,19 +108,24 @@ class ModelDescription:
     """Reads what `to_json` returned, now or in an earlier version.
 
     Raises:
+      InputError: if no model can be so.
       ValueError, KeyError, TypeError, AttributeError: if it is anything else.
     """
     batching, origin, data = (
       content.get(name) or None for name in ("batching", "origin", "data")
     )
-    return cls(
-      TransformerParams(**_without_removed(content["params"])),
+    description = cls(
+      read_record(TransformerParams, _without_removed(content["params"])),
       Vocabularies.from_json(content["vocabulary"]),
-      Batching(**batching) if batching else None,
+      read_record(Batching, batching) if batching else None,
       dict(content["versions"]),
-      Origin(**origin) if origin else None,
-      DataIdentity(**data) if data else None,
+      read_record(Origin, origin) if origin else None,
+      read_record(DataIdentity, data) if data else None,
     )
+    size, rows = description.vocabularies.size, description.params.vocab_size
+    if not 0 < size <= rows:
+      raise ValueError(f"{size} entries for a table of {rows} rows")
+    return description
 
 
 def _without_removed(params: Mapping[str, Any]) -> dict[str, Any]:

@@ -58,6 +58,16 @@ _OWN_NAMES = ("step-", "events.out.", "plugins")
 # next one takes its place.
 INTERIM = "interim"
 
+# What reading JSON raises that is deep, large, or no description.
+_NO_DESCRIPTION = (
+  ValueError,
+  KeyError,
+  TypeError,
+  AttributeError,
+  OverflowError,
+  RecursionError,
+)
+
 # Why there may be no checkpoint of a kind.
 _REASONS = {
   CHECKPOINTS: "the model has not been trained, or its training stopped before "
@@ -106,8 +116,10 @@ class ModelDirectory:
       with file_system.open_file(path) as stream:
         content = json.load(stream)
       return ModelDescription.from_json(content)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-      raise InputError(f"{path} is damaged: {error!r}") from None
+    except InputError as error:
+      raise InputError(f"{path}: {error}") from None
+    except _NO_DESCRIPTION as error:
+      raise InputError(f"{path} is damaged: {error!r:.200}") from None
 
   def has_foreign_checkpoints(self) -> bool:
     """Returns whether another Transformer's checkpoints lie here, not ours."""

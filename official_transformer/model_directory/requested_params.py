@@ -12,6 +12,7 @@ from official_transformer.model_params import (
   DECODING_FIELDS,
   MULTI_GPU_PARAM_SETS,
   PARAM_SETS,
+  TRAINING_FIELDS,
   TransformerParams,
   get_params,
 )
@@ -93,6 +94,32 @@ class RequestedParams:
       )
     chosen = {k: v for k, v in self.overrides.items() if k in free_fields}
     return dataclasses.replace(stored, **chosen)
+
+  def for_weights_of(
+    self, stored: TransformerParams, where: str, num_gpus: int = 1
+  ) -> TransformerParams:
+    """Returns the parameters of a new model with another's weights.
+
+    How it is trained is what the set says, if one was chosen, and else what it
+    was for the other.
+
+    Args:
+      stored: the other model's.
+      where: its directory, for the message.
+      num_gpus: as in `for_new_model`.
+
+    Raises:
+      InputError: if the user chose another model.
+    """
+    if self.param_set:
+      chosen = get_params(self.param_set, num_gpus)
+      values = {name: getattr(chosen, name) for name in TRAINING_FIELDS}
+      trained = dataclasses.replace(stored, **values)
+    else:
+      trained = stored
+    return self.for_existing_model(
+      trained, where, (*DECODING_FIELDS, *TRAINING_FIELDS)
+    )
 
 
 def _differences(

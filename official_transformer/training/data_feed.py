@@ -89,22 +89,20 @@ class DataFeed:
         yield json.dumps(line) + "\n"
 
   @property
-  def longest_example(self) -> int:
-    """The tokens of the longest example that is trained on."""
-    limit = self.settings.batching.max_length
+  def largest_lengths(self) -> list[int]:
+    """The lengths of examples whose batches may need most memory."""
+    batching = self.settings.batching
     if not self.data:
-      return limit
-    return max(n for n in self.data.train.lengths if n <= limit)
+      return [batching.max_length]
+    return batching.largest_lengths(self.data.train.lengths)
 
   def largest_batches(self) -> list[tf.data.Dataset]:
     """Returns endless batches of each kind that may need most memory."""
     batching = self.settings.batching
     if not self.data:
       return [synthetic_dataset(batching)]
-    lengths = self.data.train.lengths
     return [
-      uniform_dataset(batching, length)
-      for length in batching.largest_lengths(lengths)
+      uniform_dataset(batching, length) for length in self.largest_lengths
     ]
 
   def development_batches(self) -> tf.data.Dataset:

@@ -10,6 +10,8 @@ from absl import logging
 from official_transformer.errors import InputError
 from official_transformer.model_directory.checkpoint_files import (
   WEIGHTS,
+  check_bundle,
+  check_sizes,
   first_readable,
   read_tensors,
   stored_shapes,
@@ -84,7 +86,12 @@ def find_source(path: str, target: ModelDirectory) -> Source:
       )
   else:
     kind, steps = directory.choose_checkpoints(which)
-  step, damaged = first_readable(directory, steps, kind)
+
+  def check(prefix: str) -> None:
+    check_sizes(prefix, description.params)
+    check_bundle(prefix)
+
+  step, damaged = first_readable(directory, steps, kind, check)
   for problem in damaged:
     logging.error("%s; taking the one of step %d", problem, step)
   origin = Origin("official_transformer", path, step)

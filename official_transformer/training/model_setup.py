@@ -23,11 +23,7 @@ from official_transformer.model_directory.directory import (
 from official_transformer.model_directory.requested_params import (
   RequestedParams,
 )
-from official_transformer.model_params import (
-  DECODING_FIELDS,
-  DEFAULT_PARAM_SET,
-  TRAINING_FIELDS,
-)
+from official_transformer.model_params import DEFAULT_PARAM_SET
 from official_transformer.storage.file_system import absolute
 from official_transformer.training.initial_weights import (
   Source,
@@ -202,8 +198,8 @@ def _new_description(
     model: what `stored` describes.
   """
   if stored:
-    params = request.params.for_existing_model(
-      stored.params, model.path, (*DECODING_FIELDS, *TRAINING_FIELDS)
+    params = request.params.for_weights_of(
+      stored.params, model.path, request.num_gpus
     )
     vocabularies = stored.vocabularies
   else:

@@ -290,7 +290,7 @@ class Trainer:
     run_report.describe_run(
       self.model.transformer,
       self.settings,
-      self.feed.longest_example,
+      self.feed.largest_lengths,
       self.distribution,
     )
     self.feed.warn_of_omissions()

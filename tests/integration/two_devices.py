@@ -27,15 +27,20 @@ STEPS = 20
 
 
 class Recorder:
-  """A runner of steps that keeps the last accuracy."""
+  """A runner of steps that keeps what they report."""
 
   def __init__(self, runner):
     self.runner = runner
+    self.logs = []
 
   def __call__(self, iterator, steps=1):
     logs = self.runner(iterator, steps)
-    self.accuracy = float(logs["accuracy"])
+    self.logs.append({k: float(v) for k, v in logs.items()})
     return logs
+
+  def values(self, name):
+    # The first ones are of batches that are tried.
+    return np.array([logs[name] for logs in self.logs[-STEPS:]])
 
 
 def trainer_of(path, data_dir, distribution, params, **changes):
@@ -53,7 +58,10 @@ def trainer_of(path, data_dir, distribution, params, **changes):
 
 
 def train(data_dir, distribution, params, execution, divisor=2, accumulate=1):
-  """Returns the weights before and after a run, and the last accuracy."""
+  """Returns the weights before and after a run, and what it reported.
+
+  The last of the weights after is the last accuracy.
+  """
   batching = Batching(
     128, 16, batch_divisor=divisor, accumulate_steps=accumulate
   )
@@ -69,16 +77,23 @@ def train(data_dir, distribution, params, execution, divisor=2, accumulate=1):
     variables = trainer.model.keras_model.trainable_variables
     before = [w.numpy() for w in variables]
     trainer.train()
-  return before, [
+  after = [
     *(w.numpy() for w in variables),
-    np.float32(recorder.accuracy),
+    np.float32(recorder.logs[-1]["accuracy"]),
   ]
+  return before, after, recorder
 
 
 def distance(first, second):
   return float(
     max(np.abs(a - b).max() for a, b in zip(first, second, strict=False))
   )
+
+
+def drift(first, second, name):
+  """Returns by how much of itself a reported number differs, at most."""
+  one, other = first.values(name), second.values(name)
+  return float((np.abs(one - other) / np.abs(one)).max())
 
 
 def main():
@@ -103,37 +118,43 @@ def main():
   with tempfile.TemporaryDirectory() as data_dir:
     write_shards(pairs[20:], data_dir, "x", "train", 2, seed=1)
     write_shards(pairs[:20], data_dir, "x", "dev", 1, seed=None)
-    start, single = train(data_dir, one, UNDROPPED, fit)
+    start, single, alone = train(data_dir, one, UNDROPPED, fit)
     found = {"moved": distance(start, single)}
     for name, distribution, execution in (
       ("fit", two, fit),
       ("loop", two, loop),
       ("hierarchical_copy", packed, fit),
     ):
-      _, end = train(data_dir, distribution, UNDROPPED, execution)
+      _, end, together = train(data_dir, distribution, UNDROPPED, execution)
       found[name] = distance(single, end)
-    _, one_loop = train(data_dir, one, UNDROPPED, loop)
+      # Adam does not see how long a gradient is, and clipping makes all alike.
+      found[f"gradients_{name}"] = drift(alone, together, "gradient_norm")
+    _, one_loop, _ = train(data_dir, one, UNDROPPED, loop)
     found["one_device_loop"] = distance(single, one_loop)
-    _, whole = train(data_dir, one, UNDROPPED, fit, divisor=1)
-    _, uneven = train(data_dir, two, UNDROPPED, fit, divisor=1)
+    _, whole, _ = train(data_dir, one, UNDROPPED, fit, divisor=1)
+    _, uneven, _ = train(data_dir, two, UNDROPPED, fit, divisor=1)
     found["uneven_shares"] = distance(whole, uneven)
-    _, summed = train(data_dir, one, UNDROPPED, fit, 1, accumulate=2)
+    _, summed, _ = train(data_dir, one, UNDROPPED, fit, 1, accumulate=2)
     # A clipped gradient is longer to Adam or shorter by how it differs in norm
     # from those before; a low rate keeps rounding from growing over the steps.
     clipped = dataclasses.replace(
       UNDROPPED, clip_norm=0.5, learning_rate_warmup_steps=2000
     )
-    _, single_clipped = train(data_dir, one, clipped, fit)
-    _, double_clipped = train(data_dir, two, clipped, fit)
+    _, single_clipped, alone_clipped = train(data_dir, one, clipped, fit)
+    _, double_clipped, both_clipped = train(data_dir, two, clipped, fit)
     unclipped = dataclasses.replace(clipped, clip_norm=0.0)
-    _, free = train(data_dir, one, unclipped, fit)
+    _, free, _ = train(data_dir, one, unclipped, fit)
     found["clipping"] = distance(free, single_clipped)
     found["clipped"] = distance(single_clipped, double_clipped)
+    found["gradients_clipped"] = drift(
+      alone_clipped, both_clipped, "gradient_norm"
+    )
     several = Execution(steps_per_loop=3)
-    _, shared = train(data_dir, two, UNDROPPED, several, 1, accumulate=2)
+    _, shared, _ = train(data_dir, two, UNDROPPED, several, 1, accumulate=2)
     found["accumulated_in_unequal_shares"] = distance(summed, shared)
-    _, fp16 = train(data_dir, two, UNDROPPED, Execution(dtype="fp16"))
-    found["fp16"] = distance(single, fp16)
+    _, _, half = train(data_dir, two, UNDROPPED, Execution(dtype="fp16"))
+    found["fp16_loss"] = drift(alone, half, "loss")
+    found["fp16_gradients"] = drift(alone, half, "gradient_norm")
     found["masks_differ"] = masks_differ(two.strategy)
     # For the rest of this process.
     tf.config.experimental.enable_op_determinism()

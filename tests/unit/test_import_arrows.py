@@ -29,12 +29,12 @@ ARROWS = {
   "training": {"data", "distribution", "model", "model_directory"},
   "evaluation": {"data", "decoding", "model_directory"},
   "importing": {"data", "model", "model_directory"},
-  "decoding": {"data", "model", "model_directory"},
+  "decoding": {"data", "distribution", "model", "model_directory"},
   "model_directory": {"data"},
   "distribution": set(),
   "model": set(),
   "data": set(),
-  "flag_groups": set(),
+  "flag_groups": {"storage"},
   "storage": set(),
 }
 # The doors: flags in, one command run.

@@ -38,8 +38,9 @@ def test_several_gpus_have_their_own_sets():
     8000,
     0.3,
   )
-  with pytest.raises(InputError, match="several GPUs.*base, big"):
-    get_params("tiny", num_gpus=2)
+  # Nobody has tuned these for several.
+  assert get_params("tiny", num_gpus=2) == get_params("tiny")
+  assert get_params("small", num_gpus=8) == get_params("small")
 
 
 def test_unknown_set_names_the_known_ones():

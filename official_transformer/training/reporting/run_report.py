@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import keras
 from absl import logging
 
+from official_transformer.distribution.memory import available_bytes
 from official_transformer.distribution.strategy import Distribution
 from official_transformer.model.dense import has_units
 from official_transformer.model.transformer import Transformer
@@ -26,7 +27,7 @@ MEMORY_ADVICE = (
 def describe_run(
   transformer: Transformer,
   settings: TrainingSettings,
-  longest: int,
+  lengths: Sequence[int],
   distribution: Distribution,
 ) -> None:
   """Logs what is about to run, and warns of what will disappoint.
@@ -34,13 +35,13 @@ def describe_run(
   Args:
     transformer: that is trained.
     settings: the run's.
-    longest: tokens of the longest example.
+    lengths: of the examples whose batches may need most memory.
     distribution: among whom a batch is shared.
   """
   params = transformer.params
   log_configuration(params, settings)
   log_size(
-    transformer.trainable_variables, params, settings, longest, distribution
+    transformer.trainable_variables, params, settings, lengths, distribution
   )
   warn_of_settings(params, settings)
   if not settings.enable_checkpointing:
@@ -60,7 +61,7 @@ def log_size(
   variables: Iterable[keras.Variable],
   params: TransformerParams,
   settings: TrainingSettings,
-  longest: int,
+  lengths: Sequence[int],
   distribution: Distribution,
 ) -> None:
   """Logs how large the model, an update and its memory are.
@@ -69,7 +70,7 @@ def log_size(
     variables: the model's, that are trained.
     params: the model's.
     settings: the run's.
-    longest: tokens of the longest example.
+    lengths: of the examples whose batches may need most memory.
     distribution: among whom a batch is shared.
   """
   parts: dict[str, int] = {}
@@ -94,20 +95,21 @@ def log_size(
     batching.batch_size,
     replicas,
   )
-  sentences = -(-batching.sentences_of(longest) // replicas)
+  largest = [
+    (-(-batching.sentences_of(length) // replicas), length)
+    for length in lengths
+  ]
   logging.info(
-    "the longest batch holds %d sentences of %d tokens a replica; it is tried "
-    "first",
-    sentences,
-    longest,
+    "the largest batches hold %s a replica; they are tried first",
+    " or ".join(f"{n} sentences of {length} tokens" for n, length in largest),
   )
-  available = _available_bytes() if distribution.on_cpu else None
-  needed = distribution.replicas_here * estimate_step_bytes(
-    params, settings, total, sentences, longest
+  available = available_bytes() if distribution.on_cpu else None
+  needed = distribution.replicas_here * max(
+    estimate_step_bytes(params, settings, total, *each) for each in largest
   )
   if available is not None and needed > available:
     logging.warning(
-      "it needs about %.1f GB, TensorFlow itself not counted, and %.1f GB are "
+      "they need up to %.1f GB, TensorFlow itself not counted, and %.1f GB are "
       "free here; %s",
       needed / 1e9,
       available / 1e9,
@@ -149,15 +151,3 @@ def _resolved(values: Mapping[str, Any]) -> Iterator[str]:
       yield from _resolved(value)
     else:
       yield f"{name}={value}"
-
-
-def _available_bytes() -> int | None:
-  """Returns the memory that is free, if the system tells."""
-  try:
-    with open("/proc/meminfo", encoding="utf-8") as lines:
-      for line in lines:
-        if line.startswith("MemAvailable:"):
-          return int(line.split()[1]) * 1024
-  except OSError:
-    pass
-  return None

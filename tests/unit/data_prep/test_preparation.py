@@ -5,6 +5,8 @@ import shutil
 import pytest
 
 from data_prep.preparation import Corpus, DataSettings, prepare
+from official_transformer.data.data_directory import read_description
+from official_transformer.data.prepared_data import read_prepared_data
 from official_transformer.data.tokenizer import load_tokenizer
 from official_transformer.errors import InputError
 
@@ -68,6 +70,54 @@ def test_equal_texts_give_equal_data_wherever_they_lie(
     )
     contents.append({p.name: p.read_bytes() for p in directory.iterdir()})
   assert contents[0] == contents[1]
+
+
+@pytest.mark.parametrize("nothing", ["\u200b", "\ufeff\ufeff", "\x02 \x03"])
+def test_what_has_no_tokens_is_left_out_and_named(tmp_path, nothing):
+  """Training would refuse it, and have the data prepared again for ever."""
+  (tmp_path / "source").write_text(f"ein Hund\n{nothing}\nzwei\n" * 20, "utf-8")
+  (tmp_path / "target").write_text(f"a dog\ntwo\n{nothing}\n" * 20, "utf-8")
+  corpus = Corpus([str(tmp_path / "source")], [str(tmp_path / "target")])
+  prepare(
+    {"train": corpus}, DataSettings(str(tmp_path / "data"), vocab_size=40)
+  )
+  data = read_prepared_data(str(tmp_path / "data"), 40, with_dev=False)
+  assert data.train.pairs == 20
+  description = read_description(str(tmp_path / "data"))
+  assert sum(description.train.dropped.values()) == 40
+  assert set(description.train.dropped) <= {
+    "source without tokens", "target without tokens",
+  }  # fmt: skip
+
+
+def test_text_without_any_token_is_refused(tmp_path, corpus):
+  prepare({"train": corpus}, settings(tmp_path))
+  (tmp_path / "none").write_text("\u200b\n" * 3, "utf-8")
+  with pytest.raises(InputError, match="has tokens on both sides"):
+    prepare(
+      {"train": Corpus([str(tmp_path / "none")], [str(tmp_path / "none")])},
+      DataSettings(
+        str(tmp_path / "other"),
+        vocab_file=str(tmp_path / "data" / "vocab.60.model"),
+      ),
+    )
+
+
+@pytest.mark.parametrize("vocab_type", ["subtoken", "sentencepiece"])
+def test_blanks_at_either_end_make_no_tokens(tmp_path, vocab_type):
+  """As upstream strips lines; in the midst they are what they are."""
+  records = []
+  for name, pattern in (("bare", "{}\n"), ("blank", " \t{} \u3000\n")):
+    text = tmp_path / name
+    lines = ["Hallo  Welt .", "ein Hund"] * 30
+    text.write_text("".join(pattern.format(line) for line in lines), "utf-8")
+    prepare(
+      {"train": Corpus([str(text)], [str(text)])},
+      DataSettings(str(tmp_path / f"{name}_data"), vocab_type, 40, shards=1),
+    )
+    path = tmp_path / f"{name}_data" / "text-train-00001-of-00001"
+    records.append(path.read_bytes())
+  assert records[0] == records[1]
 
 
 def test_a_second_run_leaves_no_shard_of_the_first(tmp_path, corpus):

@@ -55,3 +55,12 @@ def test_padding_by_hand():
 def test_impossible_limits_are_refused(limits):
   with pytest.raises(InputError, match="must be at least 1"):
     BatchLimits(*limits)
+
+
+@pytest.mark.parametrize(
+  ("beam_size", "expected"),
+  [(1, (2048, 128)), (4, (2048, 128)), (8, (1024, 64)), (10**6, (1, 1))],
+)
+def test_a_batch_holds_as_many_hypotheses_at_any_beam(beam_size, expected):
+  limits = BatchLimits(2048, 128).for_beam(beam_size)
+  assert (limits.tokens, limits.lines) == expected

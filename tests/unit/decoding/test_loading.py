@@ -90,7 +90,7 @@ def test_with_units_all_but_the_norms_is_small(
     assert weight.dtype == ("float32" if norm else dtype)
   source = tf.constant([[5, 6, 7, 1], [8, 1, 0, 0]])
   found = tf.function(
-    lambda ids: small.beam_search(ids, static),
+    lambda ids: small.beam_search(ids, static=static),
     input_signature=None if static else [tf.TensorSpec([None, None], tf.int32)],
     autograph=False,
   )(source)

@@ -1,8 +1,11 @@
 import numpy as np
 import pytest
+import tensorflow as tf
 
+from official_transformer.decoding import scorer as scorer_lib
 from official_transformer.decoding.batching import BatchLimits
 from official_transformer.decoding.scorer import PairScore, Scorer
+from official_transformer.model import cross_entropy
 from official_transformer.model.transformer import build_transformer
 from official_transformer.model_params import TransformerParams
 
@@ -87,3 +90,66 @@ def test_the_sum_is_over_all_tokens():
 
 def test_nothing_in_nothing_out(scorer):
   assert list(scorer.score_stream([])) == []
+
+
+def test_the_logits_exist_for_some_positions_at_a_time(scorer, monkeypatch):
+  expected = list(scorer.score_stream(PAIRS))
+  sizes = []
+  matmul = cross_entropy.matmul
+
+  def seen(a, b, **options):
+    sizes.append(a.shape)
+    return matmul(a, b, **options)
+
+  monkeypatch.setattr(cross_entropy, "CHUNK_ELEMENTS", 60)  # 3 positions.
+  monkeypatch.setattr(cross_entropy, "matmul", seen)
+  fewer = Scorer(scorer.transformer, Letters(), BatchLimits(lines=2))
+  for one, other in zip(fewer.score_stream(PAIRS), expected, strict=True):
+    np.testing.assert_allclose(
+      one.token_log_probabilities, other.token_log_probabilities, atol=1e-5
+    )
+  assert sizes
+
+
+def test_a_pair_too_long_for_the_memory_has_no_score(
+  scorer, monkeypatch, caplog
+):
+  """The others have, one line for each."""
+  expected = list(scorer.score_stream(PAIRS))
+  monkeypatch.setattr(
+    scorer_lib, "lacks_memory", lambda _, lines, length: lines * length > 8
+  )
+  found = list(scorer.score_stream(PAIRS))
+  assert [np.isnan(score.log_probability) for score in found] == [
+    False, False, False, True, False
+  ]  # fmt: skip
+  assert scorer.not_scored == 1
+  assert "a side of 10 tokens is too long" in caplog.text
+  for one, other in zip(found, expected, strict=True):
+    assert one.tokens == other.tokens
+    if not np.isnan(one.log_probability):
+      assert one.log_probability == pytest.approx(other.log_probability)
+
+
+def test_a_lack_of_memory_gives_smaller_batches(scorer, monkeypatch):
+  whole = scorer._log_probabilities
+
+  def full(sources, targets):
+    if len(sources) > 1:
+      raise tf.errors.ResourceExhaustedError(None, None, "OOM")
+    return whole(sources, targets)
+
+  monkeypatch.setattr(scorer, "_log_probabilities", full)
+  assert len(list(scorer.score_stream(PAIRS))) == 5
+  assert scorer.not_scored == 0
+
+
+def test_blanks_at_either_end_are_not_scored(model):
+  class Words(Letters):
+    def encode(self, text, add_eos=False):
+      assert text == text.strip()
+      return super().encode(text, add_eos)
+
+  scorer = Scorer(model, Words())
+  plain, padded = scorer.score_stream([("ab", "c"), (" ab\t", "\u3000c ")])
+  assert plain.log_probability == pytest.approx(padded.log_probability)

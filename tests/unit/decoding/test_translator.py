@@ -116,7 +116,7 @@ def test_static_shapes_are_static(transformer):
   assert [shapes.shape(n) for n in (1, 6, 7, 19)] == [
     (3, 6), (3, 6), (1, 12), (1, 24),
   ]  # fmt: skip
-  searcher = searcher_lib.Searcher(transformer, shapes)
+  searcher = searcher_lib.Searcher(transformer, static_shapes=shapes)
   compiled = searcher.search_function.experimental_get_compiler_ir(
     tf.constant(searcher.lay_out([[3, 4, 1]]))
   )

@@ -167,3 +167,27 @@ def test_a_trained_model_is_not_overwritten(run):
   run(variables())
   with pytest.raises(InputError, match="trained model already"):
     run(variables())
+
+
+def with_rows(rows):
+  """A model whose table has so many rows; the vocabulary has 24 entries."""
+  table = ROOT + "embedding_softmax_layer/weights" + END
+  return {**variables(), table: np.ones([rows, D], np.float32)}
+
+
+@pytest.mark.parametrize(("spare", "said"), [(16, None), (16, 15), (6, 5)])
+def test_a_table_of_another_size_is_refused(run, spare, said):
+  """A few rows may come of rounding; more must be said."""
+  with pytest.raises(InputError, match=f"--spare_rows={spare}"):
+    run(with_rows(24 + spare), spare_rows=said)
+
+
+def test_a_table_smaller_than_the_vocabulary_is_refused(run):
+  with pytest.raises(InputError, match="has 24 entries .* 20 rows: the model"):
+    run(with_rows(20))
+
+
+def test_rows_that_a_constant_added_can_be_said(run):
+  said, directory = run(with_rows(24 + 2000), spare_rows=2000)
+  assert "2000 more rows" in said
+  assert directory.read().vocabularies.size == 24

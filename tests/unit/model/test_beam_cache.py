@@ -51,3 +51,39 @@ def test_room_is_made_when_there_is_none():
   assert same[0].keys.shape[2] == lib.ROOM
   more, _ = lib.make_room(caches, writers, tf.constant(lib.ROOM))
   assert more[0].keys.shape[2] == 2 * lib.ROOM
+
+
+def test_many_beams_each_copy_their_own_past(monkeypatch):
+  cache = np.random.default_rng(1).normal(size=[2, 3, 4, 5, 6])
+  writers = np.random.default_rng(2).integers(0, 5, [10, 4]).astype(np.int32)
+  writers[:, 3] = lib.NOBODY
+  monkeypatch.setattr(lib, "MOST_READ_TOGETHER", 4)
+  past = lib.find_past(tf.constant(writers), 5, 3)
+  read = lib.read_past(tf.constant(cache), past).numpy()
+  assert read.shape == (10, 3, 4, 6)
+  for hypothesis in range(10):
+    for position in range(3):
+      np.testing.assert_array_equal(
+        read[hypothesis, :, position],
+        cache[hypothesis // 5, :, position, writers[hypothesis, position]],
+      )
+  assert (
+    past.bias.numpy()[:, 0, 0].tolist() == [[0, 0, 0, np.float32(-1e9)]] * 10
+  )
+
+
+@pytest.mark.parametrize("dtype", [tf.float32, tf.bfloat16, tf.float16])
+def test_dynamic_caches_are_written_in_place_in_any_precision(dtype):
+  shape = [None, 3, None, 4, 6]
+  write = tf.function(
+    lambda cache, new: lib.write_position(cache, tf.constant(1), new),
+    input_signature=[
+      tf.TensorSpec(shape, dtype),
+      tf.TensorSpec([None, 3, 4, 6], dtype),
+    ],
+  )
+  operations = {
+    n.op for n in write.get_concrete_function().graph.as_graph_def().node
+  }
+  assert "InplaceUpdate" in operations
+  assert "TensorScatterUpdate" not in operations

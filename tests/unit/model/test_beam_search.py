@@ -254,3 +254,26 @@ def test_sentences_stop_and_leave_as_they_would_alone(static, monkeypatch):
     assert not together.ids.numpy()[row, :, longest:].any()
     np.testing.assert_array_equal(alone.finished[0], together.finished[row])
     np.testing.assert_allclose(alone.scores[0], together.scores[row], atol=1e-5)
+
+
+@pytest.mark.parametrize("beam_size", [1, 4])
+def test_what_is_beyond_the_vocabulary_is_never_chosen(beam_size):
+  """Though it is what the model likes best, and has its share of the sum."""
+  rng = np.random.default_rng(3)
+  table = rng.normal(size=(6, 9, 9)).astype(np.float32)
+  table[..., 6:] += 5.0
+  found = SequenceBeamSearch(graph_step(table), 6, beam_size, 0.6, EOS).search(
+    tf.zeros([1], tf.int32), tf.constant([6]), NOTHING
+  )
+  assert found.ids.numpy().max() < 6
+  # By hand, of the hypothesis that was found.
+  ids = found.ids.numpy()[0, 0]
+  length = ids.tolist().index(EOS) + 1 if EOS in ids else 6
+  total, before = 0.0, 0
+  for step, token in enumerate(ids[:length]):
+    logits = table[step, before].astype(np.float64)
+    total += logits[token] - np.log(np.exp(logits).sum())
+    before = token
+  if found.finished[0, 0]:
+    total /= ((5 + length) / 6) ** 0.6
+  np.testing.assert_allclose(found.scores[0, 0], total, rtol=1e-5)

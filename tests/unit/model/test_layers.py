@@ -64,7 +64,7 @@ def test_self_attention_step_by_step_equals_all_at_once():
       layer.step_kernel(),
       cache,
       index,
-      beam_cache.writers_bias(writers, 1),
+      beam_cache.find_past(writers, 1, 2),
     )
     np.testing.assert_allclose(y[:, 0], whole[:, t], atol=1e-5)
 

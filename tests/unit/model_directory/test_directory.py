@@ -1,9 +1,11 @@
+import dataclasses
 import os
 
 import pytest
 
 from official_transformer.data.identity import Vocabularies, Vocabulary
 from official_transformer.errors import InputError
+from official_transformer.model_directory import directory as lib
 from official_transformer.model_directory.description import (
   ModelDescription,
   Origin,
@@ -21,7 +23,7 @@ def directory(tmp_path):
   vocabulary.write_text("'<pad>'\n'<EOS>'\n")
   model = ModelDirectory(str(tmp_path / "model"))
   description = ModelDescription(
-    TINY,
+    dataclasses.replace(TINY, vocab_size=2),
     Vocabularies.joint(Vocabulary.of(str(vocabulary), 2)),
     origin=Origin("v2", "/old/cp", 7),
   )
@@ -33,7 +35,7 @@ def test_what_is_written_is_read(directory):
   assert directory.read().origin == Origin("v2", "/old/cp", 7)
   assert directory.read().batching is None
   assert directory.read().data is None
-  assert directory.read().params == TINY
+  assert directory.read().params == dataclasses.replace(TINY, vocab_size=2)
 
 
 def test_cleaning_removes_the_model_and_nothing_else(directory):
@@ -63,3 +65,27 @@ def test_a_file_of_the_vocabularys_name_is_not_replaced(directory, tmp_path):
   with pytest.raises(InputError, match="another file than"):
     other.write(directory.read(), str(tmp_path / "vocab"))
   assert (tmp_path / "other" / "vocab").read_text() == "mine"
+
+
+def test_cleaning_follows_a_link_and_leaves_what_is_others(directory, tmp_path):
+  large = tmp_path / "large_disk"
+  (large / "step-600").mkdir(parents=True)
+  (large / "thesis.tex").write_text("years of work")
+  os.symlink(large, directory.join("checkpoints"))
+  assert directory.checkpoint_steps() == [600]
+  directory.remove_model()
+  assert directory.checkpoint_steps() == []
+  # The next model's lie there too.
+  assert os.path.islink(directory.join("checkpoints"))
+  assert os.listdir(large) == ["thesis.tex"]
+
+
+def test_what_cannot_be_removed_is_told(directory, monkeypatch):
+  os.makedirs(directory.checkpoint_directory(5))
+
+  def refuse(path):
+    raise PermissionError(f"cannot remove {path}")
+
+  monkeypatch.setattr(lib.file_system, "remove_tree", refuse)
+  with pytest.raises(PermissionError, match="checkpoints"):
+    directory.remove_model()

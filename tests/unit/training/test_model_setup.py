@@ -1,7 +1,9 @@
 import dataclasses
+import json
 import os
 import shutil
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -20,7 +22,7 @@ from official_transformer.model_directory.directory import (
 from official_transformer.model_directory.requested_params import (
   RequestedParams,
 )
-from official_transformer.model_params import TINY
+from official_transformer.model_params import PARAM_SETS, SMALL, TINY
 from official_transformer.training.model_setup import (
   ModelRequest,
   plan_directory,
@@ -240,8 +242,16 @@ def test_several_devices_take_the_sets_tuned_for_them(tmp_path, data_dirs):
   assert made.batching.batch_divisor == 4
   # Whoever translates with it on one device names the same set.
   assert request.for_existing_model(made.params, "x") == made.params
-  with pytest.raises(InputError, match="no parameter set 'tiny' for several"):
-    plan_directory(directory, asked(data_dirs[0], TINY_REQUEST, num_gpus=2))
+
+
+@pytest.mark.parametrize("name", PARAM_SETS)
+def test_every_set_trains_on_several_devices(tmp_path, data_dirs, name):
+  plan = plan_directory(
+    ModelDirectory(str(tmp_path)),
+    asked(data_dirs[0], RequestedParams(name, {}), num_gpus=2, num_replicas=2),
+  )
+  assert plan.description.params.hidden_size == PARAM_SETS[name].hidden_size
+  assert all(n % 2 == 0 for n in plan.description.batching.sizes)
 
 
 @pytest.mark.parametrize(
@@ -308,11 +318,28 @@ def test_a_model_from_before_data_were_remembered_is_trained(
   assert plan.with_data(data) == plan
 
 
+def weights(params):
+  """Returns as many of a model's weights as tell its sizes."""
+  layers = range(params.num_hidden_layers)
+  root = "weights/transformer"
+  return {
+    f"{root}/embedding/weights": np.zeros(
+      [params.vocab_size, params.hidden_size], np.float32
+    ),
+    **{
+      f"{root}/decoder_stack/layer_{n}/ffn/network/filter_bias": np.zeros(
+        [params.filter_size], np.float32
+      )
+      for n in layers
+    },
+  }
+
+
 @pytest.fixture
 def source(tmp_path, data_dirs):
   """A model with a checkpoint of weights and more, and one that was best."""
-  directory, _ = trained(tmp_path / "source", data_dirs[0])
-  tensors = {"weights/a": [1.0], "optimizer/a": [2.0]}
+  directory, made = trained(tmp_path / "source", data_dirs[0])
+  tensors = {**weights(made.params), "optimizer/a": [2.0]}
   write_checkpoint(directory, 5, tensors)
   write_checkpoint(directory, 3, tensors, BEST)
   return directory
@@ -346,8 +373,81 @@ def test_a_new_model_takes_anothers_parameters_and_weights(
   assert made.origin.step == step
   assert made.batching.batch_size == 1024
   reader = tf.train.load_checkpoint(target.latest_checkpoint())
-  assert set(reader.get_variable_to_shape_map()) == {"weights/a", "step"}
+  assert set(reader.get_variable_to_shape_map()) == {
+    *weights(made.params), "step",
+  }  # fmt: skip
   assert reader.get_tensor("step") == 0
+
+
+def test_a_set_says_how_a_new_model_is_trained(tmp_path, source, data_dirs):
+  """And the same command goes on with it."""
+  stored = source.read()
+  other = dataclasses.replace(
+    stored.params, learning_rate=0.25, relu_dropout=0.4, beam_size=7
+  )
+  source.write(dataclasses.replace(stored, params=other), source.vocab_file())
+  target = ModelDirectory(str(tmp_path / "target"))
+  request = RequestedParams("tiny", {"label_smoothing": 0.2})
+  plan_from(target, source.path, data_dirs[0], request).carry_out()
+  made = target.read().params
+  assert (made.learning_rate, made.relu_dropout) == (2.0, 0.1)
+  assert (made.label_smoothing, made.beam_size) == (0.2, 7)
+  os.makedirs(target.checkpoint_directory(2))
+  plan = plan_from(target, source.path, data_dirs[0], request)
+  assert not plan.changes
+  assert plan.description.params == made
+  # Without a set, it is trained as the other was.
+  second = ModelDirectory(str(tmp_path / "second"))
+  plan_from(second, source.path, data_dirs[0]).carry_out()
+  assert second.read().params == other
+  with pytest.raises(InputError, match="hidden_size: 256 given, 32 stored"):
+    plan_from(
+      ModelDirectory(str(tmp_path / "third")),
+      *(source.path, data_dirs[0], RequestedParams("small", {})),
+    )
+  assert SMALL.hidden_size == 256
+
+
+@pytest.mark.parametrize(
+  "place", ["checkpoints/mine", "best/mine", "average/mine", "average"]
+)
+def test_a_model_may_lie_in_a_folder_of_any_name(
+  tmp_path, source, data_dirs, place
+):
+  moved = tmp_path / "models" / place
+  shutil.copytree(source.path, moved)
+  target = ModelDirectory(str(tmp_path / "target"))
+  plan_from(target, moved, data_dirs[0]).carry_out()
+  assert target.read().origin.checkpoint == str(moved)
+  assert target.read().origin.step == 5
+
+
+def test_a_strangers_model_writes_nothing_outside(tmp_path, source, data_dirs):
+  path = os.path.join(source.path, "model.json")
+  with open(path, encoding="utf-8") as stream:
+    content = json.load(stream)
+  shutil.copyfile(source.vocab_file(), tmp_path / "outside")
+  content["vocabulary"]["file"] = "../outside"
+  with open(path, "w", encoding="utf-8") as stream:
+    json.dump(content, stream)
+  before = sorted(os.listdir(tmp_path))
+  with pytest.raises(InputError, match="is no plain file name"):
+    plan_from(
+      ModelDirectory(str(tmp_path / "a" / "target")), source.path, data_dirs[0]
+    )
+  assert sorted(os.listdir(tmp_path)) == before
+
+
+def test_a_model_of_other_sizes_than_its_weights_is_refused(
+  tmp_path, source, data_dirs
+):
+  stored = source.read()
+  vast = dataclasses.replace(stored.params, hidden_size=2**20)
+  source.write(dataclasses.replace(stored, params=vast), source.vocab_file())
+  with pytest.raises(InputError, match="does not fit this model: rows and col"):
+    plan_from(
+      ModelDirectory(str(tmp_path / "target")), source.path, data_dirs[0]
+    )
 
 
 def test_first_weights_are_the_first(tmp_path, source, data_dirs, caplog):
@@ -370,7 +470,7 @@ def test_a_damaged_source_is_noticed_before_anything_is_written(
   tmp_path, source, data_dirs, caplog
 ):
   target = ModelDirectory(str(tmp_path / "target"))
-  write_checkpoint(source, 7, {"weights/a": [3.0]})
+  write_checkpoint(source, 7, weights(source.read().params))
   os.truncate(source.checkpoint_prefix(7) + ".data-00000-of-00001", 1)
   assert plan_from(target, source.path, data_dirs[0]).initial == (
     source.checkpoint_prefix(5)

@@ -1,0 +1,33 @@
+"""Lines too long for the memory, known before it is gone.
+
+Attention takes memory by the square of a line's length. A system that promises
+more memory than it has ends a process that takes it, without a word.
+
+Shapes: B lines, L tokens, N heads.
+"""
+
+from __future__ import annotations
+
+from official_transformer.distribution.memory import (
+  available_bytes,
+  computes_on_cpu,
+)
+from official_transformer.model_params import TransformerParams
+
+# What exists of [B, N, L, L] at a time: logits, scaled ones, weights.
+_COPIES = 3
+_FLOAT32 = 4
+
+
+def attention_bytes(params: TransformerParams, lines: int, length: int) -> int:
+  """Returns what attention between all positions of lines takes at a time."""
+  return _COPIES * _FLOAT32 * lines * params.num_heads * length * length
+
+
+def lacks_memory(params: TransformerParams, lines: int, length: int) -> bool:
+  """Returns whether there is less memory than that; if that can be told."""
+  needed = attention_bytes(params, lines, length)
+  if needed < 2**28 or not computes_on_cpu():  # A GPU says so by itself.
+    return False
+  available = available_bytes()
+  return available is not None and needed > available

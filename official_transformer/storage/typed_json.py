@@ -1,0 +1,60 @@
+"""Records read from JSON that anybody may have written."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+Record = TypeVar("Record")
+
+# What a field of each type may hold. To Python a truth value is an integer too.
+_MAY_BE: Mapping[str, tuple[type, ...]] = {
+  "int": (int,),
+  "float": (int, float),
+  "str": (str,),
+  "bool": (bool,),
+}
+
+
+def read_record(kind: type[Record], content: Any) -> Record:
+  """Makes a frozen record of a JSON object.
+
+  Args:
+    kind: a dataclass of numbers, strings and truth values.
+    content: its fields by name; those with a default may be missing.
+
+  Raises:
+    TypeError: if it is no object, or a field is unknown, missing or of
+      another type.
+  """
+  if not isinstance(content, Mapping):
+    raise TypeError(f"{kind.__name__} is no object but {content!r:.50}")
+  values = {}
+  for field in dataclasses.fields(kind):  # type: ignore[arg-type]
+    if field.name not in content:
+      continue
+    value = content[field.name]
+    name, _, optional = str(field.type).partition(" | ")
+    is_none = value is None and optional == "None"
+    fits = isinstance(value, _MAY_BE[name]) and (
+      name == "bool" or not isinstance(value, bool)
+    )
+    if not (fits or is_none):
+      raise TypeError(f"{field.name} is {value!r:.50}, must be of type {name}")
+    values[field.name] = float(value) if name == "float" and fits else value
+  unknown = content.keys() - {f.name for f in dataclasses.fields(kind)}  # type: ignore[arg-type]
+  if unknown:
+    raise TypeError(f"{kind.__name__} has no {', '.join(sorted(unknown)):.50}")
+  return kind(**values)
+
+
+def check_plain_name(name: str) -> str:
+  """Returns the name of a file that lies beside what names it.
+
+  Raises:
+    ValueError: if it leads elsewhere.
+  """
+  if name in ("", ".", "..") or any(c in name for c in "/\\\0"):
+    raise ValueError(f"{name!r:.80} is no plain file name")
+  return name
