@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 import tensorflow as tf
 
 from official_transformer.data.data_directory import shard_name
+from official_transformer.storage import file_system
 from official_transformer.storage.durable_files import new_file
 
 Pair = tuple[Sequence[int], Sequence[int]]
@@ -79,6 +80,8 @@ def _shuffle(path: str, rng: random.Random) -> None:
   """Shuffles the records of one shard, which must fit into memory."""
   records = list(tf.data.TFRecordDataset(path).as_numpy_iterator())
   rng.shuffle(records)
+  # Not every file system begins a file anew that is written again.
+  file_system.remove_file(path)
   with tf.io.TFRecordWriter(path) as writer:
     for record in records:
       writer.write(record)

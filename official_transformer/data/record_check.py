@@ -26,6 +26,7 @@ _READ_BUFFER_BYTES = 8_000_000
 # this kind; its messages show bytes of a bad record, which may be no UTF-8.
 READ_ERRORS = (
   tf.errors.DataLossError,
+  tf.errors.FailedPreconditionError,  # It is a directory.
   tf.errors.InvalidArgumentError,
   tf.errors.NotFoundError,
   tf.errors.PermissionDeniedError,

@@ -286,7 +286,9 @@ def mean_weights(prefixes: Sequence[str]) -> dict[str, Any]:
 def _reader(prefix: str) -> Iterator[Any]:
   """Opens a checkpoint; what fails while it is read is damage."""
   try:
-    yield tf.train.load_checkpoint(prefix)
+    # `tf.train.load_checkpoint` takes a prefix for a directory where names
+    # that begin alike look like one.
+    yield tf.compat.v1.train.NewCheckpointReader(prefix)
   except _READ_ERRORS as error:
     reason = str(error).split("\n")[0]
     raise DamagedCheckpointError(

@@ -18,6 +18,8 @@ from command_line import BLEU, IMPORT, MAIN, PREPARE, succeed
 from conftest import MODEL
 
 from official_transformer.data.tokenizer import load_tokenizer
+from official_transformer.evaluation import evaluation_set
+from official_transformer.evaluation.evaluation_set import EvaluationSet
 from official_transformer.model_directory.checkpoint_files import write_bundle
 from official_transformer.model_directory.directory_lock import DirectoryLock
 
@@ -610,3 +612,73 @@ def test_other_data_are_refused_with_both_values(
   )
   assert re.search(r"holds 4\d pairs of \d+ and \d+ tokens in", error), error
   assert re.search(r"trained on [56]\d\d pairs of \d+ and \d+ tokens", error)
+
+
+def test_bleu_in_training_cuts_lines_at_the_models_length(
+  demo_text, demo_data, tmp_path, monkeypatch
+):
+  """Whoever resumes without the flag scores as before."""
+  lengths = []
+  evaluate = EvaluationSet.evaluate
+
+  def seen(self, translator):
+    lengths.append(translator.max_length)
+    return evaluate(self, translator)
+
+  monkeypatch.setattr(EvaluationSet, "evaluate", seen)
+  common = (
+    *(MAIN, "--mode=train", f"--data_dir={demo_data}"),
+    *(f"--model_dir={tmp_path}/model", "--steps_between_evals=2"),
+    *(f"--bleu_source={demo_text}/test.en", f"--bleu_ref={demo_text}/test.de"),
+  )
+  run(*common, "--train_steps=2", "--max_length=40", *MODEL)
+  run(*common, "--train_steps=4")
+  assert lengths == [40, 40]
+
+
+def test_scores_that_cannot_be_kept_are_shown(
+  demo_model, demo_text, monkeypatch
+):
+  def full(path, lines):
+    raise OSError(f"No space left on device: {path}")
+
+  monkeypatch.setattr(evaluation_set, "write_lines", full)
+  done = command_line.run(
+    *(MAIN, "--mode=eval", f"--model_dir={demo_model}", "--beam_size=1"),
+    *(f"--bleu_source={demo_text}/test.en", f"--bleu_ref={demo_text}/test.de"),
+  )
+  assert done.status == 1
+  assert "No space left on device" in done.stderr
+  assert "Case-insensitive results: " in done.stdout
+  assert "sacreBLEU BLEU|" in done.stdout
+
+
+@pytest.mark.parametrize("link", [False, True])
+def test_an_input_is_not_overwritten_by_a_half_made_output(
+  demo_model, tmp_path, link
+):
+  source = tmp_path / "x.incomplete"
+  if link:
+    (tmp_path / "mine").write_text("A man.\n")
+    os.link(tmp_path / "mine", source)
+  else:
+    source.write_text("A man.\n")
+  name = tmp_path / "mine" if link else source
+  error = run(
+    *(MAIN, "--mode=predict", f"--model_dir={demo_model}", f"--file={name}"),
+    f"--file_out={tmp_path}/x",
+    status=2,
+  )
+  assert f"would overwrite {name}" in error
+  assert source.read_text() == "A man.\n"
+
+
+def test_a_vocabulary_of_another_encoding_is_named(demo_model, tmp_path):
+  path = tmp_path / "latin1"
+  path.write_bytes("'<pad>'\n'<EOS>'\n'für'\n".encode("latin-1"))
+  error = run(
+    *(MAIN, "--mode=predict", f"--model_dir={demo_model}", "--text=a"),
+    f"--vocab_file={path}",
+    status=2,
+  )
+  assert "latin1, line 3: not UTF-8 (byte 3 of the line)" in error

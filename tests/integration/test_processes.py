@@ -252,3 +252,58 @@ def test_the_seed_decides_every_bit(demo_data, tmp_path, way):
     )
   assert found[0] == found[1]
   assert sum(found[0][name] != found[2][name] for name in found[0]) > 10
+
+
+def shell(command, cwd=None):
+  """Runs a shell's command line; `PYTHON` stands for this Python."""
+  return subprocess.run(
+    ["bash", "-c", command.replace("PYTHON", sys.executable)],
+    capture_output=True,
+    text=True,
+    check=False,
+    cwd=cwd,
+    env={k: v for k, v in os.environ.items() if "MIN_LOG" not in k},
+    timeout=300,
+  )
+
+
+def test_closed_streams_end_in_no_traceback(demo_model, demo_text, tmp_path):
+  """What has no place to go to is said; what nobody reads is not missed."""
+  predict = f"PYTHON {MAIN} --mode=predict --model_dir={demo_model}"
+  out = tmp_path / "out"
+  # Nothing can be written: an error, even if its own place is all there is.
+  closed = shell(f"{predict} --text='A man.' >&-")
+  assert closed.returncode == 1
+  assert "standard output is closed" in closed.stderr
+  assert "Traceback" not in closed.stderr
+  # The log goes nowhere; the translation goes where it should.
+  quiet = shell(f"{predict} --file={demo_text}/test.en --file_out={out} 2>&-")
+  assert (quiet.returncode, quiet.stdout) == (0, "")
+  assert out.read_text().count("\n") == 20
+  text = shell(f"{predict} --text='A man.' 2>&- <&-")
+  assert text.returncode == 0
+  assert text.stdout.count("\n") == 1
+  # No number of a closed stream is given to a file that is opened.
+  none = shell(
+    f"{predict} --file={demo_text}/test.en --file_out={out} >&- 2>&-"
+  )
+  assert none.returncode == 0
+  assert out.read_text().count("\n") == 20
+  bleu = shell(
+    f"PYTHON {PACKAGE}/compute_bleu.py --translation={out} "
+    f"--reference={demo_text}/test.de >&-"
+  )
+  assert bleu.returncode == 1
+  assert bleu.stderr.endswith("there is no place to write to\n")
+  assert "Traceback" not in shell(f"PYTHON {MAIN} --help >&-").stderr
+
+
+def test_folders_of_the_users_do_not_hide_the_packages_own(tmp_path):
+  """As where an installed command is started, with -m, beside them."""
+  for name in ("flags", "storage", "commands"):
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "__init__.py").write_text("raise RuntimeError('mine')")
+  for module in (command_line.MAIN, command_line.PREPARE, command_line.BLEU):
+    done = start("-m", module, "--help", cwd=tmp_path)
+    assert "--" in done.stdout, done.stderr
+    assert "mine" not in done.stderr

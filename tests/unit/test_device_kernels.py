@@ -232,4 +232,5 @@ def test_a_missing_kernel_would_be_noticed():
     input_signature=[tf.TensorSpec([3], tf.bool)],
   )
   lacking, _ = left_to_the_host(function.get_concrete_function())
-  assert lacking == {"TensorScatterUpdate(int32, bool)"}
+  (name,) = lacking
+  assert name.startswith("TensorScatterUpdate(") and "bool" in name

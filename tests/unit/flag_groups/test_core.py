@@ -155,3 +155,10 @@ def test_gpu_threads_are_told_to_tensorflow():
     "TF_GPU_THREAD_MODE": "gpu_private",
     "TF_GPU_THREAD_COUNT": "2",
   }
+
+
+def test_upstreams_import_gives_the_same():
+  from flags import core as upstreams
+
+  assert upstreams.__all__ == core.__all__
+  assert all(getattr(upstreams, n) is getattr(core, n) for n in core.__all__)
