@@ -26,6 +26,7 @@ import tensorflow as tf
 
 from official_transformer.data.buckets import Batching
 from official_transformer.data.data_pipeline import train_dataset
+from official_transformer.data.record_check import check_records
 from official_transformer.model.transformer import create_model
 from official_transformer.model_params import PARAM_SETS, TransformerParams
 from official_transformer.training.step.loss_scale import DynamicLossScale
@@ -70,7 +71,8 @@ def batches(arguments: argparse.Namespace, vocab_size: int) -> tf.data.Dataset:
   """Returns batches of data, or one batch for ever."""
   if arguments.data_dir:
     shards = sorted(glob.glob(os.path.join(arguments.data_dir, "*train-*")))
-    return train_dataset(shards, Batching(arguments.batch_size, 256), seed=1)
+    index = check_records(shards, vocab_size).index
+    return train_dataset(index, Batching(arguments.batch_size, 256), seed=1)
   shape = (arguments.sentences, arguments.length)
   rng = np.random.default_rng(0)
   x, y = (tf.constant(rng.integers(2, vocab_size, shape)) for _ in range(2))
