@@ -137,8 +137,8 @@ def test_several_updates_a_call_change_nothing(
   several = train(tmp_path, PARAMS, run)
   assert_equal_states(undisturbed["fit"][1], state(several), ROUNDING)
   assert several.directory.checkpoint_steps() == [24, 25]
-  # The trial; reports come every 2 steps: 2 at a time, and the last alone.
-  assert calls == [1, *[2] * 12, 1]
+  # Two trials; reports come every 2 steps: 2 at a time, and the last alone.
+  assert calls == [1, 1, *[2] * 12, 1]
 
 
 def test_validation_loss_by_hand(tmp_path, reversals):
@@ -433,5 +433,5 @@ def test_a_run_says_what_it_is(tmp_path, reversals, caplog):
   total = sum(int(tf.size(v.value)) for v in weights)
   assert f"{total:,} trainable parameters: embedding 320, encoder" in text
   assert "up to 128 tokens a side: 2 batches of 64, over 1 replicas" in text
-  assert "holds 6 sentences of 9 tokens" in text
+  assert "hold 6 sentences of 9 tokens or 7 sentences of 8 tokens" in text
   assert "of the time waiting for data" in text
