@@ -22,14 +22,16 @@ def evaluate() -> None:
   assert checkpoint  # It has been loaded.
   params = translator.transformer.params
   found = evaluation_set.evaluate(translator)
-  # At once: what follows may fail.
   which = str(checkpoint).capitalize()
-  show_result(f"{which}, beam {params.beam_size}, alpha {params.alpha:g}")
-  show_result(found.scores.report())
-  path = found.write(
-    ModelDirectory(FLAGS.model_dir),
-    f"{os.path.basename(FLAGS.bleu_source)}-{checkpoint.file_name}-beam-"
-    f"{params.beam_size}-alpha-{params.alpha:g}-extra-"
-    f"{params.extra_decode_length}",
-  )
+  # Whichever of the two fails, the other is done.
+  try:
+    show_result(f"{which}, beam {params.beam_size}, alpha {params.alpha:g}")
+    show_result(found.scores.report())
+  finally:
+    path = found.write(
+      ModelDirectory(FLAGS.model_dir),
+      f"{os.path.basename(FLAGS.bleu_source)}-{checkpoint.file_name}-beam-"
+      f"{params.beam_size}-alpha-{params.alpha:g}-extra-"
+      f"{params.extra_decode_length}",
+    )
   show_result(f"The translation is in {path}")

@@ -179,7 +179,7 @@ def _write_directory(run: _Run, lock: DirectoryLock) -> None:
   run.plan.carry_out()
   if run.data:
     with failures_are_logged("remembering where the records are"):
-      run.data.remember(directory.join(DATA_INDEX))
+      run.data.remember()
 
 
 def _check_agreement(

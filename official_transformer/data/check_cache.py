@@ -6,41 +6,64 @@ shard's size or the time it was written is another.
 
 from __future__ import annotations
 
+import io
 import json
 import os
-import zipfile
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from absl import logging
 
-from official_transformer.data.record_check import RecordCheck
+from official_transformer.data.record_check import Problem, RecordCheck
 from official_transformer.data.record_index import RecordIndex
 from official_transformer.storage import file_system
 from official_transformer.storage.durable_files import new_file
 
 _FACTS = "facts"
 
+# Name, size in bytes and time of writing of each shard.
+ShardState = list[list[Any]]
 
-def save_check(path: str, check: RecordCheck, vocab_size: int) -> None:
-  """Writes down what was found, unless something was wrong.
+
+def state_of(paths: Sequence[str]) -> ShardState:
+  """Returns what shows that a shard has been written since.
+
+  To be asked before they are read, not after.
+
+  Raises:
+    OSError: if one is not there.
+  """
+  return [
+    [os.path.basename(p), file_system.size(p), file_system.modified(p)]
+    for p in paths
+  ]
+
+
+def save_check(
+  path: str, check: RecordCheck, vocab_size: int, state: ShardState
+) -> None:
+  """Writes down what was found.
 
   Args:
     path: of the file to write.
     check: what was found.
     vocab_size: that ids were compared with.
+    state: of the shards, before they were read.
 
   Raises:
     OSError: if the system refuses.
   """
-  if check.problems:
-    return
   facts = {
-    "shards": _state_of(check.paths),
+    "shards": state,
     "vocab_size": vocab_size,
     "source_tokens": check.source_tokens,
     "target_tokens": check.target_tokens,
     "fingerprint": check.fingerprint,
+    "problems": [
+      [check.paths.index(p.path), p.number, p.reason, p.ends_shard]
+      for p in check.problems
+    ],
   }
   arrays: dict[str, Any] = {
     _FACTS: np.array(json.dumps(facts)),
@@ -51,7 +74,7 @@ def save_check(path: str, check: RecordCheck, vocab_size: int) -> None:
 
 
 def load_check(
-  path: str, shards: Sequence[str], vocab_size: int
+  path: str, shards: Sequence[str], vocab_size: int, state: ShardState
 ) -> RecordCheck | None:
   """Returns what was found in some shards, if they are as they were.
 
@@ -59,31 +82,29 @@ def load_check(
     path: of the file that `save_check` wrote; it need not exist.
     shards: their paths.
     vocab_size: to compare ids with.
+    state: of the shards, now.
   """
+  if not file_system.exists(path):
+    return None
   try:
     with file_system.open_file(path, "rb") as stream:
-      stored = np.load(stream, allow_pickle=False)
-      facts = json.loads(str(stored[_FACTS]))
-      if facts["vocab_size"] != vocab_size:
-        return None
-      if facts["shards"] != _state_of(shards):
-        return None
-      index = RecordIndex.from_arrays(shards, stored)
+      # All of it: a remote file is read from its beginning to its end.
+      content = io.BytesIO(stream.read())
+    stored = np.load(content, allow_pickle=False)
+    facts = json.loads(str(stored[_FACTS]))
+    if (facts["vocab_size"], facts["shards"]) != (vocab_size, state):
+      return None
     return RecordCheck(
-      index,
-      facts["source_tokens"],
-      facts["target_tokens"],
-      fingerprint=facts["fingerprint"],
+      RecordIndex.from_arrays(shards, stored),
+      int(facts["source_tokens"]),
+      int(facts["target_tokens"]),
+      tuple(
+        Problem(shards[shard], number, reason, ends_shard)
+        for shard, number, reason, ends_shard in facts["problems"]
+      ),
+      int(facts["fingerprint"]),
     )
-  except (OSError, ValueError, KeyError, TypeError, EOFError):
+  except Exception as error:
+    # A damaged archive raises whatever its parts do.
+    logging.warning("%s is damaged (%r): reading the data", path, error)
     return None
-  except zipfile.BadZipFile:
-    return None
-
-
-def _state_of(paths: Sequence[str]) -> list[list[Any]]:
-  """Returns name, size and time of each file."""
-  return [
-    [os.path.basename(p), file_system.size(p), file_system.modified(p)]
-    for p in paths
-  ]

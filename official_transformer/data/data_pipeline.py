@@ -11,7 +11,12 @@ import numpy as np
 import tensorflow as tf
 
 from official_transformer.data.buckets import Batching
-from official_transformer.data.data_order import DataOrder, Start, WindowPlan
+from official_transformer.data.data_order import (
+  WINDOW_CHUNKS,
+  DataOrder,
+  Start,
+  WindowPlan,
+)
 from official_transformer.data.record_check import SIDES
 from official_transformer.data.record_index import CHUNK_RECORDS, RecordIndex
 
@@ -123,7 +128,7 @@ def dev_dataset(index: RecordIndex, batching: Batching) -> tf.data.Dataset:
 
   They are as large as one replica's share of a training batch, and grouped by
   length even if those are static: nothing is left out but records that
-  cannot be used.
+  cannot be used, or are longer than `max_length`.
   """
   share = batching.batch_size // batching.batch_divisor
   by_length = dataclasses.replace(
@@ -276,10 +281,17 @@ def _records(index: RecordIndex, numbers: np.ndarray) -> tf.Tensor:
   """Reads single records, by their numbers; returns string [number]."""
   if not len(numbers):
     return tf.zeros([0], tf.string)
-  chunks = np.unique(index.chunks_of(numbers))
-  read = _read_chunks(*_whereabouts(index, chunks), threads=_CHUNKS_AT_ONCE)
-  places = np.searchsorted(index.records_of(chunks), numbers)
-  return tf.gather(read, places)
+  found = np.empty(len(numbers), dtype=object)
+  of_numbers = index.chunks_of(numbers)
+  chunks = np.unique(of_numbers)
+  # They may lie in most chunks: no more of those are in memory than a window.
+  for first in range(0, len(chunks), WINDOW_CHUNKS):
+    some = chunks[first : first + WINDOW_CHUNKS]
+    read = _read_chunks(*_whereabouts(index, some), threads=_CHUNKS_AT_ONCE)
+    here = np.isin(of_numbers, some)
+    places = np.searchsorted(index.records_of(some), numbers[here])
+    found[here] = tf.gather(read, places).numpy()
+  return tf.constant(found, tf.string)
 
 
 def _parse(

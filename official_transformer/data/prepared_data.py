@@ -8,7 +8,12 @@ from collections.abc import Mapping
 from absl import logging
 
 from official_transformer.data import data_directory
-from official_transformer.data.check_cache import load_check, save_check
+from official_transformer.data.check_cache import (
+  ShardState,
+  load_check,
+  save_check,
+  state_of,
+)
 from official_transformer.data.identity import DataIdentity
 from official_transformer.data.record_check import (
   RecordCheck,
@@ -16,6 +21,7 @@ from official_transformer.data.record_check import (
   describe_problems,
 )
 from official_transformer.errors import InputError
+from official_transformer.storage import file_system
 
 _SKIP_ADVICE = "or leave such records out with --skip_bad_records"
 
@@ -30,8 +36,9 @@ class PreparedData:
     train: the training pairs.
     dev: the development pairs, if there are any.
     is_whole: whether none of the training data is left out or missing.
-    is_remembered: whether the training data were not read, as they have not
-      changed since.
+    cache_file: where it is written down what was found in the training data.
+    state: of the training shards, before they were read.
+    is_remembered: whether they were not read, as they have not changed since.
   """
 
   data_dir: str
@@ -39,6 +46,8 @@ class PreparedData:
   train: RecordCheck
   dev: RecordCheck | None
   is_whole: bool
+  cache_file: str | None = None
+  state: ShardState = dataclasses.field(default_factory=list)
   is_remembered: bool = False
 
   def usable(self) -> tuple[int, ...]:
@@ -56,14 +65,15 @@ class PreparedData:
       f"{self.train.fingerprint:016x}",
     )
 
-  def remember(self, cache_file: str) -> None:
-    """Spares the next start reading all training data, if none are bad.
+  def remember(self) -> None:
+    """Spares the next start reading all training data.
 
     Raises:
       OSError: if the system refuses.
     """
-    if not self.is_remembered:
-      save_check(cache_file, self.train, self.vocab_size)
+    assert self.cache_file
+    if not (self.is_remembered and file_system.exists(self.cache_file)):
+      save_check(self.cache_file, self.train, self.vocab_size, self.state)
 
   def check_again(self) -> None:
     """Looks for what has become bad since the data were read.
@@ -74,6 +84,8 @@ class PreparedData:
     check = check_records(self.train.paths, self.vocab_size)
     new = [p for p in check.problems if p not in self.train.problems]
     if new:
+      if self.cache_file:  # It may be damage that changes no size and no time.
+        file_system.remove_if_there(self.cache_file)
       raise InputError(
         "damaged since the run began:\n"
         f"{describe_problems(new)}\nPrepare the data again, copy them again if "
@@ -95,25 +107,30 @@ def read_prepared_data(
     vocab_size: ids must be below it.
     with_dev: whether development data are wanted; they may be missing.
     skip_bad_records: whether what cannot be used is reported and left out.
-    cache_file: what `PreparedData.remember` wrote, if it did: training data
-      that are as they were then are not read.
+    cache_file: what `PreparedData.remember` writes: training data that are as
+      they were then are not read again.
 
   Raises:
     InputError: if there are no training data; if any of it cannot be
       used and is not to be left out, with file and record.
   """
+  shards = data_directory.shard_paths(
+    data_dir, data_directory.TRAIN_TAG, skip_bad_records
+  )
+  state = state_of(shards)
   remembered = None
-  tag = data_directory.TRAIN_TAG
   if cache_file:
-    shards = data_directory.shard_paths(data_dir, tag, skip_bad_records)
-    remembered = load_check(cache_file, shards, vocab_size)
-  train = remembered or _check(data_dir, tag, vocab_size, skip_bad_records)
+    remembered = load_check(cache_file, shards, vocab_size, state)
+  train = remembered or check_records(shards, vocab_size)
+  _report(data_directory.TRAIN_TAG, train, skip_bad_records)
   dev = None
   if with_dev:
     if data_directory.has_shards(data_dir, data_directory.DEV_TAG):
-      dev = _check(
-        data_dir, data_directory.DEV_TAG, vocab_size, skip_bad_records
+      shards = data_directory.shard_paths(
+        data_dir, data_directory.DEV_TAG, skip_bad_records
       )
+      dev = check_records(shards, vocab_size)
+      _report(data_directory.DEV_TAG, dev, skip_bad_records)
     else:
       logging.warning("no validation loss: no development data in %s", data_dir)
   is_whole = (
@@ -122,18 +139,21 @@ def read_prepared_data(
     and _agrees(data_dir, train.lengths, skip_bad_records)
   )
   return PreparedData(
-    data_dir, vocab_size, train, dev, is_whole, remembered is not None
+    data_dir,
+    vocab_size,
+    train,
+    dev,
+    is_whole,
+    cache_file,
+    state,
+    is_remembered=remembered is not None,
   )
 
 
-def _check(
-  data_dir: str, tag: str, vocab_size: int, skip_bad_records: bool
-) -> RecordCheck:
-  """Reads the shards of a tag."""
-  paths = data_directory.shard_paths(data_dir, tag, skip_bad_records)
-  check = check_records(paths, vocab_size)
+def _report(tag: str, check: RecordCheck, skip_bad_records: bool) -> None:
+  """Refuses what cannot be used of a tag's shards, or says what it is."""
   if not check.problems:
-    return check
+    return
   number = len(check.problems)
   found = (
     f"{number} bad record{'s' * (number > 1)} in the {tag} data:\n"
@@ -148,7 +168,6 @@ def _check(
   for problem in check.problems:
     if problem.ends_shard:
       logging.warning("nothing after it can be read: %s", problem)
-  return check
 
 
 def _agrees(

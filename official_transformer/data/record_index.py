@@ -87,8 +87,23 @@ class RecordIndex:
 
     Raises:
       KeyError: if one is missing.
+      ValueError: if they belong to no shards.
     """
-    return cls(tuple(paths), *(np.asarray(arrays[name]) for name in _ARRAYS))
+    index = cls(tuple(paths), *(np.asarray(arrays[name]) for name in _ARRAYS))
+    chunks = index.counts.shape
+    if not (
+      all(a.ndim == 1 and a.dtype.kind == "i" for a in index.arrays().values())
+      and index.shards.shape == index.firsts.shape == chunks
+      and index.offsets.shape == chunks
+      and (index.counts > 0).all()
+      and (index.firsts == np.cumsum(index.counts) - index.counts).all()
+      and int(index.counts.sum()) == len(index.lengths)
+      and (index.lengths >= 0).all()
+      and (index.offsets >= 0).all()
+      and ((index.shards >= 0) & (index.shards < len(paths))).all()
+    ):
+      raise ValueError("the arrays do not belong together")
+    return index
 
   def histogram(self) -> dict[int, int]:
     """Returns how many usable records have each length."""

@@ -8,12 +8,15 @@ import pathlib
 import tensorflow as tf
 
 _MEMINFO = pathlib.Path("/proc/meminfo")
-# A container's own limit and what it uses of it, of either version of cgroups.
+# A container's own limit, what it uses of it, and how much of that is copies of
+# files, which make room; of either version of cgroups.
+_GROUP = "/sys/fs/cgroup"
 _LIMITS = (
-  ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
+  (f"{_GROUP}/memory.max", f"{_GROUP}/memory.current", "inactive_file"),
   (
-    "/sys/fs/cgroup/memory/memory.limit_in_bytes",
-    "/sys/fs/cgroup/memory/memory.usage_in_bytes",
+    f"{_GROUP}/memory/memory.limit_in_bytes",
+    f"{_GROUP}/memory/memory.usage_in_bytes",
+    "total_inactive_file",
   ),
 )
 
@@ -31,8 +34,13 @@ def available_bytes() -> int | None:
     for line in _MEMINFO.read_text("utf-8").splitlines():
       if line.startswith("MemAvailable:"):
         found.append(int(line.split()[1]) * 1024)
-  for limit, used in _LIMITS:
-    with contextlib.suppress(OSError, ValueError):  # `max` is no limit.
+  for limit, used, droppable in _LIMITS:
+    # `max` is no limit.
+    with contextlib.suppress(OSError, ValueError, KeyError):
       most = int(pathlib.Path(limit).read_text("utf-8"))
-      found.append(most - int(pathlib.Path(used).read_text("utf-8")))
+      taken = int(pathlib.Path(used).read_text("utf-8"))
+      statistics = pathlib.Path(used).with_name("memory.stat")
+      fields = statistics.read_text("utf-8").split()
+      numbers = dict(zip(fields[::2], map(int, fields[1::2]), strict=True))
+      found.append(most - taken + numbers[droppable])
   return min(found, default=None)

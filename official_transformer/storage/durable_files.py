@@ -138,7 +138,9 @@ def is_whole(path: str) -> bool:
   """Returns whether a directory that has its name has all its files too."""
   if file_system.renames_directories(path):
     return True
-  return not file_system.exists(os.path.join(path, _MARK))
+  names = file_system.names_in(path)
+  # Before the mark there is nothing.
+  return bool(names) and _MARK not in names
 
 
 def remove_leftovers(directory: str, prefix: str = "") -> list[str]:
@@ -156,7 +158,8 @@ def remove_leftovers(directory: str, prefix: str = "") -> list[str]:
     path = os.path.join(directory, name)
     if not name.startswith(prefix):
       continue
-    if not name.endswith(INCOMPLETE) and is_whole(path):
+    is_left = file_system.is_directory(path) and not is_whole(path)
+    if not name.endswith(INCOMPLETE) and not is_left:
       continue
     if _bring_back(path):
       continue

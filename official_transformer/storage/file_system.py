@@ -37,7 +37,7 @@ def renames_directories(path: str) -> bool:
 
 def absolute(path: str) -> str:
   """Returns a path that holds wherever a process is started."""
-  return path if is_remote(path) else os.path.abspath(path)
+  return path.rstrip("/") if is_remote(path) else os.path.abspath(path)
 
 
 def is_same(path: str, other: str) -> bool:
@@ -155,13 +155,15 @@ def remove_if_there(path: str) -> None:
 
 
 def remove_tree(path: str) -> None:
-  """Removes a directory and all that is in it, if it exists."""
+  """Removes a directory and all that is in it, or a link, if it exists."""
   if is_remote(path):
     if is_directory(path):
       with _as_os_errors():
         _gfile().rmtree(path)
     return
-  if os.path.isdir(path):
+  if os.path.islink(path):
+    os.unlink(path)
+  elif os.path.isdir(path):
     shutil.rmtree(path)
 
 
@@ -242,19 +244,23 @@ class _RemoteFile(io.RawIOBase):
 
 
 def _gfile() -> Any:
+  return _tensorflow().io.gfile
+
+
+def _tensorflow() -> Any:
+  """Returns TensorFlow, started without what it says then."""
   from official_transformer.startup import start_tensorflow
 
   start_tensorflow()
   import tensorflow as tf
 
-  return tf.io.gfile
+  return tf
 
 
 @contextlib.contextmanager
 def _as_os_errors() -> Iterator[None]:
   """Makes what TensorFlow raises of a file what Python does."""
-  import tensorflow as tf
-
+  tf = _tensorflow()
   kinds: tuple[tuple[Any, Callable[[str], OSError]], ...] = (
     (tf.errors.NotFoundError, FileNotFoundError),
     (tf.errors.AlreadyExistsError, FileExistsError),

@@ -289,6 +289,14 @@ def test_closed_streams_end_in_no_traceback(demo_model, demo_text, tmp_path):
   )
   assert none.returncode == 0
   assert out.read_text().count("\n") == 20
+  names = set((demo_model / "translations").iterdir())
+  scored = shell(
+    f"PYTHON {MAIN} --mode=eval --model_dir={demo_model} --alpha=.9 "
+    f"--bleu_source={demo_text}/test.en --bleu_ref={demo_text}/test.de >&-"
+  )
+  assert scored.returncode == 1
+  # What nobody could be shown is kept.
+  assert len(set((demo_model / "translations").iterdir()) - names) == 2
   bleu = shell(
     f"PYTHON {PACKAGE}/compute_bleu.py --translation={out} "
     f"--reference={demo_text}/test.de >&-"

@@ -13,6 +13,7 @@ import tensorflow as tf
 from command_line import BLEU, MAIN, PREPARE, succeed
 from conftest import MODEL
 
+from official_transformer.data.prepared_data import read_prepared_data
 from official_transformer.model_directory.directory import ModelDirectory
 from official_transformer.storage import durable_files, file_system
 
@@ -114,6 +115,10 @@ def test_the_whole_job(remote, demo_text, monkeypatch):
   monkeypatch.undo()
   assert tf.io.gfile.exists(f"{model}/checkpoints/step-8")
   assert ModelDirectory(model).checkpoint_steps() == [4]
+  remembered = read_prepared_data(
+    data, 400, with_dev=False, cache_file=f"{model}/data_index.npz"
+  )
+  assert remembered.is_remembered
   succeed(*train)
   assert ModelDirectory(model).checkpoint_steps() == [4, 8]
   lines = read(f"{model}/measurements.jsonl").splitlines()

@@ -36,7 +36,8 @@ from official_transformer.training.requested_batching import RequestedBatching
 VALUES = [
   None, True, False, 0, -1, 1, 7, 2**31, 2**63, 10**30, 1.5, -0.5, 1e308,
   float("nan"), float("inf"), "", "x", "../outside", "/etc/passwd", "..",
-  "model.json", "a\0b", "\ud800", "9" * 5000, [], [1], {}, {"a": 1},
+  "../../../outside", "model.json", "a\0b", "\ud800", "9" * 5000, [], [1], {},
+  {"a": 1},
 ]  # fmt: skip
 
 
@@ -111,7 +112,8 @@ def use(root):
   """Loads the model, reads the data, and starts another model from it."""
   model, data = str(root / "model"), str(root / "data")
   load_model(*open_model(model))
-  read_prepared_data(data, 400, with_dev=True)
+  cache = str(root / "model" / "data_index.npz")
+  read_prepared_data(data, 400, with_dev=True, cache_file=cache)
   target = ModelDirectory(str(root / "new" / "target"))
   plan_directory(
     target,

@@ -1,5 +1,6 @@
 import logging
 import os
+import random
 
 import pytest
 
@@ -129,7 +130,7 @@ def test_what_was_read_is_not_read_again(data_dir, tmp_path_factory):
     )
 
   first = read()
-  first.remember(cache)
+  first.remember()
   again = read()
   assert (first.is_remembered, again.is_remembered) == (False, True)
   assert again.identity() == first.identity()
@@ -149,20 +150,90 @@ def test_what_was_read_is_not_read_again(data_dir, tmp_path_factory):
 @pytest.mark.parametrize("size", [0, 10, 300])
 def test_a_damaged_memory_is_none(data_dir, tmp_path_factory, size):
   cache = str(tmp_path_factory.mktemp("model") / "data_index.npz")
-  lib.read_prepared_data(data_dir, 40, with_dev=False).remember(cache)
+
+  def read():
+    return lib.read_prepared_data(
+      data_dir, 40, with_dev=False, cache_file=cache
+    )
+
+  read().remember()
   os.truncate(cache, size)
-  data = lib.read_prepared_data(data_dir, 40, with_dev=False, cache_file=cache)
+  data = read()
   assert not data.is_remembered
   assert data.train.pairs == 30
 
 
-def test_bad_data_are_not_remembered(data_dir, tmp_path_factory):
+def test_any_damage_of_a_memory_is_noticed(data_dir, tmp_path_factory):
+  cache = tmp_path_factory.mktemp("model") / "data_index.npz"
+
+  def read():
+    return lib.read_prepared_data(
+      data_dir, 40, with_dev=False, cache_file=str(cache)
+    )
+
+  expected = read()
+  expected.remember()
+  good = cache.read_bytes()
+  rng = random.Random(1)
+  for _ in range(60):
+    bad = bytearray(good)
+    for _ in range(rng.choice([1, 5])):
+      bad[rng.randrange(len(bad))] = rng.randrange(256)
+    cache.write_bytes(bad)
+    assert read().identity() == expected.identity()
+
+
+def test_bad_records_are_remembered_too(data_dir, tmp_path_factory, caplog):
+  """Leaving them out again costs no more; without that they are refused."""
   cache = str(tmp_path_factory.mktemp("model") / "data_index.npz")
-  data = lib.read_prepared_data(
-    data_dir, 30, with_dev=False, skip_bad_records=True
-  )
-  data.remember(cache)
-  assert not os.path.exists(cache)
+
+  def read(skip):
+    return lib.read_prepared_data(
+      data_dir, 30, False, skip_bad_records=skip, cache_file=cache
+    )
+
+  first = read(True)
+  first.remember()
+  again = read(True)
+  assert again.is_remembered
+  assert again.train.problems == first.train.problems
+  assert again.usable() == first.usable()
+  assert caplog.text.count("leaving out 2 bad records") == 2
+  with pytest.raises(InputError, match="2 bad records in the train data:\n"):
+    read(False)
+
+
+def test_shards_written_while_they_are_read_are_read_again(
+  data_dir, tmp_path_factory
+):
+  cache = str(tmp_path_factory.mktemp("model") / "data_index.npz")
+  data = lib.read_prepared_data(data_dir, 40, False, cache_file=cache)
+  os.remove(os.path.join(data_dir, "data.json"))
+  write_shards(PAIRS[:20], data_dir, "x", "train", 3, seed=1)
+  data.remember()
+  again = lib.read_prepared_data(data_dir, 40, False, cache_file=cache)
+  assert not again.is_remembered
+  assert again.train.pairs == 20
+
+
+def test_damage_that_shows_nowhere_is_not_remembered_for_ever(
+  data_dir, tmp_path_factory
+):
+  """A flipped bit, of the same size and time: the run meets it."""
+  cache = str(tmp_path_factory.mktemp("model") / "data_index.npz")
+  lib.read_prepared_data(data_dir, 40, False, cache_file=cache).remember()
+  path = shard(data_dir, 2)
+  written = os.stat(path).st_mtime_ns
+  with open(path, "r+b") as stream:
+    stream.seek(30)
+    stream.write(b"\xff")
+  os.utime(path, ns=(written, written))
+  data = lib.read_prepared_data(data_dir, 40, False, cache_file=cache)
+  assert data.is_remembered
+  with pytest.raises(InputError, match="since the run began"):
+    data.check_again()
+  with pytest.raises(InputError, match="in the train data"):
+    lib.read_prepared_data(data_dir, 40, False, cache_file=cache)
 
 
 def test_what_is_damaged_later_is_told_from_what_was(data_dir):
