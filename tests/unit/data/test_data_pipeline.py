@@ -6,6 +6,7 @@ import pytest
 import tensorflow as tf
 
 from data_prep.records import write_shards
+from official_transformer.data import data_order, record_index
 from official_transformer.data import data_pipeline as lib
 from official_transformer.data.buckets import Batching
 from official_transformer.data.data_directory import shard_paths
@@ -118,6 +119,26 @@ def test_a_resumed_run_goes_on_where_it_stopped(index):
   for (x, y), (u, v) in zip(whole[20:], rest, strict=True):
     np.testing.assert_array_equal(x, u)
     np.testing.assert_array_equal(y, v)
+
+
+def test_a_run_goes_on_amid_many_windows(tmp_path, monkeypatch):
+  """What waits for a window lies in more chunks than are read at once."""
+  monkeypatch.setattr(record_index, "CHUNK_RECORDS", 4)
+  monkeypatch.setattr(lib, "CHUNK_RECORDS", 4)
+  for module in (lib, data_order):
+    monkeypatch.setattr(module, "WINDOW_CHUNKS", 3)
+  pairs = [pair(i) for i in range(NUMBER)]
+  write_shards(pairs, str(tmp_path), "x", "train", 3, seed=1)
+  index = indexed(tmp_path)
+  assert len(index.counts) > 70
+  batching = Batching(400, 30)
+  whole = take(lib.train_dataset(index, batching, seed=5), 40)
+  for skipped in (1, 17, 30):
+    rest = take(lib.train_dataset(index, batching, 5, skipped), 5)
+    for (x, y), (u, v) in zip(whole[skipped:], rest, strict=False):
+      np.testing.assert_array_equal(x, u)
+      np.testing.assert_array_equal(y, v)
+  assert len(set(numbers(whole))) > NUMBER // 2
 
 
 def test_long_examples_are_left_out(index):
