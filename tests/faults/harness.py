@@ -24,6 +24,8 @@ from collections.abc import Callable
 import numpy as np
 import tensorflow as tf
 
+from official_transformer.model_directory.directory import DATA_INDEX
+
 ROOT = pathlib.Path(__file__).parents[2]
 MAIN = ROOT / "official_transformer" / "transformer_main.py"
 PROGRESS = re.compile(r"step (\d+) of \d+: loss")
@@ -252,7 +254,7 @@ class Trial:
     process.process.wait()
     said = process.said()
     assert "damaged" in said and f"step-{steps[-1]}/" in said, said
-    assert f"resuming after step {steps[-2]}:" in said, said
+    assert f"resuming after step {steps[-2]}\n" in said, said
     self.note("checkpoint cut off")
 
   def overwrite_a_shard(self) -> None:
@@ -292,6 +294,8 @@ def contents(model: pathlib.Path) -> dict[str, object]:
   found: dict[str, object] = {}
   for path in sorted(model.rglob("*")):
     name = str(path.relative_to(model))
+    if path.name == DATA_INDEX:
+      continue  # Of when the shards were written, among others.
     if name.endswith(".index"):
       reader = tf.train.load_checkpoint(str(path.with_suffix("")))
       for key in reader.get_variable_to_shape_map():

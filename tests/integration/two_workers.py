@@ -29,7 +29,7 @@ def main():
       }
     )
   distribution = create_distribution(name, ["CPU:0"], connect_timeout=60.0)
-  before, after = train(data_dir, distribution, UNDROPPED, Execution())
+  before, after, _ = train(data_dir, distribution, UNDROPPED, Execution())
   np.savez(out, *before, *after[: len(before)])
 
 
