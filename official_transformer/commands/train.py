@@ -266,13 +266,14 @@ def _evaluation_in_training(directory: ModelDirectory) -> Evaluate | None:
 
   def evaluate_model(transformer: Transformer, step: int) -> Evaluation:
     if not translators:
-      tokenizer = load_tokenizer(directory.vocab_file())
+      description = directory.read()
+      vocab_file = directory.join(description.vocabularies.source.file)
       translators.append(
         Translator(
           transformer,
-          tokenizer,
+          load_tokenizer(vocab_file),
           decoding_options(),
-          directory.read().max_length,
+          description.max_length,
         )
       )
     found = evaluation_set.evaluate(translators[0])

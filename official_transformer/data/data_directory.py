@@ -19,6 +19,7 @@ from official_transformer.data.identity import Vocabularies
 from official_transformer.errors import InputError
 from official_transformer.storage import file_system
 from official_transformer.storage.durable_files import write_text
+from official_transformer.storage.typed_json import DAMAGE
 
 DESCRIPTION_FILE = "data.json"
 TRAIN_TAG = "train"
@@ -173,13 +174,7 @@ def read_description(data_dir: str) -> DataDescription | None:
       CorpusDescription.from_json(content[TRAIN_TAG]),
       CorpusDescription.from_json(dev) if dev else None,
     )
-  except (
-    ValueError,
-    KeyError,
-    TypeError,
-    AttributeError,
-    RecursionError,
-  ) as error:
+  except DAMAGE as error:
     raise InputError(
       f"{path} is damaged ({error!r:.200}); prepare the data again"
     ) from None

@@ -139,15 +139,15 @@ class DataOrder:
     if not totals.any():
       raise ValueError("there is no record to make a batch of")
 
-    def made_before(epoch: int, seen: np.ndarray) -> np.ndarray:
+    def made_before(epoch: int, seen: np.ndarray | int = 0) -> np.ndarray:
       return ((epoch * totals + seen) // self._sizes).sum(axis=-1)
 
     low, high = 0, 1
-    while made_before(high, np.zeros_like(totals)) <= batches:
+    while made_before(high) <= batches:
       high *= 2
     while high - low > 1:  # made_before(low) <= batches < made_before(high)
       middle = (low + high) // 2
-      if made_before(middle, np.zeros_like(totals)) <= batches:
+      if made_before(middle) <= batches:
         low = middle
       else:
         high = middle

@@ -15,9 +15,8 @@ from official_transformer.data.data_order import (
   WINDOW_CHUNKS,
   DataOrder,
   Start,
-  WindowPlan,
 )
-from official_transformer.data.record_check import SIDES
+from official_transformer.data.record_check import parse_records
 from official_transformer.data.record_index import CHUNK_RECORDS, RecordIndex
 
 # Chunks read side by side.
@@ -194,7 +193,6 @@ class _Reading(NamedTuple):
 
 def _readings(order: DataOrder, start: Start) -> Iterator[_Reading]:
   """Yields what is to be read, window by window."""
-  plan: WindowPlan
   for plan in order.plans(start):
     yield _Reading(
       *_whereabouts(order.index, plan.chunks),
@@ -298,11 +296,11 @@ def _parse(
   records: tf.Tensor, batching: Batching
 ) -> tuple[tf.Tensor, tf.Tensor]:
   """Returns inputs [B, S] and targets [B, T], int64, of records, string [B]."""
-  features = {side: tf.io.RaggedFeature(tf.int64) for side in SIDES}
-  parsed = tf.io.parse_example(records, features)
   shape = None
   if batching.static_batch:
     (sentences,) = batching.sizes
     shape = [sentences, batching.max_length]
-  inputs, targets = (parsed[side].to_tensor(shape=shape) for side in SIDES)
+  inputs, targets = (
+    ids.to_tensor(shape=shape) for ids in parse_records(records)
+  )
   return inputs, targets

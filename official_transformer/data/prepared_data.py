@@ -52,8 +52,7 @@ class PreparedData:
 
   def usable(self) -> tuple[int, ...]:
     """Returns what tells which records are used, wherever they lie."""
-    checks = [self.train] + [self.dev] * (self.dev is not None)
-    return tuple(check.index.digest() for check in checks if check)
+    return tuple(c.index.digest() for c in (self.train, self.dev) if c)
 
   def identity(self) -> DataIdentity:
     """Returns what tells these training data, and their order, from others."""

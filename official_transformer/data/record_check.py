@@ -9,6 +9,7 @@ Shapes: B records read at once.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -80,7 +81,7 @@ class RecordCheck:
     """The shards."""
     return self.index.paths
 
-  @property
+  @functools.cached_property
   def lengths(self) -> Mapping[int, int]:
     """Usable pairs by the length of their longer side, EOS included."""
     return self.index.histogram()
@@ -193,6 +194,13 @@ def _tallies(
     problems.append(Problem(path, number, reason, ends_shard=True))
 
 
+def parse_records(records: tf.Tensor) -> list[tf.RaggedTensor]:
+  """Returns inputs and targets, int64 [B, ...] each, of records, string [B]."""
+  features = {side: tf.io.RaggedFeature(tf.int64) for side in SIDES}
+  parsed = tf.io.parse_example(records, features)
+  return [parsed[side] for side in SIDES]
+
+
 def _records_of(path: str) -> tf.data.TFRecordDataset:
   return tf.data.TFRecordDataset(path, buffer_size=_READ_BUFFER_BYTES)
 
@@ -215,9 +223,7 @@ def _tally(batch: tf.Tensor, vocab_size: int) -> _Tally:
 )
 def _count(records: tf.Tensor, vocab_size: tf.Tensor) -> tuple[tf.Tensor, ...]:
   """Returns the fields of a `_Tally`."""
-  features = {side: tf.io.RaggedFeature(tf.int64) for side in SIDES}
-  parsed = tf.io.parse_example(records, features)
-  sides = [parsed[side] for side in SIDES]
+  sides = parse_records(records)
   wrong = []
   for ids in sides:
     values = ids.values

@@ -29,7 +29,7 @@ def top_log_probabilities(
   Returns:
     Log-probabilities, float32 [R, k], largest first; ids, int32 [R, k].
   """
-  best, ids = _top_k(logits if choices is None else logits[:, :choices], k)
+  best, ids = _top_k(logits[:, :choices], k)
   # The logarithm of one probability gives the normaliser, and softmax is the
   # fastest way to it.
   probabilities = tf.nn.softmax(logits)

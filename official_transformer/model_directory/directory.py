@@ -31,6 +31,7 @@ from official_transformer.storage.durable_files import (
   remove_directory,
   write_text,
 )
+from official_transformer.storage.typed_json import DAMAGE
 
 CHECKPOINTS = "checkpoints"
 BEST = "best"
@@ -57,16 +58,6 @@ _OWN_NAMES = ("step-", "events.out.", "plugins")
 # A file in the directory of a checkpoint that only serves to go on from: the
 # next one takes its place.
 INTERIM = "interim"
-
-# What reading JSON raises that is deep, large, or no description.
-_NO_DESCRIPTION = (
-  ValueError,
-  KeyError,
-  TypeError,
-  AttributeError,
-  OverflowError,
-  RecursionError,
-)
 
 # Why there may be no checkpoint of a kind.
 _REASONS = {
@@ -118,7 +109,7 @@ class ModelDirectory:
       return ModelDescription.from_json(content)
     except InputError as error:
       raise InputError(f"{path}: {error}") from None
-    except _NO_DESCRIPTION as error:
+    except DAMAGE as error:
       raise InputError(f"{path} is damaged: {error!r:.200}") from None
 
   def has_foreign_checkpoints(self) -> bool:
@@ -268,10 +259,5 @@ def _empty(directory: str) -> None:
     file_system.remove_tree(directory)
     return
   for name in file_system.names_in(directory):
-    path = os.path.join(directory, name)
-    if not name.startswith(_OWN_NAMES):
-      continue
-    if file_system.is_directory(path):
-      file_system.remove_tree(path)
-    else:
-      file_system.remove_file(path)
+    if name.startswith(_OWN_NAMES):
+      file_system.remove(os.path.join(directory, name))

@@ -10,6 +10,7 @@ from absl import logging
 
 from official_transformer.storage import file_system
 from official_transformer.storage.durable_files import write_text
+from official_transformer.storage.typed_json import DAMAGE
 
 VALIDATION_LOSS = "validation/loss"
 # The official model stops by BLEU without case.
@@ -37,7 +38,7 @@ class Measurements:
         for line in lines:
           values = json.loads(line)
           self._by_step[int(values.pop("step"))] = values
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except DAMAGE as error:
       logging.error("%s is damaged (%r): starting it anew", path, error)
       self._by_step = {}
 

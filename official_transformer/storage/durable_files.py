@@ -163,10 +163,7 @@ def remove_leftovers(directory: str, prefix: str = "") -> list[str]:
       continue
     if _bring_back(path):
       continue
-    if file_system.is_directory(path):
-      remove_tree(path)
-    else:
-      file_system.remove_file(path)
+    file_system.remove(path)
     removed.append(path)
   return removed
 

@@ -75,22 +75,26 @@ def open_file(path: str, mode: str = "r") -> IO[Any]:
 
 def exists(path: str) -> bool:
   """Returns whether there is a file or a directory."""
-  return os.path.exists(path) if not is_remote(path) else _remote(path).exists
+  if not is_remote(path):
+    return os.path.exists(path)
+  with _as_os_errors():
+    # A directory of an object store is there by what is in it.
+    return bool(_gfile().exists(path) or _gfile().isdir(path))
 
 
 def is_directory(path: str) -> bool:
   """Returns whether there is a directory."""
   if not is_remote(path):
     return os.path.isdir(path)
-  return _remote(path).is_directory
+  with _as_os_errors():
+    return bool(_gfile().isdir(path))
 
 
 def is_file(path: str) -> bool:
   """Returns whether there is an ordinary file."""
   if not is_remote(path):
     return os.path.isfile(path)
-  found = _remote(path)
-  return found.exists and not found.is_directory
+  return exists(path) and not is_directory(path)
 
 
 def names_in(directory: str) -> list[str]:
@@ -167,6 +171,14 @@ def remove_tree(path: str) -> None:
     shutil.rmtree(path)
 
 
+def remove(path: str) -> None:
+  """Removes a file, a link, or a directory and all that is in it."""
+  if is_directory(path):
+    remove_tree(path)
+  else:
+    remove_file(path)
+
+
 def copy(source: str, path: str) -> None:
   """Copies a file's bytes, in the place of an earlier one."""
   with open_file(source, "rb") as reader, open_file(path, "wb") as writer:
@@ -180,20 +192,6 @@ def sha256(path: str) -> str:
     while block := stream.read(1 << 20):
       digest.update(block)
   return digest.hexdigest()
-
-
-class _Remote:
-  """What there is at a remote path; asked anew each time."""
-
-  def __init__(self, path: str) -> None:
-    gfile = _gfile()
-    with _as_os_errors():
-      self.is_directory = bool(gfile.isdir(path))
-      self.exists = self.is_directory or bool(gfile.exists(path))
-
-
-def _remote(path: str) -> _Remote:
-  return _Remote(path)
 
 
 class _RemoteFile(io.RawIOBase):

@@ -8,6 +8,16 @@ from typing import Any, TypeVar
 
 Record = TypeVar("Record")
 
+# What reading JSON raises that is deep, large, or not what it should be.
+DAMAGE = (
+  ValueError,
+  KeyError,
+  TypeError,
+  AttributeError,
+  OverflowError,
+  RecursionError,
+)
+
 # What a field of each type may hold. To Python a truth value is an integer too.
 _MAY_BE: Mapping[str, tuple[type, ...]] = {
   "int": (int,),
@@ -49,12 +59,7 @@ def read_record(kind: type[Record], content: Any) -> Record:
   return kind(**values)
 
 
-def check_plain_name(name: str) -> str:
-  """Returns the name of a file that lies beside what names it.
-
-  Raises:
-    ValueError: if it leads elsewhere.
-  """
+def check_plain_name(name: str) -> None:
+  """Raises a `ValueError` unless a name leads to a file beside its owner."""
   if name in ("", ".", "..") or any(c in name for c in "/\\\0"):
     raise ValueError(f"{name!r:.80} is no plain file name")
-  return name

@@ -29,54 +29,40 @@ NO_KERNEL_NEEDED = {"Placeholder", "_Arg", "_Retval", "NoOp"}
 # its int32 numbers are thought to be shapes: of what a search carries, the
 # places of hypotheses and of their tokens, [B, 2K], the ids of those that leave
 # and the writers [R, T]. That costs some copies of a few kB a step.
-INTEGERS_OF_A_SEARCH = {
+INTEGERS_OF_BOTH = {
   "AddV2",
   "ConcatV2",
-  "Equal",
-  "Fill",
   "FloorDiv",
   "FloorMod",
-  "Greater",
   "GreaterEqual",
   "Identity",
   "Less",
-  "Max",
   "Maximum",
   "Mul",
-  "NotEqual",
   "Pack",
-  "PadV2",
   "Range",
   "Reshape",
   "Shape",
   "Size",
   "StridedSlice",
   "Sub",
+}
+INTEGERS_OF_A_SEARCH = INTEGERS_OF_BOTH | {
+  "Equal",
+  "Fill",
+  "Greater",
+  "Max",
+  "NotEqual",
+  "PadV2",
   "Sum",
   "TensorScatterUpdate",
   "Unpack",
 }
-INTEGERS_OF_A_STEP = {
-  "AddV2",
-  "ConcatV2",
+INTEGERS_OF_A_STEP = INTEGERS_OF_BOTH | {
   "ExpandDims",
-  "FloorDiv",
-  "FloorMod",
-  "GreaterEqual",
-  "Identity",
   "InvertPermutation",
-  "Less",
-  "Maximum",
-  "Mul",
   "Neg",
-  "Pack",
   "Pad",
-  "Range",
-  "Reshape",
-  "Shape",
-  "Size",
-  "StridedSlice",
-  "Sub",
 }
 
 
