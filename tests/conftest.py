@@ -12,10 +12,9 @@ import pathlib
 from collections.abc import Iterator
 
 import command_line
-import numpy as np
 import pytest
 from absl import flags
-from shared_files import make_once
+from shared_files import make_once, reversed_pairs
 
 from official_transformer.model_params import TransformerParams
 
@@ -64,14 +63,7 @@ def reversals(tmp_path_factory: pytest.TempPathFactory) -> str:
   from data_prep.records import write_shards
 
   def make(directory: pathlib.Path) -> None:
-    rng = np.random.default_rng(0)
-    pairs = [
-      ([*ids, 1], [*ids[::-1], 1])
-      for ids in (
-        rng.integers(2, 20, size=rng.integers(3, 9)).tolist()
-        for _ in range(200)
-      )
-    ]
+    pairs = reversed_pairs(200, longest=8)
     write_shards(pairs[40:], str(directory), "x", "train", 2, seed=1)
     write_shards(pairs[:40], str(directory), "x", "dev", 1, seed=None)
 

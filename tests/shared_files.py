@@ -8,7 +8,25 @@ import shutil
 from collections.abc import Callable
 
 import filelock
+import numpy as np
 import pytest
+
+
+def reversed_pairs(
+  number: int, longest: int
+) -> list[tuple[list[int], list[int]]]:
+  """Returns ids and the same reversed, each ending in EOS.
+
+  Args:
+    number: of pairs.
+    longest: most ids, EOS not counted; the fewest are 3.
+  """
+  rng = np.random.default_rng(0)
+  sequences = (
+    rng.integers(2, 20, size=rng.integers(3, longest + 1)).tolist()
+    for _ in range(number)
+  )
+  return [([*ids, 1], [*ids[::-1], 1]) for ids in sequences]
 
 
 def make_once(

@@ -15,40 +15,31 @@ import pytest
 SCRIPT = pathlib.Path(__file__).with_name("train_and_translate.py")
 
 
-def run(*arguments):
+def python(*arguments):
+  """Runs Python where GPUs are seen; returns the last line it prints."""
   environment = {
     k: v for k, v in os.environ.items() if k != "CUDA_VISIBLE_DEVICES"
   }
-  tests = str(SCRIPT.parents[1])
   done = subprocess.run(
-    [sys.executable, SCRIPT, *arguments],
+    [sys.executable, *arguments],
     capture_output=True,
     text=True,
     check=False,
-    env={**environment, "PYTHONPATH": tests},
+    env={**environment, "PYTHONPATH": str(SCRIPT.parents[1])},
     timeout=1200,
   )
   assert done.returncode == 0, done.stderr[-4000:]
-  return json.loads(done.stdout.splitlines()[-1])
+  return done.stdout.splitlines()[-1]
+
+
+def run(*arguments):
+  return json.loads(python(SCRIPT, *arguments))
 
 
 @functools.cache
 def number_of_gpus():
-  environment = {
-    k: v for k, v in os.environ.items() if k != "CUDA_VISIBLE_DEVICES"
-  }
-  code = (
-    "import tensorflow as tf; "
-    "print(len(tf.config.list_physical_devices('GPU')))"
-  )
-  done = subprocess.run(
-    [sys.executable, "-c", code],
-    capture_output=True,
-    text=True,
-    check=False,
-    env=environment,
-  )
-  return int(done.stdout.split()[-1]) if done.returncode == 0 else 0
+  code = "print(len(tf.config.list_physical_devices('GPU')))"
+  return int(python("-c", f"import tensorflow as tf; {code}"))
 
 
 @pytest.fixture
@@ -65,14 +56,19 @@ TOLERANCE = {"fp32": 1e-3, "bf16": 3e-2, "fp16": 1e-2}
 def test_a_gpu_trains_and_translates_as_the_processor_does(gpu, dtype):
   exact = run("CPU", "fp32")
   found = run("GPU", dtype)
-  for one, other in zip(found["losses"], exact["losses"], strict=True):
+  # After updates 1, 10 and 50; hundreds later, each has gone its own way.
+  for one, other in zip(found["losses"][:3], exact["losses"][:3], strict=True):
     assert one == pytest.approx(other, rel=TOLERANCE[dtype])
-  assert found["losses"][-1] < found["losses"][0] / 2
-  if dtype == "fp32":
-    assert found["translations"] == exact["translations"]
+  assert found["losses"][-1] < found["losses"][0] / 10
+  assert found["devices"] == ["GPU"]  # Where the weights are.
+  right = sum(
+    a == b
+    for a, b in zip(found["translations"], found["expected"], strict=True)
+  )
+  # The processor gets 48 to 50 of 50 right, in any precision.
+  assert right >= 45
   equal = sum(
     a == b
     for a, b in zip(found["translations"], exact["translations"], strict=True)
   )
   assert equal >= 0.8 * len(exact["translations"])
-  assert found["devices"] == ["GPU"]  # Where the weights are.

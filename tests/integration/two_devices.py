@@ -14,6 +14,7 @@ import tempfile
 import numpy as np
 import tensorflow as tf
 from runs import PARAMS, UNDROPPED, make_trainer, settings, state
+from shared_files import reversed_pairs
 
 from data_prep.records import write_shards
 from official_transformer.data.buckets import Batching
@@ -101,13 +102,7 @@ def main():
   tf.config.set_logical_device_configuration(
     cpu, [tf.config.LogicalDeviceConfiguration()] * 2
   )
-  rng = np.random.default_rng(0)
-  pairs = [
-    ([*ids, 1], [*ids[::-1], 1])
-    for ids in (
-      rng.integers(2, 20, size=rng.integers(3, 15)).tolist() for _ in range(200)
-    )
-  ]
+  pairs = reversed_pairs(200, longest=14)
   devices = ["CPU:0", "CPU:1"]
   one = create_distribution("one_device", devices[:1])
   # One for all runs: strategies of one process share TensorFlow's numbering of
