@@ -160,7 +160,8 @@ class Batcher:
     with self._changed:
       if self._closed:
         raise ClosedError
-      self._drop_abandoned()
+      if self._tokens + job.tokens > self._limits.queued_tokens:
+        self._drop_abandoned()
       if self._tokens + job.tokens > self._limits.queued_tokens:
         raise QueueFullError
       self._waiting.extend(job.pieces)
@@ -233,7 +234,7 @@ class Batcher:
         self._changed.wait(patience)
 
   def _drop_abandoned(self) -> None:
-    """Drops what nobody waits for any more."""
+    """Drops what nobody waits for any more; it takes a look at each."""
     gone = [p for p in self._waiting if p.job.future.done()]
     if gone:
       self._waiting = [p for p in self._waiting if not p.job.future.done()]
