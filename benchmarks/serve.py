@@ -7,7 +7,7 @@ a server is started, and in turns predict translates the file again, in a
 process of its own, and as many clients as the server takes ask it without
 pause: its capacity, beside predict's. Then this process sends requests of one
 line each at 0.5, 1 and 3 times that capacity, whether or not earlier ones are
-answered, for `--seconds` each; what is refused (429) is not asked again. Prints
+answered, for `--seconds` each; what is refused is not asked again. Prints
 a line for each, with the times of those that were answered.
 """
 

@@ -45,12 +45,15 @@ def dtype() -> str:
   return FLAGS.dtype if "dtype" in FLAGS else "fp32"
 
 
-def load_translator(n_best: int = 1, one_by_one: bool = False) -> Translator:
+def load_translator(
+  n_best: int = 1, one_by_one: bool = False, step: int | None = None
+) -> Translator:
   """Loads the model directory.
 
   Args:
     n_best: hypotheses wanted of each line.
     one_by_one: whether one line at a time will be translated.
+    step: of the checkpoint to take; None is what --checkpoint says.
 
   Raises:
     InputError: if the model cannot be used, or not so.
@@ -74,5 +77,6 @@ def load_translator(n_best: int = 1, one_by_one: bool = False) -> Translator:
     options = dataclasses.replace(options, workers=workers)
   # CTranslate2 is given the weights as they are.
   computed_in = dtype() if on_tensorflow else "fp32"
-  model = load_model(directory, description, computed_in, FLAGS.checkpoint)
+  checkpoint = FLAGS.checkpoint if step is None else str(step)
+  model = load_model(directory, description, computed_in, checkpoint)
   return Translator.of(model, options)

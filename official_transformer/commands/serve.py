@@ -9,15 +9,17 @@ from absl import flags, logging
 
 from official_transformer.commands.flag_readers import read_model
 from official_transformer.commands.loading import load_translator
+from official_transformer.decoding.translator import Translator
 from official_transformer.distribution.cpu_threads import (
   limit_processors,
   processors,
 )
+from official_transformer.model_directory.directory import LATEST
 from official_transformer.serving.application import create_application
 from official_transformer.serving.http_server import serve
 from official_transformer.serving.local_service import LocalService
 from official_transformer.serving.metrics import Metrics
-from official_transformer.serving.model_host import ModelHost
+from official_transformer.serving.model_host import ModelHost, Newest
 from official_transformer.serving.settings import ServiceLimits
 from official_transformer.storage import file_system
 
@@ -48,8 +50,11 @@ def serve_requests(listener: socket.socket, key: str | None) -> None:
   limit_processors(max(1, processors() // FLAGS.server_workers))
   metrics = Metrics()
   # How many hypotheses it gives of a line, each request says.
-  host = ModelHost(load_translator, _newest, limits, metrics.on_batch)
-  application = create_application(LocalService(host), limits, metrics, key)
+  host = ModelHost(_load, _newest, limits, metrics.on_batch)
+  service = LocalService(host)
+  # Another of the service's processes may be asked for them.
+  service.measure(metrics)
+  application = create_application(service, limits, metrics, key)
   address, port = listener.getsockname()[:2]
   logging.info(
     "ready: http://%s:%d/ answers with %s (process %d)",
@@ -60,15 +65,22 @@ def serve_requests(listener: socket.socket, key: str | None) -> None:
   )
   try:
     if FLAGS.reload_secs:
-      host.watch(FLAGS.reload_secs)
+      host.watch(FLAGS.reload_secs, lambda: service.measure(metrics))
     serve(application, listener, limits)
   finally:
     host.close()
 
 
-def _newest() -> object:
-  """Tells the newest checkpoint from others: its place, and when it came."""
+def _load(step: int | None) -> Translator:
+  """Loads the checkpoint of a step; None is the newest that can be read."""
+  # Of the best and the averaged, there is one of each.
+  named = step if FLAGS.checkpoint == LATEST else None
+  return load_translator(step=named)
+
+
+def _newest() -> Newest:
+  """Tells the newest checkpoint from others."""
   directory, _ = read_model()
   kind, steps = directory.choose_checkpoints(FLAGS.checkpoint)
   path = directory.checkpoint_directory(steps[0], kind)
-  return path, file_system.modified(path)
+  return Newest(steps[0], file_system.modified(path))

@@ -25,6 +25,7 @@ ESCAPE_CHARACTERS = frozenset("\\_u;0123456789")
 # What an escape for no valid code point decodes to: the geta mark.
 UNDEFINED_CHARACTER = "\u3013"
 
+_LONGEST_REMEMBERED = 64  # Characters.
 _ESCAPE = re.compile(r"\\u|\\\\|\\([0-9]+);")
 
 
@@ -211,7 +212,9 @@ class Subtokenizer:
     """Returns the ids of one line, followed by EOS if asked for."""
     ids: list[int] = []
     for token in split_to_tokens(text):
-      ids.extend(self._encode_token(token))
+      # A whole line may be one token: it would not recur, and fill the memory.
+      short = len(token) <= _LONGEST_REMEMBERED
+      ids.extend(self._encode_token(token) if short else self._cut_token(token))
     if add_eos:
       ids.append(EOS_ID)
     return ids

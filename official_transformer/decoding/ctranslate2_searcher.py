@@ -116,6 +116,21 @@ class CTranslate2Searcher:
         "which it takes a share by the square of its length, or for "
         f"CTranslate2's {POSITIONS} positions: let long lines be split"
       )
+    try:
+      return self._search_each(sources, limits)
+    except (MemoryError, RuntimeError) as error:
+      if isinstance(error, RuntimeError) and "memory" not in str(error):
+        raise
+      raise InputError(
+        f"out of memory while decoding {len(sources)} lines of up to {longest} "
+        f"tokens ({error}); lower --decode_batch_tokens or --beam_size, or let "
+        "long lines be split"
+      ) from None
+
+  def _search_each(
+    self, sources: Sequence[Sequence[int]], limits: Sequence[int]
+  ) -> list[list[FoundSequence]]:
+    """Searches with a limit for each source."""
     found = self._search(sources, max(limits))
     # CTranslate2 has one limit a batch. Where nothing has outlived its own,
     # the search would have ended there just the same.

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
+from collections.abc import Iterable, Sequence
+
+from official_transformer.model_params import EOS_ID, PAD_ID
 
 
 @dataclasses.dataclass(frozen=True)
@@ -18,6 +22,31 @@ class FoundSequence:
   ids: list[int]
   score: float
   finished: bool
+
+
+def found_sequences(
+  rows: Iterable[Sequence[int]],
+  scores: Iterable[float],
+  finished: Sequence[bool],
+) -> list[FoundSequence]:
+  """Returns a sentence's hypotheses: those that finished, if any did.
+
+  Args:
+    rows: ids of each, which may go on after EOS.
+    scores: likewise.
+    finished: likewise.
+  """
+  return [
+    FoundSequence(without_end(ids), float(score), bool(flag))
+    for ids, score, flag in zip(rows, scores, finished, strict=True)
+    if flag or not any(finished)
+  ]
+
+
+def without_end(ids: Iterable[int]) -> list[int]:
+  """Returns the ids up to EOS that stand for something."""
+  before_end = itertools.takewhile(lambda i: i != EOS_ID, ids)
+  return [i for i in before_end if i != PAD_ID]
 
 
 def as_one_line(text: str) -> str:

@@ -8,18 +8,19 @@ compiled by XLA: what TPUs need. Both find the same.
 from __future__ import annotations
 
 import dataclasses
-import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import tensorflow as tf
 
 from official_transformer.decoding.batching import BatchLimits, pad
-from official_transformer.decoding.hypotheses import FoundSequence
+from official_transformer.decoding.hypotheses import (
+  FoundSequence,
+  found_sequences,
+)
 from official_transformer.decoding.memory_bounds import lacks_memory
 from official_transformer.errors import InputError
 from official_transformer.model.transformer import Transformer
-from official_transformer.model_params import EOS_ID, PAD_ID
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,7 +96,10 @@ class Searcher:
         f"tokens ({error.message.splitlines()[0]}); lower --decode_batch_tokens"
         " or --beam_size, or let long lines be split"
       ) from None
-    return [list(_hypotheses(*row)) for row in zip(*arrays, strict=True)]
+    return [
+      found_sequences(*(part.tolist() for part in row))
+      for row in zip(*arrays, strict=True)
+    ]
 
   def lay_out(self, sources: Sequence[Sequence[int]]) -> np.ndarray:
     """Returns a batch of token lists as `search_function` takes it."""
@@ -103,19 +107,3 @@ class Searcher:
       return pad(sources)
     rows, columns = self.static_shapes.shape(max(map(len, sources)))
     return pad(sources, columns, rows)
-
-
-def _hypotheses(
-  ids: np.ndarray, scores: np.ndarray, finished: np.ndarray
-) -> Iterator[FoundSequence]:
-  """Yields a sentence's hypotheses, of [K, L], [K] and [K]."""
-  kept = finished if finished.any() else np.ones_like(finished)
-  for row, score, flag, keep in zip(ids, scores, finished, kept, strict=True):
-    if keep:
-      yield FoundSequence(_tokens(row), float(score), bool(flag))
-
-
-def _tokens(ids: np.ndarray) -> list[int]:
-  """Returns the ids up to EOS that stand for something."""
-  before_end = itertools.takewhile(lambda i: i != EOS_ID, ids.tolist())
-  return [i for i in before_end if i != PAD_ID]

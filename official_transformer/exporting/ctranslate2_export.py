@@ -65,7 +65,7 @@ def verify_ctranslate2(
   params = model.transformer.params
   pairs = [
     (source, [*found.ids, EOS_ID])
-    for source, found in zip(samples.ids, samples.found, strict=True)
+    for source, (found, *_) in zip(samples.ids, samples.found, strict=True)
   ]
   answers = read_back(
     "ctranslate2",
@@ -99,7 +99,8 @@ def verify_ctranslate2(
       f"{differences.max():.4f} at most"
     )
   wanted = [
-    [entries[i] for i in found.ids if i != PAD_ID] for found in samples.found
+    [entries[i] for i in found.ids if i != PAD_ID]
+    for found, *_ in samples.found
   ]
   equal = {
     penalty: sum(map(list.__eq__, translations, wanted))

@@ -93,7 +93,7 @@ def export_model(
     RunError: if the export does not do as the model does; nothing is left.
   """
   samples = Samples.of(model, lines)
-  with new_directory(request.directory) as directory:
+  with new_directory(request.directory, replace=False) as directory:
     job = _Job(request, model, vocab_file, samples, directory)
     use, findings = _WRITERS[request.format](job)
     write_text(

@@ -22,6 +22,11 @@ def read_saved_model(directory: str, questions: Any) -> Any:
     # It registers the operations that tokenizers are made of.
     importlib.import_module("tensorflow_text")
   signatures = tf.saved_model.load(directory).signatures
+  # One sentence by itself, and a batch.
+  n_best = []
+  for batch in questions["batches"][:2]:
+    found = signatures["translate_n_best"](input=tf.constant(batch, tf.int64))
+    n_best += _n_best(found)
   ids, texts = [], []
   for batch in questions["batches"]:
     found = signatures["translate"](input=tf.constant(batch, tf.int64))
@@ -30,7 +35,16 @@ def read_saved_model(directory: str, questions: Any) -> Any:
     found = signatures["translate_text"](text=tf.constant(batch))
     decoded = [text.decode("utf-8") for text in found["translations"].numpy()]
     texts += list(zip(decoded, found["scores"].numpy().tolist(), strict=True))
-  return {"ids": ids, "texts": texts}
+  return {"ids": ids, "texts": texts, "n_best": n_best}
+
+
+def _n_best(found: Any) -> list[Any]:
+  """Returns each row's hypotheses: ids, score and whether it is finished."""
+  parts = (found[name].numpy() for name in ("outputs", "scores", "finished"))
+  return [
+    list(zip(*(part.tolist() for part in row), strict=True))
+    for row in zip(*parts, strict=True)
+  ]
 
 
 def read_keras(directory: str, questions: Any) -> Any:
@@ -43,7 +57,7 @@ def read_keras(directory: str, questions: Any) -> Any:
   ids = []
   for batch in questions["batches"]:
     ids += _rows(*model.predict_on_batch(np.array(batch, np.int64)))
-  return {"ids": ids, "texts": []}
+  return {"ids": ids, "texts": [], "n_best": []}
 
 
 def read_ctranslate2(directory: str, questions: Any) -> Any:

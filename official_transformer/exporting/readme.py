@@ -188,10 +188,14 @@ Text becomes tokens, and they text, by the official model's subtokenizer, which
 the project that wrote this has. Where the file has an entry twice, the last
 counts, and the others have other names in `shared_vocabulary.json`:
 
+    import json
     from official_transformer.data.tokenizer import load_tokenizer
 
     tokenizer = load_tokenizer("{vocabulary}")
     tokens = tokenizer.pieces(tokenizer.encode("A dog runs."))
+    entries = json.load(open("PATH/shared_vocabulary.json"))
+    ids = [entries.index(token) for token in found[0].hypotheses[0]]
+    text = tokenizer.decode(ids)
 """
 _KERAS = """\
 A Keras model, `{file}`: ids, int64 [lines, tokens], to the best hypotheses and

@@ -7,6 +7,7 @@ in this one. An export that differs is none.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import os
 import pathlib
@@ -20,11 +21,12 @@ from official_transformer.decoding.batching import pad
 from official_transformer.decoding.hypotheses import (
   FoundSequence,
   as_one_line,
+  found_sequences,
+  without_end,
 )
 from official_transformer.decoding.loading import LoadedModel
 from official_transformer.decoding.searcher import Searcher
 from official_transformer.errors import InputError, RunError
-from official_transformer.model_params import EOS_ID, PAD_ID
 
 MOST_SAMPLES = 200
 BATCH_SIZE = 32
@@ -36,6 +38,7 @@ _READ_BACK = pathlib.Path(__file__).with_name("read_back.py")
 _PATH = os.pathsep.join(
   filter(None, [str(_READ_BACK.parents[2]), os.environ.get("PYTHONPATH")])
 )
+_NOTHING = FoundSequence([], float("nan"), False)
 # What a process that fails says last.
 _SAID = 300
 
@@ -47,14 +50,14 @@ class Samples:
   Attributes:
     lines: not blank, and no longer than the model has learnt.
     ids: of each, with EOS.
-    found: the best hypothesis of each.
-    texts: its text, one line each.
+    found: the hypotheses of each, the best first.
+    texts: the text of the best, one line each.
     dtype: what the model computes in.
   """
 
   lines: list[str]
   ids: list[list[int]]
-  found: list[FoundSequence]
+  found: list[list[FoundSequence]]
   texts: list[str]
   dtype: str
 
@@ -80,8 +83,8 @@ class Samples:
         f"{model.max_length}, the most that the model was trained with"
       )
     searcher = Searcher(model.transformer, model.tokenizer.vocab_size)
-    found = [s[0] for rows in batched(ids) for s in searcher.search(rows)]
-    texts = [as_one_line(model.tokenizer.decode(s.ids)) for s in found]
+    found = [s for rows in batched(ids) for s in searcher.search(rows)]
+    texts = [as_one_line(model.tokenizer.decode(s[0].ids)) for s in found]
     dtype = model.transformer.compute_dtype
     return cls(kept, ids, found, texts, dtype)
 
@@ -161,24 +164,27 @@ def verify_search(
   batches = [pad(rows).tolist() for rows in batched(samples.ids)]
   answers = read_back(kind, directory, {**questions, "batches": batches})
   farthest = 0.0
-  for number, (sequence, text) in enumerate(
+  for number, (hypotheses, text) in enumerate(
     zip(samples.found, samples.texts, strict=True)
   ):
-    wanted: dict[str, Any] = {"ids": sequence.ids}
+    best = hypotheses[0]
+    ids, score = answers["ids"][number]
+    pairs: list[tuple[Any, Any]] = [
+      ((without_end(ids), score), (best.ids, best.score))
+    ]
     if questions.get("texts"):
-      wanted["texts"] = text
-    for what, expected in wanted.items():
-      found, score = answers[what][number]
-      if what == "ids":
-        found = _up_to_end(found)
-      distance = abs(score - sequence.score)
+      pairs.append((answers["texts"][number], (text, best.score)))
+    if number < len(answers["n_best"]):
+      pairs += _n_best_pairs(answers["n_best"][number], hypotheses)
+    for (found, score), (expected, wanted_score) in pairs:
+      distance = abs(score - wanted_score)
       farthest = max(farthest, distance)
       # NaN is not within anything.
       if found != expected or not distance <= TOLERANCES[samples.dtype]:
         raise RunError(
           "the export does not translate as the model does, and was removed: "
           f"{samples.lines[number]!r} becomes {found!r}, score {score:.6f}, "
-          f"not {expected!r} with {sequence.score:.6f}"
+          f"not {expected!r} with {wanted_score:.6f}"
         )
   return (
     f"{len(samples.lines)} sentences, one by itself and the others in batches "
@@ -187,7 +193,18 @@ def verify_search(
   )
 
 
-def _up_to_end(ids: Sequence[int]) -> list[int]:
-  """Returns the ids up to EOS that stand for something."""
-  end = ids.index(EOS_ID) if EOS_ID in ids else len(ids)
-  return [i for i in ids[:end] if i != PAD_ID]
+def _n_best_pairs(
+  answer: Sequence[Any], hypotheses: Sequence[FoundSequence]
+) -> list[tuple[Any, Any]]:
+  """Returns what an export's hypotheses are, and what they are to be.
+
+  Beyond the best, those of all but the same score may change places.
+  """
+  found = found_sequences(*zip(*answer, strict=True))
+  both = itertools.zip_longest(found, hypotheses, fillvalue=_NOTHING)
+  pairs: list[tuple[Any, Any]] = [
+    ((one.finished, one.score), (other.finished, other.score))
+    for one, other in both
+  ]
+  best = found[0].ids, hypotheses[0].ids
+  return [*pairs, tuple((ids, hypotheses[0].score) for ids in best)]

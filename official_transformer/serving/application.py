@@ -35,7 +35,8 @@ from official_transformer.serving.settings import ServiceLimits
 PAGE = pathlib.Path(__file__).with_name("page.html")
 # What a client that has gone would have been answered with.
 CLIENT_GONE = 499
-_RETRY_AFTER = "1"
+# Seconds, where asking again may help.
+RETRY_AFTER = "1"
 
 
 class Translated(NamedTuple):
@@ -205,8 +206,6 @@ def create_application(
     _check(question, lines, service.model(), limits)
     work = asyncio.ensure_future(service.translate(lines, question.n_best))
     found = await _unless_given_up(work, request, limits.seconds)
-    # Another of the service's processes may be asked for them.
-    service.measure(metrics)
     answer = {
       "translations": [
         fields_of(t, question.n_best, with_scores=question.scores)
@@ -281,14 +280,16 @@ async def _unless_given_up(
     raise HTTPException(504, f"not translated within {seconds:g} seconds")
   except TooMuchError as error:
     raise HTTPException(
-      413, f"the lines have {error}, more than may ever wait"
+      413, f"the lines have {error}, and no more may ever wait"
     ) from None
   except QueueFullError:
     raise HTTPException(
-      429, "too much is waiting; try again", {"Retry-After": _RETRY_AFTER}
+      429, "too much is waiting; try again", {"Retry-After": RETRY_AFTER}
     ) from None
   except ClosedError:
-    raise HTTPException(503, "the service is ending") from None
+    raise HTTPException(
+      503, "the service is ending", {"Retry-After": RETRY_AFTER}
+    ) from None
   except InputError as error:
     raise HTTPException(413, str(error)) from None
   finally:

@@ -48,19 +48,34 @@ class Job:
   """
 
   def __init__(
-    self, translator: Translator, lines: Sequence[str], n_best: int
+    self,
+    translator: Translator,
+    lines: Sequence[str],
+    n_best: int,
+    most_tokens: int,
   ) -> None:
+    """Cuts lines into tokens.
+
+    Raises:
+      TooMuchError: if there are more than `most_tokens`.
+    """
     self.future: Future[list[Translation]] = Future()
     self.translator = translator
     self._n_best = n_best
-    self._lines: list[PreparedLine] = [translator.prepare(s) for s in lines]
+    self._lines: list[PreparedLine] = []
+    self.tokens = 0
+    for text in lines:
+      line = translator.prepare(text)
+      self._lines.append(line)
+      self.tokens += sum(map(len, line.ids))
+      if self.tokens > most_tokens:
+        raise TooMuchError(f"more than {most_tokens} tokens")
     self.pieces = [
       _Piece(self, number, ids)
       for number, ids in enumerate(
         ids for line in self._lines for ids in line.ids
       )
     ]
-    self.tokens = sum(len(piece.ids) for piece in self.pieces)
     self._found: dict[int, list[FoundSequence]] = {}
 
   def add(self, number: int, found: list[FoundSequence]) -> bool:
@@ -105,14 +120,15 @@ class Batcher:
 
   Attributes:
     translator: the model.
-    on_batch: told of each batch's lines and tokens, padding not counted.
+    on_batch: told of each batch's lines and tokens, padding not counted, and
+      of the tokens that still wait.
   """
 
   def __init__(
     self,
     translator: Translator,
     limits: ServiceLimits,
-    on_batch: Callable[[int, int], object] = lambda lines, tokens: None,
+    on_batch: Callable[[int, int, int], object] = lambda *_: None,
   ) -> None:
     self.translator = translator
     self.on_batch = on_batch
@@ -154,9 +170,7 @@ class Batcher:
         self._drop_abandoned()
         if self._tokens >= self._limits.queued_tokens:
           raise QueueFullError  # Sooner than its lines are tokens.
-    job = Job(self.translator, lines, n_best)
-    if job.tokens > self._limits.queued_tokens:
-      raise TooMuchError(f"{job.tokens} tokens")
+    job = Job(self.translator, lines, n_best, self._limits.queued_tokens)
     with self._changed:
       if self._closed:
         raise ClosedError
@@ -183,7 +197,8 @@ class Batcher:
     """Translates batches until the batcher is closed and nothing waits."""
     while batch := self._take():
       try:
-        self.on_batch(len(batch), sum(len(piece.ids) for piece in batch))
+        tokens = sum(len(piece.ids) for piece in batch)
+        self.on_batch(len(batch), tokens, self._tokens)
         self._translate(batch)
       # Whatever it is, it belongs to these lines, and others wait.
       except Exception as error:
@@ -200,7 +215,10 @@ class Batcher:
         return
       # The memory may suffice for each by itself: most are not to blame.
       for piece in batch:
-        self._translate([piece])
+        try:
+          self._translate([piece])
+        except Exception as error:
+          piece.job.fail(error)
       return
     for piece, sequences in zip(batch, found, strict=True):
       with self._changed:

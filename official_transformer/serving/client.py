@@ -46,6 +46,7 @@ class TranslationClient:
     """
     self.url = f"{url.rstrip('/')}/translate"
     self.seconds = seconds
+    self._attempts = attempts
     self._session = requests.Session()
     retry = Retry(
       total=attempts - 1,
@@ -71,10 +72,24 @@ class TranslationClient:
       RunError: if the service refuses the lines, or does not answer.
     """
     question: Any = {"text": list(lines), "n_best": n_best, "scores": scores}
-    try:
-      answer = self._session.post(self.url, json=question, timeout=self.seconds)
-    except requests.RequestException as error:
-      raise RunError(f"no answer from {self.url}: {error}") from None
+    for attempt in range(1, self._attempts + 1):
+      try:
+        answer = self._session.post(
+          self.url, json=question, timeout=self.seconds
+        )
+        break
+      # An answer that is cut in its midst is not retried by urllib3.
+      except requests.exceptions.ChunkedEncodingError as error:
+        if attempt == self._attempts:
+          raise RunError(f"no answer from {self.url}: {error}") from None
+      except requests.RequestException as error:
+        raise RunError(f"no answer from {self.url}: {error}") from None
     if not answer.ok:
       raise RunError(f"{self.url}: status {answer.status_code}: {answer.text}")
-    return answer.json()["translations"]
+    try:
+      return answer.json()["translations"]
+    except (ValueError, KeyError, TypeError):
+      raise RunError(
+        f"{self.url} answers otherwise than a translation service: "
+        f"{answer.text[:200]}"
+      ) from None

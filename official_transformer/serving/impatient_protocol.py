@@ -8,7 +8,7 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from official_transformer.serving.application import refusal
+from official_transformer.serving.application import RETRY_AFTER, refusal
 from official_transformer.serving.settings import ServiceLimits
 
 # Of a request's head.
@@ -29,6 +29,7 @@ class ImpatientProtocol(HttpToolsProtocol):
 
   limits = ServiceLimits()
   _patience: asyncio.TimerHandle | None = None
+  _unread: asyncio.TimerHandle | None = None
   _head_bytes = 0
 
   def connection_made(self, transport: Any) -> None:
@@ -44,6 +45,8 @@ class ImpatientProtocol(HttpToolsProtocol):
   def data_received(self, data: bytes) -> None:
     """Reads on; a head has a size, and a time to arrive in."""
     super().data_received(data)
+    if not self.transport.get_write_buffer_size():
+      self._stop_waiting_for_reader()
     if self.cycle is not None and not self.cycle.response_complete:
       self._stop_waiting()
       self._head_bytes = 0
@@ -56,13 +59,16 @@ class ImpatientProtocol(HttpToolsProtocol):
   def on_response_complete(self) -> None:
     """Goes on to the next request; an answer has a time to be read in."""
     super().on_response_complete()
-    if self.transport.get_write_buffer_size():
+    if self.transport.get_write_buffer_size() and self._unread is None:
       # A client that does not read must not keep its place for ever.
-      self.loop.call_later(self.limits.seconds, self._abort_if_unread)
+      self._unread = self.loop.call_later(
+        self.limits.seconds, self._abort_if_unread
+      )
 
   def connection_lost(self, exc: Exception | None) -> None:
     """Waits for nothing more."""
     self._stop_waiting()
+    self._stop_waiting_for_reader()
     super().connection_lost(exc)
 
   def send_400_response(self, msg: str) -> None:
@@ -85,7 +91,14 @@ class ImpatientProtocol(HttpToolsProtocol):
       self._patience.cancel()
       self._patience = None
 
+  def _stop_waiting_for_reader(self) -> None:
+    """Whoever asks again has read what was answered."""
+    if self._unread is not None:
+      self._unread.cancel()
+      self._unread = None
+
   def _abort_if_unread(self) -> None:
+    self._unread = None
     if self.transport.get_write_buffer_size():
       self.transport.abort()
 
@@ -93,10 +106,12 @@ class ImpatientProtocol(HttpToolsProtocol):
 def _raw(status: int, message: str) -> bytes:
   """Returns an answer as it is sent where no application is asked."""
   body = bytes(refusal(status, message).body)
-  head = (
-    f"HTTP/1.1 {status} {http.HTTPStatus(status).phrase}\r\n"
-    "content-type: application/json\r\n"
-    f"content-length: {len(body)}\r\n"
-    "connection: close\r\n\r\n"
-  )
-  return head.encode("ascii") + body
+  head = [
+    f"HTTP/1.1 {status} {http.HTTPStatus(status).phrase}",
+    "content-type: application/json",
+    f"content-length: {len(body)}",
+    "connection: close",
+  ]
+  if status == http.HTTPStatus.SERVICE_UNAVAILABLE:
+    head.append(f"retry-after: {RETRY_AFTER}")
+  return "\r\n".join([*head, "", ""]).encode("ascii") + body

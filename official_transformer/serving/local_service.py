@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 
 from official_transformer.decoding.translator import Translator
 from official_transformer.serving.application import Model, Translated
@@ -24,6 +25,7 @@ class LocalService:
 
   def __init__(self, host: ModelHost) -> None:
     self.host = host
+    self._cutters = ThreadPoolExecutor(thread_name_prefix="cut")
 
   async def translate(self, lines: Sequence[str], n_best: int) -> Translated:
     """Translates lines."""
@@ -36,12 +38,12 @@ class LocalService:
 
   async def _submit_aside(self, lines: Sequence[str], n_best: int) -> Job:
     """Submits what takes a while to cut; others are answered meanwhile."""
-    loop = asyncio.get_running_loop()
-    cutting = loop.run_in_executor(None, self.host.submit, lines, n_best)
+    cutting = self._cutters.submit(self.host.submit, lines, n_best)
     try:
-      return await asyncio.shield(cutting)
+      # Cancelled, it is cancelled too, unless a thread has begun with it.
+      return await asyncio.wrap_future(cutting)
     except asyncio.CancelledError:
-      cutting.add_done_callback(_give_up)  # A thread cannot be stopped.
+      cutting.add_done_callback(_give_up)
       raise
 
   def is_ready(self) -> bool:
@@ -60,7 +62,7 @@ class LocalService:
     metrics.failed_reloads.set(self.host.failed_reloads)
 
 
-def _give_up(cutting: asyncio.Future[Job]) -> None:
+def _give_up(cutting: Future[Job]) -> None:
   """Drops a job that nobody waits for."""
   if not cutting.cancelled() and cutting.exception() is None:
     cutting.result().future.cancel()

@@ -79,8 +79,9 @@ class Metrics:
       name, text, registry=self.registry, multiprocess_mode=mode
     )
 
-  def on_batch(self, lines: int, tokens: int) -> None:
-    """Counts a batch."""
+  def on_batch(self, lines: int, tokens: int, queued_tokens: int) -> None:
+    """Counts a batch, and sets what still waits."""
+    self.queued_tokens.set(queued_tokens)
     self.batch_lines.observe(lines)
     self.lines.inc(lines)
     self.tokens.inc(tokens)

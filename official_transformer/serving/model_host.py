@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from absl import logging
 
@@ -16,6 +17,18 @@ from official_transformer.decoding.translator import Translator
 from official_transformer.errors import InputError, RunError
 from official_transformer.serving.batcher import Batcher, ClosedError, Job
 from official_transformer.serving.settings import ServiceLimits
+
+
+class Newest(NamedTuple):
+  """Tells the newest checkpoint from others.
+
+  Attributes:
+    step: updates that it has seen.
+    modified: when it came, in nanoseconds since 1970.
+  """
+
+  step: int
+  modified: int = 0
 
 
 class ModelHost:
@@ -28,17 +41,17 @@ class ModelHost:
 
   def __init__(
     self,
-    load: Callable[[], Translator],
-    newest: Callable[[], object],
+    load: Callable[[int | None], Translator],
+    newest: Callable[[], Newest],
     limits: ServiceLimits,
-    on_batch: Callable[[int, int], object] = lambda lines, tokens: None,
+    on_batch: Callable[[int, int, int], object] = lambda *_: None,
   ) -> None:
     """Loads the model.
 
     Args:
-      load: loads the newest.
-      newest: what tells the newest from others; raises an `InputError` if there
-        is none.
+      load: loads the checkpoint of a step or, given None, the newest that can
+        be read.
+      newest: which one is the newest; raises an `InputError` if there is none.
       limits: of the service.
       on_batch: as in `Batcher`.
     """
@@ -51,8 +64,13 @@ class ModelHost:
     self._watcher: threading.Thread | None = None
     self.reloads = 0
     self.failed_reloads = 0
-    self._loaded = newest()
-    self._batcher = self._start()
+    found = newest()
+    self._batcher = self._start(None)
+    # If an older one stands in, the newest is tried again: it may be that it is
+    # still being copied.
+    checkpoint = self.translator.checkpoint
+    is_newest = checkpoint is not None and checkpoint.step == found.step
+    self._loaded = found if is_newest else None
 
   @property
   def batcher(self) -> Batcher:
@@ -80,12 +98,20 @@ class ModelHost:
         if batcher is self._batcher:
           raise
 
-  def watch(self, seconds: float) -> None:
-    """Looks for a newer model every so many seconds, in the background."""
+  def watch(
+    self, seconds: float, on_look: Callable[[], object] = lambda: None
+  ) -> None:
+    """Looks for a newer model in the background.
+
+    Args:
+      seconds: between two looks.
+      on_look: called after each.
+    """
 
     def look() -> None:
       while not self._stopping.wait(seconds):
         self.reload_if_newer()
+        on_look()
 
     self._watcher = threading.Thread(target=look, name="reload")
     self._watcher.start()
@@ -96,7 +122,7 @@ class ModelHost:
       newest = self._newest()
       if newest == self._loaded:
         return False
-      batcher = self._start()
+      batcher = self._start(newest.step)
     except Exception as error:  # Looking goes on, whatever it is.
       self.failed_reloads += 1
       known = isinstance(error, (InputError, RunError, OSError))
@@ -122,7 +148,7 @@ class ModelHost:
     if self._watcher is not None:
       self._watcher.join()
 
-  def _start(self) -> Batcher:
-    translator = self._load()
+  def _start(self, step: int | None) -> Batcher:
+    translator = self._load(step)
     translator.warm_up()
     return Batcher(translator, self._limits, self._on_batch)

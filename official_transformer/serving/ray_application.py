@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import functools
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -89,12 +90,18 @@ class _ReplicaService:
     metrics.model_step.set(self.model().step)
 
 
+@functools.lru_cache
+def _metrics() -> Metrics:
+  """Returns what this replica measures."""
+  return Metrics()
+
+
 def _application() -> fastapi.FastAPI:
   """Returns what a replica answers with."""
   return create_application(
     _ReplicaService(),
     _LIMITS,
-    Metrics(),
+    _metrics(),
     os.environ.get(API_KEY_VARIABLE) or None,
   )
 
@@ -144,8 +151,12 @@ class TranslationReplica:
   )
   async def translate_line(self, lines: list[str]) -> list[Translation]:
     """Translates a batch of lines; callers give one each."""
-    stream = self.translator.translate_stream(lines)
-    return await asyncio.to_thread(list, stream)
+    tokens = sum(map(len, map(self.translator.tokenizer.encode, lines)))
+    _metrics().on_batch(len(lines), tokens, queued_tokens=0)
+    return await asyncio.to_thread(self._translate, lines)
+
+  def _translate(self, lines: list[str]) -> list[Translation]:
+    return list(self.translator.translate_stream(lines))
 
 
 def application(arguments: Arguments) -> serve.Application:

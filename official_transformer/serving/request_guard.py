@@ -12,6 +12,8 @@ from official_transformer.serving.metrics import Metrics
 from official_transformer.serving.settings import ServiceLimits
 
 _COUNTED = "/translate"
+# Bytes of a request that are read only to be dropped.
+_MOST_DROPPED = 1 << 26
 
 
 class RequestGuard:
@@ -85,6 +87,19 @@ class _BoundedBody:
     """Returns the next message, as ASGI's `receive`."""
     if self.is_whole:
       return await self._receive()
+    message = await self._next()
+    while self._size > self._limits.body_bytes:
+      # A connection that is closed with bytes unread is reset, and who is
+      # still sending never reads why: up to a bound, they are read.
+      if self.is_whole or self._size > _MOST_DROPPED:
+        raise HTTPException(
+          413, f"a request may have {self._limits.body_bytes} bytes"
+        )
+      message = await self._next()
+    return message
+
+  async def _next(self) -> Any:
+    """Returns the next message, and counts its bytes."""
     left = self.began + self._limits.seconds - time.monotonic()
     try:
       message = await asyncio.wait_for(self._receive(), max(left, 0))
@@ -93,12 +108,10 @@ class _BoundedBody:
         408,
         f"the request did not arrive within {self._limits.seconds:g} seconds",
       ) from None
-    if message["type"] == "http.request":
+    if message["type"] != "http.request":
+      self._size = 0  # The client has gone.
+    else:
       self._size += len(message.get("body", b""))
-      if self._size > self._limits.body_bytes:
-        raise HTTPException(
-          413, f"a request may have {self._limits.body_bytes} bytes"
-        )
       if not message.get("more_body", False):
         self.arrived = time.monotonic()
     return message

@@ -73,7 +73,7 @@ def new_file(path: str, keep_incomplete: bool = False) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def new_directory(path: str) -> Iterator[str]:
+def new_directory(path: str, replace: bool = True) -> Iterator[str]:
   """Gives a directory to write files into, which then becomes `path`.
 
   It does so if the body ends without an exception; else what was written is
@@ -82,6 +82,8 @@ def new_directory(path: str) -> Iterator[str]:
 
   Args:
     path: the directory's final name.
+    replace: whether an earlier directory may be replaced; if not, one that has
+      come meanwhile stays.
 
   Yields:
     Its name meanwhile.
@@ -102,6 +104,8 @@ def new_directory(path: str) -> Iterator[str]:
     yield aside
     _sync_tree(aside)
     if file_system.exists(path):
+      if not replace:
+        raise FileExistsError(f"{path} has come into being meanwhile")
       file_system.rename(path, replaced)
     file_system.rename(aside, path)
   except BaseException:

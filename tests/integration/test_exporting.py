@@ -1,5 +1,6 @@
 """Exports by the command line, used where this package is not."""
 
+import contextlib
 import json
 import os
 import subprocess
@@ -204,17 +205,30 @@ def test_what_does_not_translate_as_the_model_is_no_export(
   assert not list(tmp_path.iterdir())
 
 
-def test_what_is_no_number_is_no_proof(monkeypatch):
+def test_what_differs_is_no_proof(monkeypatch):
   from official_transformer.decoding.hypotheses import FoundSequence
   from official_transformer.errors import RunError
   from official_transformer.exporting import verification
 
   found = FoundSequence([5], -1.0, True)
-  samples = verification.Samples(["a"], [[5, 1]], [found], ["b"], "float32")
-  answers = {"ids": [([5, 1], float("nan"))], "texts": []}
-  monkeypatch.setattr(verification, "read_back", lambda *_: answers)
-  with pytest.raises(RunError, match="does not translate"):
-    verification.verify_search("saved_model", "x", samples, {})
+  samples = verification.Samples(["a"], [[5, 1]], [[found]], ["b"], "float32")
+  right = {"ids": [([5, 1], -1.0)], "texts": [], "n_best": []}
+  for wrong in (
+    {},
+    {"ids": [([5, 1], float("nan"))]},
+    {"ids": [([6, 1], -1.0)]},
+    {"n_best": [[([5, 1], float("nan"), True)]]},
+    {"n_best": [[([5, 1], -1.0, True), ([6, 1], -2.0, True)]]},
+    {"n_best": [[([6, 1], -1.0, True)]]},
+  ):
+    answers = {**right, **wrong}
+    monkeypatch.setattr(verification, "read_back", lambda *_, a=answers: a)
+    with (
+      pytest.raises(RunError, match="does not translate")
+      if wrong
+      else contextlib.nullcontext()
+    ):
+      verification.verify_search("saved_model", "x", samples, {})
 
 
 @pytest.mark.parametrize(

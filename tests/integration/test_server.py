@@ -1,6 +1,7 @@
 """The service as its users meet it: a process, and a socket."""
 
 import contextlib
+import http.client
 import json
 import os
 import random
@@ -150,9 +151,20 @@ def test_nothing_malformed_hurts(server, lines, expected):
         statuses.append(int(answer.split(b" ", 2)[1]))
         assert b"Traceback" not in answer
   assert len(statuses) > 500
-  assert set(statuses) <= {200, 400, 408, 413, 422}, set(statuses)
+  assert set(statuses) <= {200, 400, 408, 413, 422, 504}, set(statuses)
   assert {400, 413, 422} <= set(statuses)
   assert_same(server.translate(lines[:5], scores=True), expected[:5])
+
+
+def test_who_sends_far_too_much_is_told(server):
+  """By clients, too, that send all of it before they read anything."""
+  connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
+  body = json.dumps({"text": "x" * 20_000_000})
+  connection.request("POST", "/translate", body)
+  answer = connection.getresponse()
+  assert answer.status == 413
+  assert "a request may have" in json.load(answer)["error"]["message"]
+  connection.close()
 
 
 def test_slow_senders_are_not_waited_for(server):
@@ -182,10 +194,13 @@ def test_a_head_without_end_is_refused(server):
     with contextlib.suppress(ConnectionError):
       for _ in range(200):
         client.sendall(b"x" * 1000)
-    answer = b""
+    answer = b" 400 "  # Or the connection is reset, as it is still sending.
+    began = time.monotonic()
     with contextlib.suppress(ConnectionError):
       answer = client.recv(65536)
-    assert not answer or b" 400 " in answer
+    # Sooner than whoever sends nothing is given up.
+    assert time.monotonic() - began < 2
+    assert b" 400 " in answer
 
 
 def test_who_does_not_read_is_not_waited_for(server, lines):
@@ -203,6 +218,8 @@ def test_who_does_not_read_is_not_waited_for(server, lines):
   with client, contextlib.suppress(ConnectionError):
     while chunk := client.recv(65536):
       received += len(chunk)
+  whole = server.translate(lines * 4, n_best=4, scores=True)
+  assert received < len(json.dumps(whole))
   assert server.translate("A dog runs.")
 
 
@@ -277,13 +294,17 @@ def test_several_workers_are_one_service(demo_model, tmp_path):
     ]
     for _ in range(10):
       assert server.translate("the dog")
-    assert 'requests_total{status="200"} 10.0' in server.get("/metrics")
+    measured = server.get("/metrics")
+    assert 'requests_total{status="200"} 10.0' in measured
+    assert "translation_model_step 30.0" in measured
     # One that is killed is replaced, and the other answers meanwhile.
     os.kill(workers[0], 9)
     time.sleep(0.5)
-    for _ in range(3):
+    answered = 0
+    for _ in range(20):
       with contextlib.suppress(ConnectionError, urllib.error.URLError):
-        server.translate("the dog")
+        answered += bool(server.translate("the dog"))
+    assert answered > 10
     while server.log.read_text("utf-8").count("ready:") < 3:
       time.sleep(0.1)
     assert server.translate("the dog")

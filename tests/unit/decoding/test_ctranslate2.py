@@ -104,6 +104,29 @@ def test_rows_beyond_a_sentencepiece_model_have_names(tmp_path):
   assert entries[:3] == ["<pad>", "</s>", "<unk>"]
 
 
+class Exhausted:
+  """A translator without memory."""
+
+  def __init__(self, error):
+    self.error = error
+
+  def translate_batch(self, *_, **__):
+    raise self.error
+
+
+@pytest.mark.parametrize(
+  "error", [MemoryError("bad_alloc"), RuntimeError("CUDA: out of memory")]
+)
+def test_want_of_memory_is_told_as_tensorflows_is(transformer, error):
+  made = searcher(transformer)
+  made.translator = Exhausted(error)
+  with pytest.raises(InputError, match="out of memory while decoding 4 lines"):
+    made.search(SOURCES)
+  made.translator = Exhausted(RuntimeError("something else"))
+  with pytest.raises(RuntimeError, match="something else"):
+    made.search(SOURCES)
+
+
 @pytest.mark.parametrize("beam_size", [1, 4])
 def test_every_line_has_its_own_limit(transformer, beam_size):
   """Nothing depends on a line's company, which CTranslate2's limit does."""

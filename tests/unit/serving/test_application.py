@@ -13,7 +13,7 @@ from official_transformer.errors import InputError
 from official_transformer.serving.application import create_application
 from official_transformer.serving.local_service import LocalService
 from official_transformer.serving.metrics import Metrics
-from official_transformer.serving.model_host import ModelHost
+from official_transformer.serving.model_host import ModelHost, Newest
 from official_transformer.serving.settings import ServiceLimits
 
 LIMITS = ServiceLimits(
@@ -23,7 +23,7 @@ LIMITS = ServiceLimits(
 
 @pytest.fixture
 def host():
-  host = ModelHost(make_translator, lambda: 1, LIMITS)
+  host = ModelHost(lambda _: make_translator(), lambda: Newest(1), LIMITS)
   host.translator.searcher.began.acquire()  # By the warming up.
   yield host
   host.translator.searcher.go.set()
@@ -94,7 +94,7 @@ def test_hypotheses_and_scores_are_those_of_jsonl(client, host):
     (b'{"text": "\\ud800"}', 422, "surrogate"),
     (json.dumps({"text": "a" * 51}).encode(), 422, "may have 50"),
     (json.dumps({"text": ["a"] * 6}).encode(), 413, "may have 5"),
-    (json.dumps({"text": ["a" * 40] * 5}).encode(), 413, "240 tokens"),
+    (json.dumps({"text": ["a" * 40] * 5}).encode(), 413, "more than 90 tokens"),
     (b'{"text": "' + b"a" * 2000 + b'"}', 413, "2000 bytes"),
   ],
 )

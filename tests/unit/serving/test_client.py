@@ -24,10 +24,15 @@ def server():
         self.connection.close()
         return
       body = json.dumps({"translations": [{"translation": "ja"}]}).encode()
-      if status != 200:
+      if status == "page":
+        body = b"<html>A proxy's.</html>"
+      elif status not in (200, "cut"):
         body = b'{"error": {"message": "not now"}}'
-      self.send_response(status)
+      self.send_response(200 if isinstance(status, str) else status)
       self.send_header("Content-Length", str(len(body)))
+      if status == "cut":
+        body = body[:5]
+        self.close_connection = True
       if status == 429:
         self.send_header("Retry-After", "0")
       self.end_headers()
@@ -50,11 +55,11 @@ def url(server):
 
 
 def test_what_is_refused_for_now_or_lost_is_asked_again(server):
-  server.script += [429, 500, "gone", 503, 200]
+  server.script += [429, 500, "gone", 503, "cut", "cut", 200]
   client = TranslationClient(url(server), api_key="schlüssel")
   assert client.translate(["yes"], n_best=2) == [{"translation": "ja"}]
   question = {"text": ["yes"], "n_best": 2, "scores": False}
-  assert server.asked == [("/translate", question)] * 5
+  assert server.asked == [("/translate", question)] * 7
   key = server.keys[0].encode("latin-1").decode("utf-8")
   assert key == "Bearer schlüssel"
 
@@ -71,6 +76,19 @@ def test_patience_ends(server):
   with pytest.raises(RunError, match="status 503"):
     TranslationClient(url(server), attempts=3).translate(["yes"])
   assert len(server.asked) == 3
+
+
+def test_answers_that_are_always_cut(server):
+  server.script += ["cut"] * 3
+  with pytest.raises(RunError, match="no answer from"):
+    TranslationClient(url(server), attempts=3).translate(["yes"])
+  assert len(server.asked) == 3
+
+
+def test_what_is_no_service(server):
+  server.script += ["page"]
+  with pytest.raises(RunError, match=r"otherwise than.*<html>A proxy's"):
+    TranslationClient(url(server)).translate(["yes"])
 
 
 def test_nobody_there(server):

@@ -5,7 +5,7 @@ from serving_fakes import make_translator
 
 from official_transformer.errors import InputError
 from official_transformer.serving.batcher import ClosedError
-from official_transformer.serving.model_host import ModelHost
+from official_transformer.serving.model_host import ModelHost, Newest
 from official_transformer.serving.settings import ServiceLimits
 
 
@@ -16,13 +16,15 @@ class Directory:
     self.step = 1
     self.damaged = False
 
-  def load(self):
-    if self.damaged:
-      raise InputError("it cannot be read")
-    return make_translator(step=self.step)
+  def load(self, step):
+    if not self.damaged:
+      return make_translator(step=self.step)
+    if step is not None:
+      raise InputError(f"step {step} cannot be read")
+    return make_translator(step=self.step - 1)
 
   def newest(self):
-    return self.step
+    return Newest(self.step)
 
 
 @pytest.fixture
@@ -73,6 +75,20 @@ def test_a_model_that_cannot_be_loaded_changes_nothing(host, directory):
   directory.damaged = False
   assert host.reload_if_newer()
   assert host.translator.checkpoint.step == 2
+
+
+def test_one_that_stood_in_at_the_start_gives_way(directory):
+  """The newest was still being copied, perhaps."""
+  directory.step, directory.damaged = 7, True
+  host = ModelHost(directory.load, directory.newest, ServiceLimits())
+  assert host.translator.checkpoint.step == 6
+  assert not host.reload_if_newer()
+  assert host.translator.checkpoint.step == 6
+  directory.damaged = False
+  assert host.reload_if_newer()
+  assert host.translator.checkpoint.step == 7
+  assert not host.reload_if_newer()
+  host.close()
 
 
 def test_it_looks_by_itself(host, directory):

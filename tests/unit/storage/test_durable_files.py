@@ -70,6 +70,19 @@ def test_a_directory_is_replaced_or_stays_as_it_was(tmp_path):
   assert os.listdir(tmp_path) == ["made"]
 
 
+def test_a_directory_that_has_come_meanwhile_stays(tmp_path):
+  path = tmp_path / "made"
+  with (
+    pytest.raises(FileExistsError, match="meanwhile"),
+    lib.new_directory(str(path), replace=False) as aside,
+  ):
+    (tmp_path / aside / "new").touch()
+    path.mkdir()
+    (path / "theirs").touch()
+  assert os.listdir(path) == ["theirs"]
+  assert os.listdir(tmp_path) == ["made"]
+
+
 def test_leftovers_are_removed_and_nothing_else(tmp_path):
   (tmp_path / "kept").touch()
   (tmp_path / "other.incomplete").touch()
