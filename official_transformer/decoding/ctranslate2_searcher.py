@@ -36,6 +36,11 @@ from official_transformer.model_params import (
 # As good as no division by length; with 0 the search ends with its first
 # hypothesis.
 NO_LENGTH_PENALTY = 1e-6
+# A sentence ends with so many times K hypotheses: those that come first are
+# short, and our formula prefers longer ones. Of three models' sentences 96.3%,
+# 97.4% and 99.5% were ours with 1, and with 1.5 97.7%, 99.8% and all; 2 had no
+# more.
+PATIENCE = 1.5
 # Of the timing signal. A line of more tokens takes gigabytes in attention.
 POSITIONS = 16384
 
@@ -156,6 +161,7 @@ class CTranslate2Searcher:
       beam_size=beam_size,
       num_hypotheses=beam_size,
       length_penalty=NO_LENGTH_PENALTY,
+      patience=PATIENCE,
       return_scores=True,
       return_end_token=True,
       suppress_sequences=self._never,

@@ -176,8 +176,8 @@ def test_a_trained_models_translations_are_ours(trained_model, beam_size):
     )
   )
   same = [(a, b) for a, b in pairs if a.text == b.text]
-  # Trained for 600 steps, it is often in doubt: 289 and 297 lines.
-  assert len(same) >= 0.96 * len(pairs)
+  # Trained for 600 steps, it is often in doubt: 293 and 297 lines.
+  assert len(same) >= 0.97 * len(pairs)
   for mine, found in same:
     assert found.score == pytest.approx(mine.score, abs=1e-4)
     assert (found.finished, found.pieces) == (mine.finished, mine.pieces)
