@@ -5,7 +5,13 @@ from __future__ import annotations
 import collections
 import queue
 import threading
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import (
+  Callable,
+  Generator,
+  Iterable,
+  Iterator,
+  Sequence,
+)
 from concurrent.futures import (
   FIRST_COMPLETED,
   Future,
@@ -21,6 +27,7 @@ Result = TypeVar("Result")
 # Windows computed at a time: a worker that has nothing left to do in the one
 # goes on with the other.
 WINDOWS_AHEAD = 2
+_PATIENCE_SECONDS = 0.1
 
 
 class Started(NamedTuple, Generic[Result]):
@@ -40,7 +47,8 @@ class _Reader(Generic[Item, Window]):
 
   What reads is a daemon: it may wait for input that never comes, which must not
   keep the process from ending. What prepares is none: a daemon that is within a
-  library's C++ when Python ends takes the process down with it.
+  library's C++ when Python ends takes the process down with it. So does one
+  that is the last to hold a library's object, and has to free it then.
   """
 
   def __init__(
@@ -48,11 +56,12 @@ class _Reader(Generic[Item, Window]):
     windows: Iterable[list[Item]],
     prepare: Callable[[list[Item]], Window],
   ) -> None:
-    self._windows = iter(windows)
-    self._prepare = prepare
+    self._windows: Iterator[list[Item]] | None = iter(windows)
+    self._prepare: Callable[[list[Item]], Window] | None = prepare
     self._preparer = ThreadPoolExecutor(1)
     self._wanted: queue.SimpleQueue[Future | None] = queue.SimpleQueue()
-    threading.Thread(target=self._run, daemon=True).start()
+    self._thread = threading.Thread(target=self._run, daemon=True)
+    self._thread.start()
 
   def read(self) -> Future[Window | None]:
     """Returns the promise of the next window; of None, after the last."""
@@ -61,13 +70,17 @@ class _Reader(Generic[Item, Window]):
     return future
 
   def stop(self) -> None:
-    """Lets the threads end."""
+    """Lets the threads end; this one's caller frees what they hold."""
     self._wanted.put(None)
+    # Longer only if it waits for input.
+    self._thread.join(_PATIENCE_SECONDS)
     self._preparer.shutdown(wait=False, cancel_futures=True)
+    self._windows = self._prepare = None
 
   def _run(self) -> None:
     while future := self._wanted.get():
       try:
+        assert self._windows is not None
         window = next(self._windows, None)
         if window is None:
           future.set_result(None)
@@ -79,6 +92,7 @@ class _Reader(Generic[Item, Window]):
 
   def _finish(self, future: Future[Window | None], window: list[Item]) -> None:
     try:
+      assert self._prepare is not None
       future.set_result(self._prepare(window))
     except BaseException as error:
       future.set_exception(error)
