@@ -55,6 +55,8 @@ def serve_requests(listener: socket.socket, key: str | None) -> None:
   # Another of the service's processes may be asked for them.
   service.measure(metrics)
   application = create_application(service, limits, metrics, key)
+  # Before anybody is told: a socket that does not listen refuses.
+  listener.listen(limits.connections)
   address, port = listener.getsockname()[:2]
   logging.info(
     "ready: http://%s:%d/ answers with %s (process %d)",
