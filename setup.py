@@ -16,6 +16,7 @@ EXTRAS = {
     *("httptools", "uvloop", "prometheus-client>=0.20", "requests>=2.31"),
   ],
   "tensorflow-serving": ["tensorflow-serving-api>=2.19"],
+  "zstd": ["zstandard"],
   "beam": ["apache-beam"],
 }
 EXTRAS["ray"] = ["ray[serve]>=2.40", *EXTRAS["server"]]
@@ -26,6 +27,7 @@ EXTRAS["dev"] = [
   *EXTRAS["ctranslate2"],
   *EXTRAS["tensorflow-serving"],
   *EXTRAS["ray"],
+  *EXTRAS["zstd"],
   *("httpx2", "playwright"),
 ]
 
@@ -57,6 +59,7 @@ setuptools.setup(
     "sentencepiece>=0.2",
     "absl-py>=2.0",
     "filelock>=4",
+    "google-crc32c>=1.5",
     "sacrebleu>=2.4",
     "tqdm>=4.60",
   ],

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
-from official_transformer.data.text_files import check_input
+from data_prep.filters import FilterSettings
+from official_transformer.data.text_files import STANDARD_STREAM, check_input
+from official_transformer.data.text_form import TextForm
 from official_transformer.data.tokenizer import load_tokenizer
 from official_transformer.errors import InputError
 
@@ -14,13 +18,29 @@ from official_transformer.errors import InputError
 class Corpus:
   """Parallel text: line n of a source file translates as line n of its target.
 
+  All files may be plain, .gz, .bz2, .xz or .zst; one of all may be `-`.
+
   Attributes:
-    sources: paths, plain or .gz.
+    sources: paths.
     targets: as many paths.
+    pairs: paths of files each line of which is a source, a tab and a target;
+      they come after the others.
   """
 
-  sources: Sequence[str]
-  targets: Sequence[str]
+  sources: Sequence[str] = ()
+  targets: Sequence[str] = ()
+  pairs: Sequence[str] = ()
+
+  @property
+  def paths(self) -> list[str]:
+    """All files."""
+    return [*self.sources, *self.targets, *self.pairs]
+
+  def file_pairs(self) -> Iterator[tuple[str, str | None]]:
+    """Yields each source file with its target file; None: it has both."""
+    yield from zip(self.sources, self.targets, strict=True)
+    for path in self.pairs:
+      yield path, None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,29 +52,59 @@ class DataSettings:
     vocab_type: `sentencepiece` or `subtoken`.
     vocab_size: entries of a vocabulary that is made.
     vocab_file: an existing vocabulary to use instead, or None.
+    vocab_sample: pairs that a vocabulary is made from; 0 is all.
     shards: files the training data is spread over.
-    seed: of the shuffle.
+    seed: of the shuffle, and of the sample.
+    form: what is done to all text.
+    filters: which pairs are left out.
+    workers: processes; None is one a processor. The result is the same.
   """
 
   data_dir: str
   vocab_type: str = "sentencepiece"
   vocab_size: int = 8000
   vocab_file: str | None = None
+  vocab_sample: int = 200_000
   shards: int = 8
   seed: int = 1
+  form: TextForm = dataclasses.field(default_factory=TextForm)
+  filters: FilterSettings = dataclasses.field(default_factory=FilterSettings)
+  workers: int | None = None
+
+  def to_json(self) -> dict[str, Any]:
+    """Returns all that the result depends on."""
+    fields = dataclasses.asdict(self)
+    del fields["data_dir"], fields["workers"]
+    return fields
 
 
 def check(corpora: Mapping[str, Corpus], settings: DataSettings) -> None:
   """Raises an `InputError` if a corpus lacks a side or a file."""
-  if "train" not in corpora:
-    raise InputError("--train_source and --train_target are needed")
+  if "train" not in corpora or not corpora["train"].paths:
+    raise InputError(
+      "--train_source and --train_target are needed, or --train_pairs"
+    )
   for tag, corpus in corpora.items():
     if len(corpus.sources) != len(corpus.targets):
       raise InputError(
         f"--{tag}_source names {len(corpus.sources)} files and --{tag}_target "
         f"{len(corpus.targets)}: each source file needs its target file"
       )
-    for path in (*corpus.sources, *corpus.targets):
+    for path in corpus.paths:
       check_input(path)
+  paths = [path for corpus in corpora.values() for path in corpus.paths]
+  if paths.count(STANDARD_STREAM) > 1:
+    raise InputError("only one of the files can be -, standard input")
+  for path in settings.filters.held_out:
+    check_input(path)
   if settings.vocab_file:
     load_tokenizer(settings.vocab_file)  # Raises if it is none.
+
+
+def fingerprint(path: str) -> list[Any]:
+  """Returns what tells a local file from what it was or will be."""
+  try:
+    status = os.stat(path)
+  except OSError:
+    return [path]
+  return [os.path.abspath(path), status.st_size, status.st_mtime_ns]

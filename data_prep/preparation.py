@@ -1,17 +1,44 @@
-"""From parallel text to a vocabulary, shuffled shards and data.json."""
+"""From parallel text to a vocabulary, shuffled shards and data.json.
+
+The text is read once for the vocabulary, unless there is one, and once for the
+records; processes encode its blocks and then gather the shards. All that is
+made on the way lies in one directory beside the data, which a later run with
+the same command goes on from; the data themselves change only at the end.
+"""
 
 from __future__ import annotations
 
-import collections
-import itertools
+import dataclasses
+import functools
 import os
-import tempfile
-from collections.abc import Iterator
+import shutil
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
+import numpy as np
+import sentencepiece
 from absl import logging
 
-from data_prep.corpora import Corpus, DataSettings, check
-from data_prep.records import Pair, write_shards
+from data_prep.corpora import Corpus, DataSettings, check, fingerprint
+from data_prep.filters import (
+  SOURCE_WITHOUT_TOKENS,
+  TARGET_WITHOUT_TOKENS,
+  read_held_out,
+)
+from data_prep.pair_encoder import EncodingPlan, PairEncoder
+from data_prep.scratch import Scratch, scratch_for
+from data_prep.shuffle import (
+  Order,
+  ShuffledCorpus,
+  Statistics,
+  find_duplicates,
+  is_written,
+  write_block,
+)
+from data_prep.text_blocks import Block, read_blocks
+from data_prep.vocabularies import make_vocabulary
+from data_prep.workers import Workers
 from official_transformer.data.data_directory import (
   DESCRIPTION_FILE,
   DEV_TAG,
@@ -19,22 +46,23 @@ from official_transformer.data.data_directory import (
   CorpusDescription,
   DataDescription,
   is_shard,
+  shard_name,
   write_description,
 )
 from official_transformer.data.identity import Vocabularies, Vocabulary
-from official_transformer.data.subtokenizer import Subtokenizer
-from official_transformer.data.text_files import read_lines
-from official_transformer.data.tokenizer import (
-  Tokenizer,
-  load_tokenizer,
-  train_sentencepiece,
-)
+from official_transformer.data.text_files import STANDARD_STREAM, open_lines
+from official_transformer.data.tokenizer import load_tokenizer
 from official_transformer.errors import InputError
-from official_transformer.model_params import EOS_ID
 from official_transformer.storage import file_system
 from official_transformer.storage.durable_files import INCOMPLETE, copy_file
 
 PREFIX = "text"
+# Up to here one process gathers the shards sooner than others are started.
+_FEW_BYTES = 1 << 24
+# Of the way in which all this is computed: what another has left is of no use.
+_FORMAT = 1
+_PUBLISHING = "publishing"
+_SAID_EVERY = 30.0  # Seconds.
 
 
 def prepare(corpora: dict[str, Corpus], settings: DataSettings) -> None:
@@ -46,112 +74,217 @@ def prepare(corpora: dict[str, Corpus], settings: DataSettings) -> None:
 
   Raises:
     InputError: if a file is missing, or a pair of files does not match.
+    OSError: if the system refuses; what has been done is kept.
   """
   check(corpora, settings)
   file_system.make_directories(settings.data_dir)
-  # Beside the data, where there is room for them; a remote store has none.
-  is_remote = file_system.is_remote(settings.data_dir)
-  place = None if is_remote else settings.data_dir
-  with tempfile.TemporaryDirectory(dir=place) as scratch:
-    texts = {
-      tag: CleanText(tag, corpus, scratch) for tag, corpus in corpora.items()
+  with scratch_for(settings.data_dir, _plan(corpora, settings)) as scratch:
+    if scratch.is_resumed:
+      logging.info("going on with what is in %s", scratch.directory)
+    corpora = {tag: _at_hand(corpora[tag], scratch) for tag in corpora}
+    held_out = read_held_out(settings.filters.held_out, settings.form)
+    vocab_file = make_vocabulary(
+      corpora[TRAIN_TAG], settings, held_out, scratch
+    )
+    vocabulary = Vocabulary.of(
+      vocab_file, load_tokenizer(vocab_file).vocab_size
+    )
+    logging.info(
+      "vocabulary %s: %d entries",
+      os.path.join(settings.data_dir, vocabulary.file),
+      vocabulary.size,
+    )
+    plan = EncodingPlan(vocab_file, settings.form, settings.filters, held_out)
+    # The development data first: what is wrong with them is found at once.
+    encoded = {
+      tag: _encode(tag, corpora[tag], plan, settings, scratch)
+      for tag in sorted(corpora)
     }
-    for tag, text in texts.items():
-      if not os.path.getsize(text.source):
-        raise InputError(
-          f"no pair of --{tag}_source and --{tag}_target is left: the files "
-          "are empty, or every pair has an empty side"
-        )
-    vocab_file = _vocabulary(texts["train"], settings)
-    tokenizer = load_tokenizer(vocab_file)
-    vocabulary = Vocabulary.of(vocab_file, tokenizer.vocab_size)
-    logging.info("vocabulary %s: %d entries", vocab_file, vocabulary.size)
-    _remove_earlier_run(settings.data_dir)
-    parts = {
-      tag: _encode(text, tokenizer, settings) for tag, text in texts.items()
-    }
-  write_description(
-    settings.data_dir,
-    DataDescription(
-      Vocabularies.joint(vocabulary), parts[TRAIN_TAG], parts.get(DEV_TAG)
-    ),
-  )
-
-
-class CleanText:
-  """One corpus as two plain files without pairs that have an empty side.
-
-  Attributes:
-    tag: `train` or `dev`.
-    source: the file of source lines.
-    target: the file of target lines.
-    dropped: how many pairs were left out, by reason.
-  """
-
-  def __init__(self, tag: str, corpus: Corpus, directory: str) -> None:
-    self.tag = tag
-    self.source = os.path.join(directory, f"{tag}.source")
-    self.target = os.path.join(directory, f"{tag}.target")
-    self.dropped: collections.Counter[str] = collections.Counter()
-    with (
-      open(self.source, "w", encoding="utf-8", newline="\n") as source_file,
-      open(self.target, "w", encoding="utf-8", newline="\n") as target_file,
-    ):
-      for source, target in _line_pairs(corpus):
-        if not source.strip():
-          self.dropped["empty source"] += 1
-        elif not target.strip():
-          self.dropped["empty target"] += 1
-        else:
-          source_file.write(source.strip() + "\n")
-          target_file.write(target.strip() + "\n")
-
-  def lines(self) -> Iterator[tuple[str, str]]:
-    """Yields the pairs of lines that were kept."""
-    yield from zip(
-      read_lines(self.source), read_lines(self.target), strict=True
+    _publish(encoded, vocab_file, settings, scratch)
+    write_description(
+      settings.data_dir,
+      DataDescription(
+        Vocabularies.joint(vocabulary),
+        encoded[TRAIN_TAG].description(),
+        encoded[DEV_TAG].description() if DEV_TAG in encoded else None,
+        settings.form,
+        settings.filters.to_json(),
+      ),
     )
 
 
-def _line_pairs(corpus: Corpus) -> Iterator[tuple[str, str]]:
-  """Yields pairs of lines; raises if two files differ in their number."""
-  for source, target in zip(corpus.sources, corpus.targets, strict=True):
-    source_lines, target_lines = read_lines(source), read_lines(target)
-    both = itertools.zip_longest(source_lines, target_lines)
-    for count, (source_line, target_line) in enumerate(both):
-      if source_line is None or target_line is None:
-        source_count = count + _count_rest(source_line, source_lines)
-        target_count = count + _count_rest(target_line, target_lines)
-        raise InputError(
-          f"{source} has {source_count} lines and {target} {target_count}: "
-          "line n of the one must translate line n of the other. Was a blank "
-          "line dropped from one of them?"
-        )
-      yield source_line, target_line
-
-
-def _count_rest(line: str | None, rest: Iterator[str]) -> int:
-  """Counts a line, unless None, and those after it."""
-  return sum(1 for _ in rest) + (line is not None)
-
-
-def _vocabulary(train: CleanText, settings: DataSettings) -> str:
-  """Returns the path of the data's vocabulary, made or copied there."""
+def _plan(corpora: dict[str, Corpus], settings: DataSettings) -> Any:
+  """Returns all that the result depends on; None if it cannot be told."""
+  paths = [path for corpus in corpora.values() for path in corpus.paths]
+  if STANDARD_STREAM in paths:
+    return None
+  files = [*paths, *settings.filters.held_out]
   if settings.vocab_file:
-    name = os.path.basename(settings.vocab_file)
-    path = os.path.join(settings.data_dir, name)
-    if file_system.absolute(path) != file_system.absolute(settings.vocab_file):
-      copy_file(settings.vocab_file, path)
-    return path
-  files = [train.source, train.target]
-  stem = os.path.join(settings.data_dir, f"vocab.{settings.vocab_size}")
-  if settings.vocab_type == "subtoken":
-    path = stem + ".subtokens"
-    Subtokenizer.build(files, settings.vocab_size).save(path)
-  else:
-    path = stem + ".model"
-    train_sentencepiece(files, path, settings.vocab_size)
-  return path
+    files.append(settings.vocab_file)
+  return {
+    "format": _FORMAT,
+    "settings": settings.to_json(),
+    "corpora": {tag: dataclasses.asdict(c) for tag, c in corpora.items()},
+    "files": [fingerprint(path) for path in files],
+    "sentencepiece": sentencepiece.__version__,
+  }
+
+
+def _at_hand(corpus: Corpus, scratch: Scratch) -> Corpus:
+  """Returns a corpus that can be read twice: standard input becomes a file."""
+  if STANDARD_STREAM not in corpus.paths:
+    return corpus
+  path = scratch.path("standard-input")
+  with open_lines(STANDARD_STREAM) as stream, open(path, "wb") as copy:
+    shutil.copyfileobj(stream, copy)
+
+  def replaced(paths: Sequence[str]) -> list[str]:
+    return [path if p == STANDARD_STREAM else p for p in paths]
+
+  return Corpus(
+    replaced(corpus.sources), replaced(corpus.targets), replaced(corpus.pairs)
+  )
+
+
+class _Encoded(NamedTuple):
+  """A corpus whose records are made, in the order of its blocks.
+
+  Attributes:
+    tag: `train` or `dev`.
+    blocks: of its records.
+    statistics: what it holds.
+  """
+
+  tag: str
+  blocks: ShuffledCorpus
+  statistics: Statistics
+
+  def description(self) -> CorpusDescription:
+    """Returns the corpus' part of data.json."""
+    found = self.statistics
+    return CorpusDescription(
+      found.pairs, *found.tokens, dict(found.dropped), dict(found.histogram)
+    )
+
+
+def _encode(
+  tag: str,
+  corpus: Corpus,
+  plan: EncodingPlan,
+  settings: DataSettings,
+  scratch: Scratch,
+) -> _Encoded:
+  """Makes one corpus' records, as far as they are not there."""
+  order = (
+    Order(settings.shards, settings.seed)
+    if tag == TRAIN_TAG
+    else Order(1, None)
+  )
+  paths: list[str] = []
+
+  def to_do() -> Iterator[tuple[str, Block]]:
+    for block in read_blocks(corpus):
+      paths.append(scratch.path(f"{tag}-{block.number:06d}"))
+      if not is_written(paths[-1]):
+        yield paths[-1], block
+
+  records = pairs = 0
+  began = said = time.monotonic()
+  for done, read in Workers(settings.workers).each(
+    functools.partial(_BlockWriter, plan, order), _BlockWriter.write, to_do()
+  ):
+    records, pairs = records + done, pairs + read
+    if time.monotonic() - said > _SAID_EVERY:
+      said = time.monotonic()
+      logging.info(
+        "%s: %d pairs read, %d a second", tag, pairs, pairs / (said - began)
+      )
+  blocks = ShuffledCorpus(scratch.path(tag), order, paths)
+  duplicates = np.zeros(0, np.int64)
+  if settings.filters.duplicates and paths:
+    duplicates = find_duplicates(paths)
+  statistics = blocks.join_indices(duplicates)
+  _report(tag, statistics)
+  return _Encoded(tag, blocks, statistics)
+
+
+class _BlockWriter:
+  """What a process needs to make the records of blocks."""
+
+  def __init__(self, plan: EncodingPlan, order: Order) -> None:
+    self._encoder = PairEncoder(plan)
+    self._order = order
+
+  def write(self, item: tuple[str, Block]) -> tuple[int, int]:
+    """Writes a block's records; returns their number and that of its pairs."""
+    path, block = item
+    encoded = self._encoder.encode(block)
+    write_block(path, encoded, self._order)
+    return len(encoded.records), len(block.sources)
+
+
+def _report(tag: str, found: Statistics) -> None:
+  """Says what a corpus holds; refuses one that holds nothing."""
+  dropped = ", ".join(f"{n} {why}" for why, n in found.dropped.items())
+  if not found.pairs:
+    foreign = SOURCE_WITHOUT_TOKENS in found.dropped or (
+      TARGET_WITHOUT_TOKENS in found.dropped
+    )
+    raise InputError(
+      f"no pair of --{tag}_source and --{tag}_target is left "
+      f"({dropped or 'the files are empty'})"
+      + (": is the vocabulary that of another language?" if foreign else "")
+    )
+  logging.info(
+    "%s: %d pairs, %d source and %d target tokens; dropped: %s",
+    *(tag, found.pairs, *found.tokens, dropped or "none"),
+  )
+
+
+def _publish(
+  encoded: dict[str, _Encoded],
+  vocab_file: str,
+  settings: DataSettings,
+  scratch: Scratch,
+) -> None:
+  """Puts the vocabulary and the shards in the place of an earlier run's."""
+  data_dir = settings.data_dir
+  if not scratch.has(_PUBLISHING):
+    _remove_earlier_run(data_dir)
+    scratch.mark(_PUBLISHING)
+  path = os.path.join(data_dir, os.path.basename(vocab_file))
+  given = settings.vocab_file
+  if not given or not file_system.is_same(path, given):
+    copy_file(vocab_file, path)
+  is_remote = file_system.is_remote(data_dir)
+  for part in encoded.values():
+    shards = part.blocks.order.shards
+    todo = []
+    for shard in range(shards):
+      name = shard_name(PREFIX, part.tag, shard + 1, shards)
+      final = os.path.join(data_dir, name)
+      if not file_system.exists(final):
+        local = scratch.path(name) if is_remote else final
+        todo.append((shard, local, final))
+    few = part.statistics.bytes < _FEW_BYTES
+    for local, final in Workers(1 if few else settings.workers).each(
+      functools.partial(_itself, part.blocks), _write_shard, todo
+    ):
+      if local != final:
+        copy_file(local, final)
+        os.remove(local)
+
+
+def _itself(blocks: ShuffledCorpus) -> ShuffledCorpus:
+  return blocks
+
+
+def _write_shard(
+  blocks: ShuffledCorpus, item: tuple[int, str, str]
+) -> tuple[str, str]:
+  shard, local, final = item
+  blocks.write_shard(shard, local)
+  return local, final
 
 
 def _remove_earlier_run(data_dir: str) -> None:
@@ -167,48 +300,3 @@ def _remove_earlier_run(data_dir: str) -> None:
     )
     if ours or name == DESCRIPTION_FILE:
       file_system.remove_file(os.path.join(data_dir, name))
-
-
-def _encode(
-  text: CleanText, tokenizer: Tokenizer, settings: DataSettings
-) -> CorpusDescription:
-  """Writes one corpus' shards; returns its part of data.json."""
-  tokens = [0, 0]
-
-  def encoded() -> Iterator[Pair]:
-    for lines in text.lines():
-      source, target = (tokenizer.encode(line, add_eos=True) for line in lines)
-      for side, ids in (("source", source), ("target", target)):
-        if ids == [EOS_ID]:
-          # Of characters without width, for instance, the tokenizer keeps none.
-          text.dropped[f"{side} without tokens"] += 1
-          break
-      else:
-        tokens[0] += len(source)
-        tokens[1] += len(target)
-        yield source, target
-
-  train = text.tag == "train"
-  histogram = write_shards(
-    encoded(),
-    settings.data_dir,
-    PREFIX,
-    text.tag,
-    shards=settings.shards if train else 1,
-    seed=settings.seed if train else None,
-  )
-  dropped = ", ".join(f"{n} {why}" for why, n in text.dropped.items())
-  pairs = sum(histogram.values())
-  if not pairs:
-    raise InputError(
-      f"no pair of the {text.tag} data has tokens on both sides ({dropped}): "
-      "is the vocabulary that of another language?"
-    )
-  logging.info(
-    "%s: %d pairs, %d source and %d target tokens; dropped: %s",
-    *(text.tag, pairs, *tokens, dropped or "none"),
-  )
-  source_tokens, target_tokens = tokens
-  return CorpusDescription(
-    pairs, source_tokens, target_tokens, dict(text.dropped), histogram
-  )

@@ -60,7 +60,7 @@ def transformer_flags() -> Iterator[flags.FlagValues]:
 @pytest.fixture(scope="session")
 def reversals(tmp_path_factory: pytest.TempPathFactory) -> str:
   """A data directory of 160 training and 40 development pairs, reversed."""
-  from data_prep.records import write_shards
+  from written_shards import write_shards
 
   def make(directory: pathlib.Path) -> None:
     pairs = reversed_pairs(200, longest=8)

@@ -18,9 +18,11 @@ from official_transformer.data.data_directory import (
   DEV_TAG,
   TRAIN_TAG,
   has_shards,
+  read_description,
   shard_paths,
 )
 from official_transformer.data.identity import Vocabulary
+from official_transformer.data.text_form import TextForm
 from official_transformer.data.tokenizer import load_tokenizer
 from official_transformer.decoding.batching import check_n_best
 from official_transformer.decoding.engines import TENSORFLOW, check_installed
@@ -157,7 +159,9 @@ def check_export() -> None:
       "an export is verified before it is one: pass --data_dir, which has the "
       "development data of the model, or lines to translate in --file"
     )
-  _check_model()
+  description = _check_model()
+  if FLAGS.export_format == SAVED_MODEL and FLAGS.export_text:
+    _check_text_in_graph(description.form)
 
 
 def check_server() -> None:
@@ -193,6 +197,19 @@ def _check_export_of_training() -> None:
         f"--export_dir needs development data in --data_dir={FLAGS.data_dir}, "
         "to verify the export with"
       )
+    data = read_description(FLAGS.data_dir)
+    if data and exports_text_after_training():
+      _check_text_in_graph(data.form)
+
+
+def _check_text_in_graph(form: TextForm) -> None:
+  """Refuses what TensorFlow's operations would not do as Python does it."""
+  if not form.is_plain:
+    raise InputError(
+      f"the model's text is brought into a form ({form}) that TensorFlow "
+      "cannot give it in the same way: export without text, --noexport_text, "
+      "or as --export_format=ctranslate2"
+    )
 
 
 def exports_text_after_training() -> bool:

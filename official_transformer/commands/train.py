@@ -274,7 +274,7 @@ def _evaluation_in_training(directory: ModelDirectory) -> Evaluate | None:
       translators.append(
         Translator(
           transformer,
-          load_tokenizer(vocab_file),
+          load_tokenizer(vocab_file, description.form),
           decoding_options(),
           description.max_length,
         )

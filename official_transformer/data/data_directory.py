@@ -16,10 +16,11 @@ from typing import Any
 from absl import logging
 
 from official_transformer.data.identity import Vocabularies
+from official_transformer.data.text_form import TextForm
 from official_transformer.errors import InputError
 from official_transformer.storage import file_system
 from official_transformer.storage.durable_files import write_text
-from official_transformer.storage.typed_json import DAMAGE
+from official_transformer.storage.typed_json import DAMAGE, read_record
 
 DESCRIPTION_FILE = "data.json"
 TRAIN_TAG = "train"
@@ -149,11 +150,15 @@ class DataDescription:
     vocabularies: that the data were tokenized with.
     train: the training data.
     dev: the development data, if there are any.
+    form: what has been done to all text.
+    filters: which pairs were to be left out, by the names of the settings.
   """
 
   vocabularies: Vocabularies
   train: CorpusDescription
   dev: CorpusDescription | None = None
+  form: TextForm = dataclasses.field(default_factory=TextForm)
+  filters: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 
 def read_description(data_dir: str) -> DataDescription | None:
@@ -173,6 +178,9 @@ def read_description(data_dir: str) -> DataDescription | None:
       Vocabularies.from_json(content["vocabulary"]),
       CorpusDescription.from_json(content[TRAIN_TAG]),
       CorpusDescription.from_json(dev) if dev else None,
+      # Earlier versions had neither.
+      read_record(TextForm, content.get("text", {})),
+      dict(content.get("filters", {})),
     )
   except DAMAGE as error:
     raise InputError(
@@ -188,6 +196,8 @@ def write_description(data_dir: str, description: DataDescription) -> None:
   """
   content = {
     "vocabulary": description.vocabularies.to_json(),
+    "text": description.form.to_json(),
+    "filters": dict(description.filters),
     TRAIN_TAG: description.train.to_json(),
   }
   if description.dev:

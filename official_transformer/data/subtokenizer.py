@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import collections
 import functools
+import itertools
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
+from official_transformer.data.subtoken_growth import SubtokenGrowth
 from official_transformer.errors import InputError
 from official_transformer.model_params import EOS_ID
 from official_transformer.storage import file_system
@@ -25,6 +27,13 @@ ESCAPE_CHARACTERS = frozenset("\\_u;0123456789")
 # What an escape for no valid code point decodes to: the geta mark.
 UNDEFINED_CHARACTER = "\u3013"
 
+# What Python's regular expressions take for a character of a word is a letter,
+# a number of any kind, or an underscore.
+_RUNS = re.compile(r"[^\W_]+|[\W_]+")
+# A word with what follows it; half as many matches.
+_WORDS = re.compile(r"[^\W_]+[\W_]*|[\W_]+")
+# Words whose ids are remembered, of the order of 100 bytes each.
+_REMEMBERED = 2**18
 _LONGEST_REMEMBERED = 64  # Characters.
 _ESCAPE = re.compile(r"\\u|\\\\|\\([0-9]+);")
 
@@ -37,19 +46,16 @@ def is_word_character(character: str) -> bool:
 
 def split_to_tokens(text: str) -> list[str]:
   """Splits where word characters meet others, dropping single inner spaces."""
-  if not text:
-    return []
-  tokens = []
-  start = 0
-  kinds = [is_word_character(c) for c in text]
-  for position in range(1, len(text)):
-    if kinds[position] != kinds[position - 1]:
-      token = text[start:position]
-      if token != " " or start == 0:
-        tokens.append(token)
-      start = position
-  tokens.append(text[start:])
-  return tokens
+  tokens = _RUNS.findall(text)
+  if " " not in tokens:
+    return tokens
+  # At either end, a space is a token.
+  last = len(tokens) - 1
+  return [
+    token
+    for number, token in enumerate(tokens)
+    if token != " " or number in (0, last)
+  ]
 
 
 def join_tokens(tokens: Sequence[str]) -> str:
@@ -117,6 +123,23 @@ def _cut(
   return pieces
 
 
+class _Memory(dict[str, tuple[int, ...]]):
+  """What has been computed for words; it forgets all before it grows large."""
+
+  def __init__(self, compute: Callable[[str], tuple[int, ...]]) -> None:
+    super().__init__()
+    self._compute = compute
+
+  def __missing__(self, token: str) -> tuple[int, ...]:
+    ids = self._compute(token)
+    # A whole line may be one token: it would not recur, and fill the memory.
+    if len(token) <= _LONGEST_REMEMBERED:
+      if len(self) >= _REMEMBERED:
+        self.clear()
+      self[token] = ids
+    return ids
+
+
 class Subtokenizer:
   """Encodes and decodes with a subtoken vocabulary.
 
@@ -131,7 +154,7 @@ class Subtokenizer:
     self.alphabet = _alphabet(self.subtokens)
     self._longest = max(map(len, self.subtokens))
     # Words recur: remembering their ids makes encoding several times faster.
-    self._encode_token = functools.lru_cache(maxsize=2**18)(self._cut_token)
+    self._ids_of_part = _Memory(self._cut_part).__getitem__
 
   @classmethod
   def load(cls, vocab_file: str) -> Subtokenizer:
@@ -188,11 +211,18 @@ class Subtokenizer:
     """
     counts = _count_tokens(text_files, file_byte_limit)
     alphabet = _alphabet(counts)
+    growth = SubtokenGrowth(
+      {escape_token(token, alphabet): n for token, n in counts.items()}
+    )
+
+    def generate(min_count: int) -> list[str]:
+      return _with_letters(growth.grow(min_count), alphabet)
+
     if min_count is not None:
-      return cls(_generate(counts, alphabet, min_count))
+      return cls(generate(min_count))
     if threshold is None:
       threshold = max(1, target_size // 100)
-    return cls(_search(counts, alphabet, target_size, threshold))
+    return cls(_search(generate, target_size, threshold))
 
   def save(self, vocab_file: str) -> None:
     """Writes the vocabulary file.
@@ -210,14 +240,25 @@ class Subtokenizer:
 
   def encode(self, text: str, add_eos: bool = False) -> list[int]:
     """Returns the ids of one line, followed by EOS if asked for."""
-    ids: list[int] = []
-    for token in split_to_tokens(text):
-      # A whole line may be one token: it would not recur, and fill the memory.
-      short = len(token) <= _LONGEST_REMEMBERED
-      ids.extend(self._encode_token(token) if short else self._cut_token(token))
+    parts = _WORDS.findall(text)
+    ids = list(itertools.chain.from_iterable(map(self._ids_of_part, parts)))
+    # At either end, a space is a token, unlike between words.
+    if text[:1] == " " and parts[0] == " ":
+      ids[:0] = self._cut_token(" ")
+    if text[-1:] == " " and text[-2:-1].isalnum():
+      ids += self._cut_token(" ")
     if add_eos:
       ids.append(EOS_ID)
     return ids
+
+  def encode_lines(self, lines: Sequence[str]) -> list[list[int]]:
+    """Returns the ids of many lines, each followed by EOS."""
+    return [self.encode(line, add_eos=True) for line in lines]
+
+  def _cut_part(self, part: str) -> tuple[int, ...]:
+    """Returns the ids of a word and what follows it, but a single space."""
+    tokens = _RUNS.findall(part)
+    return tuple(i for t in tokens if t != " " for i in self._cut_token(t))
 
   def _cut_token(self, token: str) -> tuple[int, ...]:
     escaped = escape_token(token, self.alphabet)
@@ -264,74 +305,24 @@ def _count_tokens(
   return counts
 
 
-def _generate(
-  token_counts: dict[str, int],
-  alphabet: set[str],
-  min_count: int,
-  num_iterations: int = 4,
+def _with_letters(
+  entries: Sequence[tuple[int, str]], alphabet: set[str]
 ) -> list[str]:
-  """Grows a vocabulary: cut all tokens with it, count what could extend it."""
-  subtokens = [*RESERVED_TOKENS, *sorted(alphabet)]
-  longest = 1
-  for _ in range(num_iterations):
-    counts = _count_substrings(token_counts, alphabet, set(subtokens), longest)
-    subtokens, longest = _select(counts, min_count, alphabet)
-  return subtokens
+  """Returns a vocabulary: most frequent first, with all of the alphabet.
 
-
-def _count_substrings(
-  token_counts: dict[str, int],
-  alphabet: set[str],
-  subtokens: set[str],
-  longest: int,
-) -> dict[str, int]:
-  """Counts every substring that begins where a token is cut now."""
-  counts: dict[str, int] = collections.defaultdict(int)
-  for token, count in token_counts.items():
-    escaped = escape_token(token, alphabet)
-    start = 0
-    for piece in _cut(escaped, subtokens, longest):
-      for end in range(start + 1, len(escaped) + 1):
-        counts[escaped[start:end]] += count
-      start += len(piece)
-  return counts
-
-
-def _select(
-  counts: dict[str, int], min_count: int, alphabet: set[str]
-) -> tuple[list[str], int]:
-  """Keeps the substrings that occur often enough by themselves.
-
-  Longer ones come first, and each takes its occurrences away from its
-  prefixes. The alphabet stays whatever its counts, so that every text can be
-  encoded.
-
-  Returns:
-    The vocabulary, most frequent first, and its longest entry's length.
+  It is there whatever its counts, so that every text can be encoded.
   """
-  by_length: dict[int, list[str]] = collections.defaultdict(list)
-  for subtoken, count in counts.items():
-    if count >= min_count:
-      by_length[len(subtoken)].append(subtoken)
-  longest = max(by_length, default=1)  # The alphabet is there in any case.
-  chosen = []
-  for length in range(longest, 0, -1):
-    for subtoken in by_length[length]:
-      count = counts[subtoken]
-      if count < min_count:
-        continue
-      if subtoken not in alphabet and subtoken not in RESERVED_TOKENS:
-        chosen.append((count, subtoken))
-      for end in range(1, length):
-        counts[subtoken[:end]] -= count
-  chosen.extend((counts.get(c, 0), c) for c in alphabet)
-  chosen.sort(reverse=True)
-  return [*RESERVED_TOKENS, *(s for _, s in chosen)], longest
+  letters = dict.fromkeys(alphabet, 0)
+  letters.update((entry, count) for count, entry in entries if len(entry) == 1)
+  longer = [pair for pair in entries if len(pair[1]) > 1]
+  ordered = sorted(
+    longer + [(n, letter) for letter, n in letters.items()], reverse=True
+  )
+  return [*RESERVED_TOKENS, *(entry for _, entry in ordered)]
 
 
 def _search(
-  token_counts: dict[str, int],
-  alphabet: set[str],
+  generate: Callable[[int], list[str]],
   target_size: int,
   threshold: int,
   lowest: int = 1,
@@ -341,7 +332,7 @@ def _search(
   best: list[str] | None = None
   while True:
     min_count = (lowest + highest) // 2
-    subtokens = _generate(token_counts, alphabet, min_count)
+    subtokens = generate(min_count)
     distance = abs(len(subtokens) - target_size)
     if best is None or distance < abs(len(best) - target_size):
       best = subtokens

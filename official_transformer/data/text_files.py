@@ -7,12 +7,17 @@ and so shift every line after it.
 
 from __future__ import annotations
 
+import bz2
+import contextlib
 import gzip
+import importlib
+import io
+import lzma
 import os
 import sys
 import zlib
 from collections.abc import Iterable, Iterator
-from typing import IO, BinaryIO
+from typing import IO, Any, BinaryIO
 
 from absl import logging
 
@@ -22,6 +27,9 @@ from official_transformer.storage.durable_files import new_file
 from official_transformer.storage.standard_streams import standard_output
 
 STANDARD_STREAM = "-"
+COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
+_BUFFER_BYTES = 1 << 20
+_MARK = b"\xef\xbb\xbf"  # A byte order mark in UTF-8.
 # Lines that are not UTF-8 are named one by one up to here.
 REPORTED_LINES = 10
 
@@ -60,9 +68,9 @@ def check_output(path: str) -> None:
 def count_lines(path: str) -> int | None:
   """Returns the number of a file's lines; None if only reading would tell.
 
-  That is so of standard input, pipes and gzipped files.
+  That is so of standard input, pipes and compressed files.
   """
-  if path.endswith(".gz") or not file_system.is_file(path):
+  if path.endswith(COMPRESSED) or not file_system.is_file(path):
     return None
   count, last = 0, b"\n"
   with file_system.open_file(path, "rb") as stream:
@@ -80,24 +88,107 @@ def read_lines(path: str, replace_invalid: bool = False) -> Iterator[str]:
   line feed.
 
   Args:
-    path: UTF-8 text, gzipped if the name ends in `.gz`; `-` is standard
-      input.
+    path: UTF-8 text, compressed if the name ends in `.gz`, `.bz2`, `.xz` or
+      `.zst`; `-` is standard input.
     replace_invalid: whether bytes that are not UTF-8 become U+FFFD, and are
       reported in the log, instead of being refused.
 
   Raises:
     InputError: if the file is missing, damaged or not UTF-8.
   """
+  with open_lines(path) as stream:
+    name = "standard input" if path == STANDARD_STREAM else path
+    yield from _decode(stream, name, replace_invalid)
+
+
+@contextlib.contextmanager
+def open_lines(path: str) -> Iterator[IO[bytes]]:
+  """Opens a text file, decompressed, to be read as bytes.
+
+  Args:
+    path: as in `read_lines`.
+
+  Raises:
+    InputError: if the file is missing, or turns out to be damaged.
+  """
   check_input(path)
   if path == STANDARD_STREAM:
-    yield from _decode(_standard_input(), "standard input", replace_invalid)
+    yield _standard_input()
     return
-  with file_system.open_file(path, "rb") as raw:
-    stream = gzip.GzipFile(fileobj=raw) if path.endswith(".gz") else raw
+  with file_system.open_file(path, "rb") as stream:
+    kind = os.path.splitext(path)[1]
+    if kind not in COMPRESSED:
+      yield stream
+      return
+    with _decompressed(stream, kind, path) as decompressed:
+      checked = _Checked(decompressed, kind, path)
+      yield io.BufferedReader(checked, _BUFFER_BYTES)
+
+
+def without_mark(line: bytes) -> bytes:
+  """Returns a file's first line without a byte order mark."""
+  return line.removeprefix(_MARK)
+
+
+def _decompressed(stream: IO[bytes], kind: str, path: str) -> Any:
+  """Returns what a compressed file holds, as a file."""
+  if kind == ".gz":
+    return gzip.GzipFile(fileobj=stream)
+  if kind == ".bz2":
+    return bz2.BZ2File(stream)
+  if kind == ".xz":
+    return lzma.LZMAFile(stream)
+  try:
+    zstandard = importlib.import_module("zstandard")
+  except ImportError:
+    raise InputError(
+      f"{path} is compressed by Zstandard, which needs a package more: pip "
+      "install 'official-transformer[zstd]', or decompress it with zstd -d"
+    ) from None
+  decompressor = zstandard.ZstdDecompressor()
+  return decompressor.stream_reader(stream, read_across_frames=True)
+
+
+class _Checked(io.RawIOBase):
+  """What a compressed file holds, with its damages told as the user's."""
+
+  def __init__(self, stream: Any, kind: str, path: str) -> None:
+    super().__init__()
+    self._stream = stream
+    self._kind = kind
+    self._path = path
+    self._damages = _damages(kind)
+
+  def readable(self) -> bool:
+    return True
+
+  def readinto(self, buffer: Any) -> int:
     try:
-      yield from _decode(stream, path, replace_invalid)
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-      raise InputError(f"{path} is not a whole gzip file: {error}") from None
+      data = self._stream.read(len(buffer))
+    except self._damages as error:
+      if getattr(error, "errno", None) is not None:
+        raise  # It is the system that refuses.
+      raise InputError(
+        f"{self._path} is not a whole {self._kind} file: "
+        f"{error or 'it is cut off'}"
+      ) from None
+    buffer[: len(data)] = data
+    return len(data)
+
+
+def _damages(kind: str) -> tuple[type[Exception], ...]:
+  """Returns what is raised of a damaged file of a kind."""
+  damages: tuple[type[Exception], ...] = (EOFError,)
+  if kind == ".gz":
+    damages += (gzip.BadGzipFile, zlib.error)
+  elif kind == ".bz2":
+    damages += (OSError, ValueError)
+  elif kind == ".xz":
+    damages += (lzma.LZMAError,)
+  elif kind == ".zst":
+    with contextlib.suppress(ImportError):
+      damages += (importlib.import_module("zstandard").ZstdError,)
+  return damages
 
 
 def read_parallel(

@@ -16,6 +16,7 @@ import sentencepiece
 
 from official_transformer.data.subtokenizer import Subtokenizer
 from official_transformer.data.text_files import check_input, read_lines
+from official_transformer.data.text_form import TextForm
 from official_transformer.errors import InputError
 from official_transformer.model_params import EOS_ID, PAD_ID
 from official_transformer.storage import file_system
@@ -34,6 +35,9 @@ class Tokenizer(Protocol):
 
   def encode(self, text: str, add_eos: bool = False) -> list[int]:
     """Returns the ids of one line, followed by EOS if asked for."""
+
+  def encode_lines(self, lines: Sequence[str]) -> list[list[int]]:
+    """Returns the ids of many lines, each followed by EOS: the same, faster."""
 
   def decode(self, ids: Sequence[int]) -> str:
     """Returns the text of ids, which hold neither PAD nor EOS."""
@@ -77,6 +81,10 @@ class SentencePieceTokenizer:
     """Returns the ids of one line, followed by EOS if asked for."""
     return self.processor.EncodeAsIds(text) + [EOS_ID] * add_eos
 
+  def encode_lines(self, lines: Sequence[str]) -> list[list[int]]:
+    """Returns the ids of many lines, each followed by EOS."""
+    return self.processor.Encode(list(lines), add_eos=True, num_threads=1)
+
   def decode(self, ids: Sequence[int]) -> str:
     """Returns the text of ids."""
     return self.processor.DecodeIds([int(i) for i in ids])
@@ -86,13 +94,62 @@ class SentencePieceTokenizer:
     return [self.processor.IdToPiece(int(i)) for i in ids]
 
 
-def load_tokenizer(vocab_file: str) -> Tokenizer:
+class FormedTokenizer:
+  """A tokenizer of text that is brought into a form first.
+
+  Attributes:
+    tokenizer: of text in that form.
+    form: what is done to text; what is decoded is in it already.
+  """
+
+  def __init__(self, tokenizer: Tokenizer, form: TextForm) -> None:
+    self.tokenizer = tokenizer
+    self.form = form
+
+  @property
+  def vocab_size(self) -> int:
+    """Number of ids."""
+    return self.tokenizer.vocab_size
+
+  def encode(self, text: str, add_eos: bool = False) -> list[int]:
+    """Returns the ids of one line, followed by EOS if asked for."""
+    # What has another form may begin or end with a blank.
+    return self.tokenizer.encode(self.form.apply(text).strip(), add_eos)
+
+  def encode_lines(self, lines: Sequence[str]) -> list[list[int]]:
+    """Returns the ids of many lines, each followed by EOS."""
+    formed = [self.form.apply(line).strip() for line in lines]
+    return self.tokenizer.encode_lines(formed)
+
+  def decode(self, ids: Sequence[int]) -> str:
+    """Returns the text of ids."""
+    return self.tokenizer.decode(ids)
+
+  def pieces(self, ids: Sequence[int]) -> list[str]:
+    """Returns the vocabulary's entry for each of the ids."""
+    return self.tokenizer.pieces(ids)
+
+
+def plain_tokenizer(tokenizer: Tokenizer) -> Tokenizer:
+  """Returns the tokenizer itself, whatever form text has before."""
+  if isinstance(tokenizer, FormedTokenizer):
+    return tokenizer.tokenizer
+  return tokenizer
+
+
+def load_tokenizer(vocab_file: str, form: TextForm | None = None) -> Tokenizer:
   """Loads a vocabulary of either kind.
+
+  Args:
+    vocab_file: its path.
+    form: what is done to text first; None is nothing.
 
   Raises:
     InputError: if it is missing, of no known kind, or has other ids for
       PAD and EOS.
   """
+  if form is not None and not form.is_plain:
+    return FormedTokenizer(load_tokenizer(vocab_file), form)
   check_input(vocab_file)
   with file_system.open_file(vocab_file, "rb") as stream:
     # A subtoken file begins with a quote; a SentencePiece model with the tag

@@ -147,7 +147,7 @@ def load_model(
       f"{vocab_file} is not the vocabulary that {DESCRIPTION_FILE} describes "
       f"(sha256 {vocabulary.sha256[:12]}...); copy the model again"
     )
-  tokenizer = load_tokenizer(vocab_file)
+  tokenizer = load_tokenizer(vocab_file, description.form)
   if tokenizer.vocab_size != vocabulary.size:
     raise InputError(
       f"{vocab_file} has {tokenizer.vocab_size} entries, {DESCRIPTION_FILE} "

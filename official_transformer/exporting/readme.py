@@ -5,7 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from official_transformer.data.tokenizer import SentencePieceTokenizer
+from official_transformer.data.tokenizer import (
+  FormedTokenizer,
+  SentencePieceTokenizer,
+  plain_tokenizer,
+)
 from official_transformer.decoding.loading import LoadedModel
 from official_transformer.model_directory.description import current_versions
 from official_transformer.storage import file_system
@@ -89,8 +93,10 @@ def ctranslate2_model(
   """
   name = os.path.basename(vocab_file)
   tokens = _SUBTOKENS
-  if isinstance(model.tokenizer, SentencePieceTokenizer):
+  if isinstance(plain_tokenizer(model.tokenizer), SentencePieceTokenizer):
     tokens = _PIECES
+  if isinstance(model.tokenizer, FormedTokenizer):
+    tokens += f"\nText is to have this form before: {model.tokenizer.form}.\n"
   return _CTRANSLATE2.format(
     vocabulary=name,
     tokens=tokens.format(vocabulary=name),

@@ -16,6 +16,7 @@ from official_transformer.data.identity import (
   Vocabularies,
   Vocabulary,
 )
+from official_transformer.data.text_form import TextForm
 from official_transformer.errors import InputError
 from official_transformer.model_params import (
   DEFAULT_MAX_LENGTH,
@@ -55,6 +56,7 @@ class ModelDescription:
     versions: of TensorFlow, Keras and this package, for the record.
     origin: of the first weights, if they are another model's.
     data: what tells the training data from others; None until there are any.
+    form: what is done to all text before it is tokenized.
   """
 
   params: TransformerParams
@@ -63,6 +65,7 @@ class ModelDescription:
   versions: Mapping[str, str] = dataclasses.field(default_factory=dict)
   origin: Origin | None = None
   data: DataIdentity | None = None
+  form: TextForm = dataclasses.field(default_factory=TextForm)
 
   @property
   def max_length(self) -> int:
@@ -94,7 +97,7 @@ class ModelDescription:
     def fields(record: Any) -> dict[str, Any]:
       return dataclasses.asdict(record) if record else {}
 
-    return {
+    content = {
       "params": fields(self.params),
       "vocabulary": self.vocabularies.to_json(),
       "batching": fields(self.batching),
@@ -102,6 +105,9 @@ class ModelDescription:
       "origin": fields(self.origin),
       "data": fields(self.data),
     }
+    if not self.form.is_plain:
+      content["text"] = self.form.to_json()
+    return content
 
   @classmethod
   def from_json(cls, content: Mapping[str, Any]) -> ModelDescription:
@@ -121,6 +127,8 @@ class ModelDescription:
       dict(content["versions"]),
       read_record(Origin, origin) if origin else None,
       read_record(DataIdentity, data) if data else None,
+      # Earlier versions did nothing to text.
+      read_record(TextForm, content.get("text", {})),
     )
     size, rows = description.vocabularies.size, description.params.vocab_size
     if not 0 < size <= rows:

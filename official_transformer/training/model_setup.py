@@ -9,6 +9,7 @@ from absl import logging
 from official_transformer.data import data_directory
 from official_transformer.data.identity import Vocabularies, Vocabulary
 from official_transformer.data.prepared_data import PreparedData
+from official_transformer.data.text_form import TextForm
 from official_transformer.data.tokenizer import load_tokenizer
 from official_transformer.errors import InputError
 from official_transformer.model_directory.description import (
@@ -177,7 +178,7 @@ def _find_vocabulary(
   vocabulary = Vocabulary.of(path, load_tokenizer(path).vocab_size)
   if stored:
     stored.check_vocabulary(vocabulary, path, model.path)
-  _check_data(request.data_dir, path, vocabulary)
+  _check_data(request.data_dir, path, vocabulary, stored)
   return path, vocabulary
 
 
@@ -201,17 +202,20 @@ def _new_description(
     params = request.params.for_weights_of(
       stored.params, model.path, request.num_gpus
     )
-    vocabularies = stored.vocabularies
+    vocabularies, form = stored.vocabularies, stored.form
   else:
     params = request.params.for_new_model(DEFAULT_PARAM_SET, request.num_gpus)
     params = dataclasses.replace(params, vocab_size=vocabulary.size)
     vocabularies = Vocabularies.joint(vocabulary)
+    data = data_directory.read_description(request.data_dir)
+    form = data.form if data else TextForm()
   return ModelDescription(
     params,
     vocabularies,
     request.batching.for_new_model(params, request.num_replicas),
     current_versions(),
     source.origin if source else stored.origin if stored else None,
+    form=form,
   )
 
 
@@ -228,11 +232,29 @@ def prepare_directory(
   return plan.description
 
 
-def _check_data(data_dir: str, vocab_file: str, vocabulary: Vocabulary) -> None:
-  """Refuses data that another vocabulary has tokenized."""
+def _check_data(
+  data_dir: str,
+  vocab_file: str,
+  vocabulary: Vocabulary,
+  model: ModelDescription | None,
+) -> None:
+  """Refuses data that are tokenized otherwise than the model's.
+
+  Args:
+    data_dir: the data.
+    vocab_file: the model's vocabulary.
+    vocabulary: what it is.
+    model: what is known of an existing model.
+  """
   description = data_directory.read_description(data_dir)
   if not description:
     return
+  if model and description.form != model.form:
+    raise InputError(
+      f"the text of the data in {data_dir} is in another form "
+      f"({description.form}) than the model's ({model.form}); prepare the data "
+      "with the model's --normalize and --lowercase, or train a new model"
+    )
   stored = description.vocabularies.source
   if stored.sha256 != vocabulary.sha256:
     raise InputError(

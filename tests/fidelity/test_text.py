@@ -8,8 +8,8 @@ import pathlib
 
 import numpy as np
 import pytest
+from written_shards import write_shards
 
-from data_prep.records import write_shards
 from official_transformer.data.buckets import Batching
 from official_transformer.data.data_directory import shard_paths
 from official_transformer.data.data_pipeline import dev_dataset, train_dataset

@@ -11,8 +11,8 @@ import tempfile
 import tensorflow as tf
 from runs import UNDROPPED, make_trainer, settings
 from shared_files import reversed_pairs
+from written_shards import write_shards
 
-from data_prep.records import write_shards
 from official_transformer.decoding.searcher import Searcher
 from official_transformer.model.transformer import build_transformer
 from official_transformer.model_directory.checkpoint_files import (

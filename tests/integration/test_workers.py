@@ -13,8 +13,7 @@ import time
 import numpy as np
 import pytest
 import tensorflow as tf
-
-from data_prep.records import write_shards
+from written_shards import write_shards
 
 HERE = pathlib.Path(__file__).parent
 MAIN = HERE.parents[1] / "official_transformer" / "transformer_main.py"

@@ -15,8 +15,8 @@ import numpy as np
 import tensorflow as tf
 from runs import PARAMS, UNDROPPED, make_trainer, settings, state
 from shared_files import reversed_pairs
+from written_shards import write_shards
 
-from data_prep.records import write_shards
 from official_transformer.data.buckets import Batching
 from official_transformer.distribution.strategy import create_distribution
 from official_transformer.model.transformer import create_model

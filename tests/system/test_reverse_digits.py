@@ -4,7 +4,8 @@ import random
 
 import pytest
 
-from data_prep.preparation import Corpus, DataSettings, prepare
+from data_prep.corpora import Corpus, DataSettings
+from data_prep.preparation import prepare
 from official_transformer.data.prepared_data import read_prepared_data
 from official_transformer.decoding.translator import Translator
 from official_transformer.model_directory.directory import (

@@ -4,8 +4,8 @@ import itertools
 import numpy as np
 import pytest
 import tensorflow as tf
+from written_shards import write_shards
 
-from data_prep.records import write_shards
 from official_transformer.data import data_order, record_index
 from official_transformer.data import data_pipeline as lib
 from official_transformer.data.buckets import Batching

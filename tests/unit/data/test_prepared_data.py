@@ -3,8 +3,8 @@ import os
 import random
 
 import pytest
+from written_shards import write_shards
 
-from data_prep.records import write_shards
 from official_transformer.data import data_directory
 from official_transformer.data import prepared_data as lib
 from official_transformer.data.buckets import Batching

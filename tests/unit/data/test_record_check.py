@@ -1,17 +1,26 @@
 import pytest
 import tensorflow as tf
 
-from data_prep.records import serialize_pair
 from official_transformer.data import record_check as lib
 
 GOOD = ([5, 6, 1], [7, 1])
+
+
+def serialize_pair(source, target):
+  """Returns an example, which may hold what is no id."""
+  features = {
+    name: tf.train.Feature(int64_list=tf.train.Int64List(value=ids))
+    for name, ids in (("inputs", source), ("targets", target))
+  }
+  example = tf.train.Example(features=tf.train.Features(feature=features))
+  return example.SerializeToString(deterministic=True)
 
 
 def write(path, records):
   with tf.io.TFRecordWriter(str(path)) as writer:
     for record in records:
       writer.write(
-        record if isinstance(record, bytes) else serialize_pair(record)
+        record if isinstance(record, bytes) else serialize_pair(*record)
       )
   return str(path)
 

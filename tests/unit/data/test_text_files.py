@@ -77,11 +77,11 @@ def test_errors_name_file_line_and_remedy(tmp_path):
   zipped = bytearray(gzip.compress(b"some text " * 100))
   zipped[20:24] = b"\xff\xff\xff\xff"
   (tmp_path / "corrupt.gz").write_bytes(bytes(zipped))
-  with pytest.raises(InputError, match="not a whole gzip file"):
+  with pytest.raises(InputError, match="not a whole .gz file"):
     list(text_files.read_lines(str(tmp_path / "corrupt.gz")))
   broken = tmp_path / "broken.gz"
   broken.write_bytes(gzip.compress(b"a\n" * 100)[:-9])
-  with pytest.raises(InputError, match="not a whole gzip file"):
+  with pytest.raises(InputError, match="not a whole .gz file"):
     list(text_files.read_lines(str(broken)))
 
 

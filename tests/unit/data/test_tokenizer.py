@@ -3,6 +3,7 @@ import sentencepiece
 
 from official_transformer.data import tokenizer as lib
 from official_transformer.data.subtokenizer import Subtokenizer
+from official_transformer.data.text_form import TextForm
 from official_transformer.errors import InputError
 
 
@@ -60,3 +61,27 @@ def test_what_is_no_vocabulary_is_refused(tmp_path):
     lib.load_tokenizer(str(path))
   with pytest.raises(InputError, match="no file"):
     lib.load_tokenizer(str(tmp_path / "missing"))
+
+
+def test_many_lines_are_encoded_as_each(vocab_file, text_file, tmp_path):
+  subtokens = str(tmp_path / "v.subtokens")
+  Subtokenizer.build([text_file], 50, min_count=5).save(subtokens)
+  lines = ["eins zwei", "", "ACHT \u00e9", " neun", "eins zwei"]
+  for path in (vocab_file, subtokens):
+    for form in (None, TextForm(lowercase=True)):
+      tokenizer = lib.load_tokenizer(path, form)
+      assert tokenizer.encode_lines(lines) == [
+        tokenizer.encode(line, add_eos=True) for line in lines
+      ]
+      assert tokenizer.encode_lines([]) == []
+
+
+def test_text_is_brought_into_its_form_first(vocab_file):
+  plain = lib.load_tokenizer(vocab_file)
+  formed = lib.load_tokenizer(vocab_file, TextForm("nfkc", lowercase=True))
+  assert isinstance(lib.load_tokenizer(vocab_file, TextForm()), type(plain))
+  ids = plain.encode("f\u00fcnf eins")
+  assert formed.encode("\u3000FU\u0308NF \uff25INS") == ids
+  assert formed.vocab_size == plain.vocab_size
+  assert formed.decode(ids) == "f\u00fcnf eins"
+  assert formed.pieces(ids) == plain.pieces(ids)

@@ -1,12 +1,17 @@
+import io
 import json
 import os
 import shutil
 
+import filelock
 import pytest
 
-from data_prep.preparation import Corpus, DataSettings, prepare
+from data_prep.corpora import Corpus, DataSettings
+from data_prep.filters import FilterSettings
+from data_prep.preparation import prepare
 from official_transformer.data.data_directory import read_description
 from official_transformer.data.prepared_data import read_prepared_data
+from official_transformer.data.text_form import TextForm
 from official_transformer.data.tokenizer import load_tokenizer
 from official_transformer.errors import InputError
 
@@ -93,7 +98,7 @@ def test_what_has_no_tokens_is_left_out_and_named(tmp_path, nothing):
 def test_text_without_any_token_is_refused(tmp_path, corpus):
   prepare({"train": corpus}, settings(tmp_path))
   (tmp_path / "none").write_text("\u200b\n" * 3, "utf-8")
-  with pytest.raises(InputError, match="has tokens on both sides"):
+  with pytest.raises(InputError, match="source without tokens.*of another"):
     prepare(
       {"train": Corpus([str(tmp_path / "none")], [str(tmp_path / "none")])},
       DataSettings(
@@ -189,18 +194,115 @@ def test_a_corpus_without_a_usable_pair_is_refused(tmp_path, corpus):
     prepare({"train": corpus, "dev": nothing}, settings(tmp_path))
 
 
-def test_a_run_that_breaks_off_leaves_no_description(
-  tmp_path, corpus, monkeypatch
+@pytest.mark.parametrize(
+  "breaking", ["write_block", "ShuffledCorpus.write_shard"]
+)
+def test_a_run_that_breaks_off_is_gone_on_with(
+  tmp_path, corpus, monkeypatch, breaking
 ):
-  prepare({"train": corpus}, settings(tmp_path))
+  prepare({"train": corpus, "dev": corpus}, settings(tmp_path))
+  undisturbed = contents(tmp_path / "data")
+  os.remove(tmp_path / "data" / "vocab.60.model")
+  before = contents(tmp_path / "data")
 
   def fail(*_, **__):
     raise OSError("No space left on device")
 
-  monkeypatch.setattr("data_prep.preparation.write_shards", fail)
-  with pytest.raises(OSError, match="No space"):
+  with monkeypatch.context() as patched:
+    patched.setattr(f"data_prep.preparation.{breaking}", fail)
+    with pytest.raises(OSError, match="No space"):
+      prepare({"train": corpus, "dev": corpus}, settings(tmp_path))
+  data = tmp_path / "data"
+  assert (data / "preparation.incomplete").is_dir()
+  if breaking == "write_block":
+    # What an earlier run made is there until all is ready for its place.
+    shutil.copytree(data / "preparation.incomplete", tmp_path / "aside")
+    shutil.rmtree(data / "preparation.incomplete")
+    assert contents(data) == before
+    shutil.move(tmp_path / "aside", data / "preparation.incomplete")
+  else:
+    assert not (data / "data.json").exists()
+  # What it had done is not done again.
+  with monkeypatch.context() as patched:
+    patched.setattr("data_prep.vocabularies.train_sentencepiece", fail)
+    prepare({"train": corpus, "dev": corpus}, settings(tmp_path))
+  assert contents(data) == undisturbed
+
+
+def test_other_input_is_begun_anew(tmp_path, corpus, monkeypatch):
+  def fail(*_, **__):
+    raise OSError("No space left on device")
+
+  with monkeypatch.context() as patched:
+    patched.setattr("data_prep.preparation.write_block", fail)
+    with pytest.raises(OSError, match="No space"):
+      prepare({"train": corpus}, settings(tmp_path))
+  with open(tmp_path / "source", "a", encoding="utf-8") as stream:
+    stream.write("ein\n")
+  with open(tmp_path / "target", "a", encoding="utf-8") as stream:
+    stream.write("alpha\n")
+  prepare({"train": corpus}, settings(tmp_path))
+  assert read_description(str(tmp_path / "data")).train.pairs == 65
+
+
+def contents(directory):
+  return {p.name: p.read_bytes() for p in directory.iterdir() if p.is_file()}
+
+
+def test_the_data_do_not_depend_on_the_workers(tmp_path, monkeypatch):
+  from data_prep import text_blocks
+
+  monkeypatch.setattr(text_blocks, "BLOCK_BYTES", 500)
+  monkeypatch.setattr("data_prep.preparation._FEW_BYTES", 0)
+  lines = [f"{a} {b} {c}" for a in WORDS for b in WORDS for c in WORDS]
+  text = write(tmp_path / "text", [*lines, *lines[:7]])
+  filters = FilterSettings(duplicates=True, max_tokens=6)
+  found = []
+  for workers in (1, 2):
+    directory = tmp_path / str(workers)
+    made = DataSettings(
+      *(str(directory), "sentencepiece", 60),
+      filters=filters,
+      workers=workers,
+    )
+    prepare({"train": Corpus([text], [text])}, made)
+    found.append(contents(directory))
+  assert found[0] == found[1]
+  description = read_description(str(tmp_path / "1"))
+  assert description.train.dropped["duplicate"] == 7
+  assert description.filters == {"duplicates": True, "max_tokens": 6}
+
+
+def test_two_runs_at_a_time_are_refused(tmp_path, corpus):
+  (tmp_path / "data").mkdir()
+  lock = filelock.FileLock(tmp_path / "data" / "preparation.incomplete.lock")
+  with lock, pytest.raises(InputError, match="another run prepares"):
     prepare({"train": corpus}, settings(tmp_path))
-  assert not (tmp_path / "data" / "data.json").exists()
+  prepare({"train": corpus}, settings(tmp_path))
+
+
+def test_standard_input_is_read_once(tmp_path, corpus, monkeypatch):
+  pairs = "".join(f"{a} {b}\t{b} {a}\n" for a in WORDS for b in WORDS)
+  stdin = io.TextIOWrapper(io.BytesIO(pairs.encode()))
+  monkeypatch.setattr("sys.stdin", stdin)
+  prepare({"train": Corpus(pairs=["-"])}, settings(tmp_path))
+  assert read_description(str(tmp_path / "data")).train.pairs == 64
+
+
+def test_a_form_is_kept_with_the_data_and_applied(tmp_path):
+  text = write(tmp_path / "text", ["STRASSE Cafe\u0301", "\u2121 Ein"] * 40)
+  plain = write(tmp_path / "plain", ["strasse caf\u00e9", "tel ein"] * 40)
+  form = TextForm("nfkc", lowercase=True)
+  shards = []
+  for name, path, form_of in (("a", text, form), ("b", plain, TextForm())):
+    directory = str(tmp_path / name)
+    prepare(
+      {"train": Corpus([path], [path])},
+      DataSettings(directory, vocab_size=40, shards=1, form=form_of),
+    )
+    assert read_description(directory).form == form_of
+    shards.append(contents(tmp_path / name)["text-train-00001-of-00001"])
+  assert shards[0] == shards[1]
 
 
 def test_a_corpus_needs_both_sides(tmp_path, corpus):

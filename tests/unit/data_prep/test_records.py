@@ -1,45 +1,31 @@
-import os
-
+import pytest
 import tensorflow as tf
 
-from data_prep.records import write_shards
+from data_prep.records import framed, serialize_pair
+
+PAIRS = [
+  ([1], [1]),
+  ([2, 1], [127, 128, 1]),
+  ([16383, 16384, 2097151, 2097152, 1], [2**31 - 1, 1]),
+  ([*range(2, 300), 1], [5] * 20000 + [1]),
+  ([131071, 131072, 1], [1]),
+]
 
 
-def read(path):
-  for raw in tf.data.TFRecordDataset(path).as_numpy_iterator():
-    feature = tf.train.Example.FromString(raw).features.feature
-    yield tuple(
-      list(feature[name].int64_list.value) for name in ("inputs", "targets")
-    )
+@pytest.mark.parametrize("pair", PAIRS, ids=range(len(PAIRS)))
+def test_an_example_has_tensorflows_bytes(pair):
+  features = {
+    name: tf.train.Feature(int64_list=tf.train.Int64List(value=ids))
+    for name, ids in zip(("inputs", "targets"), pair, strict=True)
+  }
+  example = tf.train.Example(features=tf.train.Features(feature=features))
+  assert serialize_pair(*pair) == example.SerializeToString(deterministic=True)
 
 
-def pairs():
-  return [([i, 1], [i, i, 1]) for i in range(2, 102)]
-
-
-def test_shards_hold_all_pairs_shuffled(tmp_path):
-  histogram = write_shards(pairs(), str(tmp_path), "x", "train", 4, seed=1)
-  names = sorted(os.listdir(tmp_path))
-  assert names == [f"x-train-{n:05d}-of-00004" for n in range(1, 5)]
-  shards = [list(read(str(tmp_path / name))) for name in names]
-  together = [pair for shard in shards for pair in shard]
-  assert sorted(together) == pairs()
-  assert together != pairs()
-  assert all(shard != sorted(shard) for shard in shards)
-  assert histogram == {3: 100}
-
-
-def test_the_seed_decides(tmp_path):
-  contents = []
-  for run, seed in enumerate((1, 1, 2)):
-    directory = tmp_path / str(run)
-    directory.mkdir()
-    write_shards(pairs(), str(directory), "x", "train", 2, seed=seed)
-    contents.append([p.read_bytes() for p in sorted(directory.iterdir())])
-  assert contents[0] == contents[1]
-  assert contents[0] != contents[2]
-
-
-def test_without_a_seed_the_order_is_kept(tmp_path):
-  write_shards(pairs(), str(tmp_path), "x", "dev", 1, seed=None)
-  assert list(read(str(tmp_path / "x-dev-00001-of-00001"))) == pairs()
+def test_a_file_has_tensorflows_bytes(tmp_path):
+  records = [serialize_pair(*pair) for pair in PAIRS] + [b"", b"x" * 100000]
+  with tf.io.TFRecordWriter(str(tmp_path / "theirs")) as writer:
+    for record in records:
+      writer.write(record)
+  theirs = (tmp_path / "theirs").read_bytes()
+  assert b"".join(map(framed, records)) == theirs

@@ -8,6 +8,7 @@ from official_transformer.data.identity import (
   Vocabularies,
   Vocabulary,
 )
+from official_transformer.data.text_form import TextForm
 from official_transformer.errors import InputError
 from official_transformer.model_directory.description import (
   ModelDescription,
@@ -36,7 +37,12 @@ WRITTEN_BEFORE = {
 
 
 @pytest.mark.parametrize(
-  "description", [FULL, ModelDescription(FULL.params, JOINT)]
+  "description",
+  [
+    FULL,
+    ModelDescription(FULL.params, JOINT),
+    dataclasses.replace(FULL, form=TextForm("nfc", lowercase=True)),
+  ],
 )
 def test_what_is_written_is_read(description):
   assert ModelDescription.from_json(description.to_json()) == description

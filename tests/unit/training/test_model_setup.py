@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from data_prep.preparation import Corpus, DataSettings, prepare
+from data_prep.corpora import Corpus, DataSettings
+from data_prep.preparation import prepare
 from official_transformer.data.buckets import Batching
 from official_transformer.data.prepared_data import read_prepared_data
+from official_transformer.data.text_form import TextForm
 from official_transformer.errors import InputError
 from official_transformer.model_directory.checkpoint_files import (
   write_checkpoint,
@@ -508,3 +510,21 @@ def test_other_weights_of_the_same_vocabulary_only(tmp_path, source, data_dirs):
   target = ModelDirectory(str(tmp_path / "target"))
   with pytest.raises(InputError, match="tokenized with another vocabulary"):
     plan_from(target, source.path, data_dirs[1])
+
+
+def test_the_form_of_the_text_is_the_models_for_ever(tmp_path, data_dirs):
+  text = tmp_path / "text"
+  text.write_text("Eins zwei\n" * 50, encoding="utf-8")
+  corpus = Corpus([str(text)], [str(text)])
+  vocab_file = os.path.join(data_dirs[0], "vocab.40.subtokens")
+  form = TextForm(lowercase=True)
+  data_dir = str(tmp_path / "data")
+  prepare(
+    {"train": corpus},
+    DataSettings(data_dir, vocab_file=vocab_file, form=form),
+  )
+  directory, made = trained(tmp_path / "model", data_dir)
+  assert made.form == form == directory.read().form
+  assert resume(directory, data_dir).form == form
+  with pytest.raises(InputError, match="in another form.*lowercase"):
+    resume(directory, data_dirs[0])

@@ -23,8 +23,8 @@ from runs import (
   steps_of,
   train,
 )
+from written_shards import write_shards
 
-from data_prep.records import write_shards
 from official_transformer.data.buckets import Batching
 from official_transformer.data.prepared_data import read_prepared_data
 from official_transformer.errors import InputError, Interrupted, RunError

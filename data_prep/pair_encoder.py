@@ -1,0 +1,219 @@
+"""From lines of text to records: what every process does with its blocks.
+
+Nothing here knows of other blocks, or of who runs it: processes of this machine
+or workers of a cluster.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from data_prep import filters
+from data_prep.filters import FilterSettings, TextFilter, token_reason
+from data_prep.records import framed, serialize_pair
+from data_prep.text_blocks import Block
+from official_transformer.data.text_form import TextForm
+from official_transformer.data.tokenizer import Tokenizer, load_tokenizer
+from official_transformer.errors import InputError
+
+
+@dataclasses.dataclass(frozen=True)
+class EncodingPlan:
+  """How lines become records; it travels to other processes.
+
+  Attributes:
+    vocab_file: the vocabulary.
+    form: what is done to all text.
+    filters: which pairs are left out.
+    held_out: the lines that no pair may have.
+  """
+
+  vocab_file: str
+  form: TextForm
+  filters: FilterSettings
+  held_out: frozenset[str] = frozenset()
+
+
+class EncodedBlock(NamedTuple):
+  """The records of a block.
+
+  Attributes:
+    records: as they stand in a file.
+    pairs: int64 [B], each one's number in the corpus.
+    lengths: int32 [B, 2], tokens of source and target, EOS included.
+    fingerprints: uint64 [B] of the text, if duplicates are to be found.
+    dropped: pairs that were left out, by reason.
+  """
+
+  records: list[bytes]
+  pairs: np.ndarray
+  lengths: np.ndarray
+  fingerprints: np.ndarray
+  dropped: Mapping[str, int]
+
+
+class CleanPairs(NamedTuple):
+  """The pairs of a block that the filters of text let pass.
+
+  Attributes:
+    rows: of each, where it stands in the block.
+    sources: in the data's form, without blanks at their ends.
+    targets: likewise.
+    dropped: the others, by reason.
+  """
+
+  rows: list[int]
+  sources: list[str]
+  targets: list[str]
+  dropped: collections.Counter[str]
+
+
+class PairCleaner:
+  """Brings text into form, and leaves out what the filters name."""
+
+  def __init__(
+    self,
+    form: TextForm,
+    settings: FilterSettings,
+    held_out: frozenset[str] = frozenset(),
+  ) -> None:
+    self._form = form
+    self._settings = settings
+    self._filter = TextFilter(settings, held_out)
+
+  def clean(self, block: Block) -> CleanPairs:
+    """Returns a block's pairs.
+
+    Raises:
+      InputError: if a line is not UTF-8, unless such pairs are dropped.
+    """
+    dropped: collections.Counter[str] = collections.Counter()
+    kept = CleanPairs([], [], [], dropped)
+    for row, pair in enumerate(self._decoded(block)):
+      if isinstance(pair, str):
+        dropped[pair] += 1
+        continue
+      source, target = pair
+      if not self._form.is_plain:
+        source, target = self._form.apply(source), self._form.apply(target)
+      source, target = source.strip(), target.strip()
+      if reason := self._filter.reason(source, target):
+        dropped[reason] += 1
+        continue
+      kept.rows.append(row)
+      kept.sources.append(source)
+      kept.targets.append(target)
+    return kept
+
+  def _decoded(self, block: Block) -> Iterator[tuple[str, str] | str]:
+    """Yields the sides of each pair, or why it has none."""
+    if block.targets is None:
+      for line in self._lines(block, block.sources, block.source_name):
+        columns = (line or "").split("\t")
+        if line is None:
+          yield filters.NOT_UTF8
+        elif len(columns) < 2:
+          yield (
+            filters.NOT_TWO_COLUMNS if line.strip() else filters.EMPTY_SOURCE
+          )
+        else:
+          yield columns[0], columns[1]
+      return
+    sources = self._lines(block, block.sources, block.source_name)
+    targets = self._lines(block, block.targets, block.target_name)
+    for source, target in zip(sources, targets, strict=True):
+      if source is None or target is None:
+        yield filters.NOT_UTF8
+      else:
+        yield source, target
+
+  def _lines(
+    self, block: Block, lines: Sequence[bytes], name: str
+  ) -> Sequence[str | None]:
+    """Returns decoded lines; None is one that is not UTF-8."""
+    try:
+      # All together, which is much faster, if there is nothing to be told.
+      text = b"".join(lines).decode("utf-8")
+    except UnicodeDecodeError:
+      return [
+        self._line(line, name, number)
+        for number, line in enumerate(lines, start=block.first_line)
+      ]
+    split = text.split("\n")
+    return split[: len(lines)]
+
+  def _line(self, line: bytes, name: str, number: int) -> str | None:
+    try:
+      return line.decode("utf-8")
+    except UnicodeDecodeError as error:
+      if self._settings.invalid_utf8 == "drop":
+        return None
+      raise InputError(
+        f"{name}, line {number}: not UTF-8 (byte {error.start + 1} of the "
+        "line). Convert the file, e.g. with iconv -f latin1 -t utf-8, or leave "
+        "such pairs out with --invalid_utf8=drop"
+      ) from None
+
+
+class PairEncoder:
+  """Makes records of blocks."""
+
+  def __init__(self, plan: EncodingPlan) -> None:
+    self._settings = plan.filters
+    self._cleaner = PairCleaner(plan.form, plan.filters, plan.held_out)
+    self._tokenizer: Tokenizer = load_tokenizer(plan.vocab_file)
+
+  def encode(self, block: Block) -> EncodedBlock:
+    """Returns the records of a block's pairs.
+
+    Raises:
+      InputError: as `PairCleaner.clean`.
+    """
+    clean = self._cleaner.clean(block)
+    sources = self._tokenizer.encode_lines(clean.sources)
+    targets = self._tokenizer.encode_lines(clean.targets)
+    records, rows, lengths = [], [], []
+    for row, source, target in zip(clean.rows, sources, targets, strict=True):
+      sizes = len(source), len(target)
+      if reason := token_reason(self._settings, *sizes):
+        clean.dropped[reason] += 1
+        continue
+      records.append(framed(serialize_pair(source, target)))
+      rows.append(row)
+      lengths.append(sizes)
+    return EncodedBlock(
+      records,
+      np.array(rows, np.int64) + block.first_pair,
+      np.array(lengths, np.int32).reshape(-1, 2),
+      self._fingerprints(clean, set(rows)),
+      clean.dropped,
+    )
+
+  def _fingerprints(self, clean: CleanPairs, rows: set[int]) -> np.ndarray:
+    """Returns what equal pairs have in common."""
+    if not self._settings.duplicates:
+      return np.zeros(0, np.uint64)
+    return np.array(
+      [
+        fingerprint(source, target)
+        for row, source, target in zip(*clean[:3], strict=True)
+        if row in rows
+      ],
+      np.uint64,
+    )
+
+
+def fingerprint(source: str, target: str) -> int:
+  """Returns 64 bits that other pairs are unlikely to have.
+
+  Among a hundred million pairs, two that differ share them with a probability
+  of 0.03%.
+  """
+  text = f"{source}\n{target}".encode("utf-8", "surrogatepass")
+  return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")

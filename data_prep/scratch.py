@@ -1,0 +1,116 @@
+"""The directory of what is made on the way to the data.
+
+It lies beside them, where there is room, and is kept when a run breaks off: the
+same command finds what has been done. Whatever the result depends on is written
+down in it; for another result it begins anew.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from typing import Any
+
+import filelock
+from absl import logging
+
+from official_transformer.errors import InputError
+from official_transformer.storage import file_system
+from official_transformer.storage.durable_files import INCOMPLETE, write_text
+
+NAME = "preparation" + INCOMPLETE
+_PLAN = "plan.json"
+
+
+class Scratch:
+  """A directory that is removed when all is done.
+
+  Attributes:
+    directory: its path, on this machine.
+    is_resumed: whether an earlier run with the same plan has begun it.
+  """
+
+  def __init__(self, directory: str, plan: Any) -> None:
+    """Finds what an earlier run has left, or begins anew.
+
+    Args:
+      directory: need not exist.
+      plan: all that the result depends on, as JSON; None if it cannot be told.
+    """
+    self.directory = directory
+    described = json.dumps(plan, indent=2, sort_keys=True)
+    self.is_resumed = plan is not None and self._plan() == described
+    if not self.is_resumed:
+      file_system.remove_tree(directory)
+      os.makedirs(directory)
+      write_text(self.path(_PLAN), described)
+
+  def path(self, name: str) -> str:
+    """Returns the path of a file in it."""
+    return os.path.join(self.directory, name)
+
+  def has(self, name: str) -> bool:
+    """Returns whether a file is in it."""
+    return os.path.exists(self.path(name))
+
+  def mark(self, name: str) -> None:
+    """Remembers that something has been done, by an empty file."""
+    write_text(self.path(name), "")
+
+  def _plan(self) -> str | None:
+    try:
+      with open(self.path(_PLAN), encoding="utf-8") as stream:
+        return stream.read()
+    except (OSError, UnicodeDecodeError):
+      return None
+
+
+@contextlib.contextmanager
+def scratch_for(data_dir: str, plan: Any) -> Iterator[Scratch]:
+  """Gives the scratch directory of some data; removes it when all is done.
+
+  What a run has done stays when the system refuses or a signal ends it, not
+  when the input is to blame: with other input, all is other. A remote store
+  has none: it is a temporary directory of this machine then.
+
+  Args:
+    data_dir: where the data will be.
+    plan: all that they depend on, as JSON; None if it cannot be told.
+  """
+  if file_system.is_remote(data_dir):
+    with tempfile.TemporaryDirectory() as directory:
+      yield Scratch(os.path.join(directory, NAME), None)
+    return
+  directory = os.path.join(data_dir, NAME)
+  with _alone(directory + ".lock", data_dir):
+    scratch = Scratch(directory, plan)
+    try:
+      yield scratch
+    except InputError:
+      file_system.remove_tree(directory)
+      raise
+    file_system.remove_tree(directory)
+
+
+@contextlib.contextmanager
+def _alone(path: str, data_dir: str) -> Iterator[None]:
+  """Keeps other runs out of a directory, for as long as this one lasts."""
+  lock = filelock.FileLock(path, timeout=0.3, fallback_to_soft=False)
+  try:
+    lock.acquire()
+  except filelock.Timeout:
+    raise InputError(
+      f"another run prepares data in {data_dir}; wait for it or stop it, or "
+      "name another --data_dir"
+    ) from None
+  except NotImplementedError:
+    logging.warning("no lock in %s: see that one run works there", data_dir)
+  try:
+    yield
+  finally:
+    if lock.is_locked:
+      file_system.remove_if_there(path)
+      lock.release()

@@ -1,0 +1,114 @@
+"""Processes of this machine that do the same thing to many things."""
+
+from __future__ import annotations
+
+import collections
+import itertools
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from typing import Any, TypeVar
+
+from official_transformer.errors import RunError
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+# Handed on beyond what is being worked on, so that nobody waits for more.
+_AHEAD = 2
+# In a worker: what `each` was given to work with.
+_tool: Any = None
+
+
+def available_processors() -> int:
+  """Returns the processors that this process may use."""
+  if hasattr(os, "sched_getaffinity"):
+    return len(os.sched_getaffinity(0))
+  return os.cpu_count() or 1
+
+
+class Workers:
+  """Maps in other processes, in order, with bounded memory.
+
+  They are started anew, not forked: what a library of the parent holds, such as
+  threads, would not be there. They end with it, however it ends.
+  """
+
+  def __init__(self, number: int | None = None) -> None:
+    """Says how many; they are started when there is something to do.
+
+    Args:
+      number: processes; 1 is this one, as it is for a single item. None is one
+        a processor.
+    """
+    self.number = number or available_processors()
+
+  def each(
+    self,
+    make_tool: Callable[[], Any],
+    work: Callable[[Any, Item], Result],
+    items: Iterable[Item],
+  ) -> Iterator[Result]:
+    """Yields what becomes of each item, in their order.
+
+    Args:
+      make_tool: called once in each process; what it returns is handed to
+        `work`. Can be pickled, as `work` can be.
+      work: called with the tool and an item.
+      items: read as they are needed.
+
+    Raises:
+      RunError: if a process is gone; what `work` raises, too.
+    """
+    items = iter(items)
+    first = list(itertools.islice(items, 2))
+    items = itertools.chain(first, items)
+    if self.number == 1 or len(first) < 2:
+      tool = make_tool()
+      for item in items:
+        yield work(tool, item)
+      return
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(
+      self.number, context, _begin, (make_tool,)
+    ) as executor:
+      waiting: collections.deque[Future[Result]] = collections.deque()
+      try:
+        for item in items:
+          waiting.append(executor.submit(_do, work, item))
+          if len(waiting) > self.number * _AHEAD:
+            yield waiting.popleft().result()
+        while waiting:
+          yield waiting.popleft().result()
+      except BrokenProcessPool:
+        raise RunError(
+          "a worker process is gone: was it killed, for instance for want of "
+          "memory? The same command goes on from here; fewer --workers need "
+          "less memory"
+        ) from None
+      finally:
+        executor.shutdown(wait=True, cancel_futures=True)
+
+
+def _begin(make_tool: Callable[[], Any]) -> None:
+  """Prepares a worker process."""
+  global _tool
+  # The parent is told, and says what becomes of its workers.
+  signal.signal(signal.SIGINT, signal.SIG_IGN)
+  threading.Thread(target=_end_with_parent, daemon=True).start()
+  _tool = make_tool()
+
+
+def _end_with_parent() -> None:
+  parent = multiprocessing.parent_process()
+  assert parent
+  parent.join()
+  os._exit(1)
+
+
+def _do(work: Callable[[Any, Item], Result], item: Item) -> Result:
+  return work(_tool, item)

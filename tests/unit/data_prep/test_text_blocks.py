@@ -1,0 +1,101 @@
+import bz2
+import gzip
+import lzma
+
+import pytest
+
+from data_prep import text_blocks as lib
+from data_prep.corpora import Corpus
+from official_transformer.errors import InputError
+
+LINES = [f"line {n}\n".encode() for n in range(1000)]
+
+
+def write(path, lines, opened=open):
+  with opened(path, "wb") as stream:
+    stream.write(b"".join(lines))
+  return str(path)
+
+
+def lines_of(blocks):
+  return [line for block in blocks for line in block.sources]
+
+
+@pytest.mark.parametrize("size", [1, 100, 1 << 20])
+def test_blocks_are_consecutive(tmp_path, monkeypatch, size):
+  monkeypatch.setattr(lib, "BLOCK_BYTES", size)
+  one = write(tmp_path / "one", LINES)
+  two = write(tmp_path / "two", LINES[:10])
+  blocks = list(lib.read_blocks(Corpus([one, two], [one, two])))
+  assert lines_of(blocks) == LINES + LINES[:10]
+  assert [b.number for b in blocks] == list(range(len(blocks)))
+  pair = 0
+  for block in blocks:
+    assert block.first_pair == pair
+    assert block.targets == block.sources
+    pair += len(block.sources)
+    first = block.first_pair + 1 - 1000 * (block.source_name == two)
+    assert block.first_line == first
+
+
+@pytest.mark.parametrize(
+  ("suffix", "opened"),
+  [(".gz", gzip.open), (".bz2", bz2.open), (".xz", lzma.open)],
+)
+def test_compressed_files(tmp_path, suffix, opened):
+  path = write(tmp_path / f"text{suffix}", LINES, opened)
+  plain = write(tmp_path / "text", LINES)
+  assert lines_of(lib.read_blocks(Corpus([path], [plain]))) == LINES
+  data = (tmp_path / f"text{suffix}").read_bytes()
+  (tmp_path / f"text{suffix}").write_bytes(data[: len(data) // 2])
+  with pytest.raises(InputError, match=f"text{suffix} is not a whole {suffix}"):
+    list(lib.read_blocks(Corpus([path], [plain])))
+
+
+def test_zstandard(tmp_path):
+  zstandard = pytest.importorskip("zstandard")
+  path = tmp_path / "text.zst"
+  # Two frames, one after the other, are one file.
+  compress = zstandard.ZstdCompressor().compress
+  halves = b"".join(LINES[:500]), b"".join(LINES[500:])
+  path.write_bytes(b"".join(map(compress, halves)))
+  plain = write(tmp_path / "text", LINES)
+  assert lines_of(lib.read_blocks(Corpus([str(path)], [plain]))) == LINES
+  path.write_bytes(b"no such thing")
+  with pytest.raises(InputError, match=r"is not a whole \.zst file"):
+    list(lib.read_blocks(Corpus([str(path)], [plain])))
+
+
+def test_byte_order_marks_and_last_lines_without_an_end(tmp_path):
+  source = write(tmp_path / "source", [b"\xef\xbb\xbfa\n", b"\xef\xbb\xbfb"])
+  target = write(tmp_path / "target", [b"\xef\xbb\xbfA\r\n", b"B\n"])
+  (block,) = lib.read_blocks(Corpus([source], [target]))
+  assert block.sources == [b"a\n", b"\xef\xbb\xbfb"]
+  assert block.targets == [b"A\r\n", b"B\n"]
+
+
+def test_pairs_in_one_file_come_last(tmp_path):
+  source = write(tmp_path / "source", [b"a\n"])
+  pairs = write(tmp_path / "pairs", [b"b\tB\n"])
+  blocks = list(lib.read_blocks(Corpus([source], [source], [pairs])))
+  assert [b.targets for b in blocks] == [[b"a\n"], None]
+  assert lines_of(blocks) == [b"a\n", b"b\tB\n"]
+
+
+@pytest.mark.parametrize("size", [1, 1 << 20])
+@pytest.mark.parametrize(("one", "other"), [(5, 3), (3, 5), (0, 2), (2, 0)])
+def test_other_numbers_of_lines_are_counted(
+  tmp_path, monkeypatch, size, one, other
+):
+  monkeypatch.setattr(lib, "BLOCK_BYTES", size)
+  source = write(tmp_path / "source", LINES[:one])
+  target = write(tmp_path / "target", LINES[:other])
+  with pytest.raises(
+    InputError, match=f"source has {one} lines and .*target {other}: line n"
+  ):
+    list(lib.read_blocks(Corpus([source], [target])))
+
+
+def test_no_lines_at_all(tmp_path):
+  empty = write(tmp_path / "empty", [])
+  assert not list(lib.read_blocks(Corpus([empty], [empty])))
