@@ -15,6 +15,8 @@ from __future__ import annotations
 
 import argparse
 import gzip
+import hashlib
+import itertools
 import json
 import pathlib
 import random
@@ -26,8 +28,12 @@ import threading
 import time
 from typing import NamedTuple
 
+from official_transformer.data.packed_ids import pack_lines
+from official_transformer.data.subtokenizer import Subtokenizer
+
 HERE = pathlib.Path(__file__).resolve().parent
 PREPARE = (sys.executable, "-m", "data_prep.prepare_data")
+ENCODED = 200_000  # Pairs.
 REPLACED = 0.15  # Of all words.
 
 
@@ -102,7 +108,7 @@ def run(command: list[str]) -> Measured:
     nonlocal peak
     while process.poll() is None:
       peak = max(peak, memory_of(process.pid))
-      time.sleep(0.25)
+      time.sleep(0.5)
 
   watcher = threading.Thread(target=watch)
   watcher.start()
@@ -151,6 +157,67 @@ def make_vocabularies(
   return made
 
 
+def compare_building(
+  arguments: argparse.Namespace, source: pathlib.Path, target: pathlib.Path
+) -> None:
+  """Prints what a vocabulary of subtokens takes, and whether both are equal."""
+  files = [str(source), str(target)]
+  size = arguments.vocab_size
+  ours = arguments.scratch / "ours.subtokens"
+  theirs = arguments.scratch / "upstream.subtokens"
+  theirs.unlink(missing_ok=True)  # It would be read.
+  began = time.perf_counter()
+  Subtokenizer.build(files, size).save(str(ours))
+  seconds = time.perf_counter() - began
+  printed = upstream(
+    arguments.upstream_python,
+    *(f"--source={source}", f"--target={target}", f"--build={size}"),
+    *(f"--vocab_file={theirs}", f"--data_dir={arguments.scratch / 'upstream'}"),
+  )
+  equal = "equal" if ours.read_bytes() == theirs.read_bytes() else "NOT EQUAL"
+  print(
+    f"subtoken vocabulary alone: {seconds:.1f} s, upstream "
+    f"{printed['seconds']:.1f} s, {printed['seconds'] / seconds:.1f} x; {equal}",
+    flush=True,
+  )
+
+
+def compare_encoding(
+  arguments: argparse.Namespace,
+  source: pathlib.Path,
+  target: pathlib.Path,
+  vocab_file: str,
+) -> None:
+  """Prints what cutting lines into subtokens takes in one process."""
+  lines: list[str] = []
+  for path in (source, target):
+    with open(path, encoding="utf-8") as stream:
+      lines += [line.strip() for line in itertools.islice(stream, ENCODED)]
+  tokenizer = Subtokenizer.load(vocab_file)
+  began = time.perf_counter()
+  ids = [tokenizer.encode(line, add_eos=True) for line in lines]
+  seconds = time.perf_counter() - began
+  tokenizer = Subtokenizer.load(vocab_file)
+  began = time.perf_counter()
+  packed = tokenizer.pack_lines(lines)
+  packing = time.perf_counter() - began
+  assert packed == pack_lines(ids)
+  printed = upstream(
+    arguments.upstream_python,
+    *(f"--source={source}", f"--target={target}", f"--encode={ENCODED}"),
+    *(f"--vocab_file={vocab_file}", f"--data_dir={arguments.scratch}"),
+  )
+  ours = hashlib.sha256(repr(ids).encode()).hexdigest()
+  equal = "equal" if ours == printed["sha256"] else "NOT EQUAL"
+  theirs = printed["seconds"]
+  print(
+    f"subtokens alone, {ENCODED} pairs: {ENCODED / seconds:.0f} pairs/s as ids, "
+    f"{ENCODED / packing:.0f} for records, upstream {ENCODED / theirs:.0f}: "
+    f"{theirs / seconds:.1f} and {theirs / packing:.1f} x; ids {equal}",
+    flush=True,
+  )
+
+
 def main() -> None:
   """Runs the command."""
   parser = argparse.ArgumentParser()
@@ -169,6 +236,9 @@ def main() -> None:
   )
   files = [f"--train_source={source}", f"--train_target={target}"]
   made = make_vocabularies(arguments, files, arguments.scratch)
+  if arguments.upstream_python:
+    compare_building(arguments, source, target)
+    compare_encoding(arguments, source, target, made["subtoken"])
   rates: dict[str, list[float]] = {}
   peaks: dict[str, float] = {}
   workers = [f"--workers={arguments.workers}"] if arguments.workers else []

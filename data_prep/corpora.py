@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -12,6 +11,7 @@ from official_transformer.data.text_files import STANDARD_STREAM, check_input
 from official_transformer.data.text_form import TextForm
 from official_transformer.data.tokenizer import load_tokenizer
 from official_transformer.errors import InputError
+from official_transformer.storage import file_system
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,10 +101,6 @@ def check(corpora: Mapping[str, Corpus], settings: DataSettings) -> None:
     load_tokenizer(settings.vocab_file)  # Raises if it is none.
 
 
-def fingerprint(path: str) -> list[Any]:
-  """Returns what tells a local file from what it was or will be."""
-  try:
-    status = os.stat(path)
-  except OSError:
-    return [path]
-  return [os.path.abspath(path), status.st_size, status.st_mtime_ns]
+def state_of(path: str) -> list[Any]:
+  """Returns what tells a file from others, and what it was or will be."""
+  return [file_system.absolute(path), *file_system.state(path)]

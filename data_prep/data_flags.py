@@ -71,7 +71,7 @@ def define_filter_flags() -> None:
     flags.DEFINE_bool,
     "drop_duplicates",
     False,
-    "Keep only the first of equal pairs.",
+    "Keep only the first of equal training pairs.",
   )
   define(
     flags.DEFINE_list,
@@ -149,8 +149,7 @@ def define_vocabulary_flags() -> None:
     "vocab_sample",
     200_000,
     "Pairs of the training data from which a vocabulary is made, drawn evenly; "
-    "0 is all, which SentencePiece needs 600 MB of memory for 400,000 lines "
-    "of.",
+    "0 is all. SentencePiece takes 1.5 GB of memory for a million lines.",
     lower_bound=0,
   )
 

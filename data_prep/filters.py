@@ -156,6 +156,17 @@ class TextFilter:
       if name is not None
     ]
 
+  @property
+  def takes_all(self) -> bool:
+    """Whether every pair with text on both sides passes."""
+    settings = self.settings
+    return not (
+      settings.control_characters
+      or settings.identical
+      or self._held_out
+      or self._scripts
+    )
+
   def reason(self, source: str, target: str) -> str | None:
     """Returns why a pair is left out; None if it is not.
 

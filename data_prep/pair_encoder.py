@@ -9,14 +9,14 @@ from __future__ import annotations
 import collections
 import dataclasses
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from data_prep import filters
 from data_prep.filters import FilterSettings, TextFilter, token_reason
-from data_prep.records import framed, serialize_pair
+from data_prep.records import framed, serialize_packed
 from data_prep.text_blocks import Block
 from official_transformer.data.text_form import TextForm
 from official_transformer.data.tokenizer import Tokenizer, load_tokenizer
@@ -38,6 +38,11 @@ class EncodingPlan:
   form: TextForm
   filters: FilterSettings
   held_out: frozenset[str] = frozenset()
+
+  def for_development(self) -> EncodingPlan:
+    """Returns that of data to measure with, which may be held out text."""
+    kept = dataclasses.replace(self.filters, held_out=(), duplicates=False)
+    return dataclasses.replace(self, filters=kept, held_out=frozenset())
 
 
 class EncodedBlock(NamedTuple):
@@ -94,71 +99,74 @@ class PairCleaner:
       InputError: if a line is not UTF-8, unless such pairs are dropped.
     """
     dropped: collections.Counter[str] = collections.Counter()
+    sources, targets, damages = self._decoded(block)
+    sources, targets = self._formed(sources), self._formed(targets)
+    if self._filter.takes_all and all(sources) and all(targets):
+      return CleanPairs(list(range(len(sources))), sources, targets, dropped)
     kept = CleanPairs([], [], [], dropped)
-    for row, pair in enumerate(self._decoded(block)):
-      if isinstance(pair, str):
-        dropped[pair] += 1
-        continue
-      source, target = pair
-      if not self._form.is_plain:
-        source, target = self._form.apply(source), self._form.apply(target)
-      source, target = source.strip(), target.strip()
-      if reason := self._filter.reason(source, target):
+    for row, pair in enumerate(zip(sources, targets, strict=True)):
+      if reason := damages.get(row) or self._filter.reason(*pair):
         dropped[reason] += 1
         continue
       kept.rows.append(row)
-      kept.sources.append(source)
-      kept.targets.append(target)
+      kept.sources.append(pair[0])
+      kept.targets.append(pair[1])
     return kept
 
-  def _decoded(self, block: Block) -> Iterator[tuple[str, str] | str]:
-    """Yields the sides of each pair, or why it has none."""
-    if block.targets is None:
-      for line in self._lines(block, block.sources, block.source_name):
-        columns = (line or "").split("\t")
-        if line is None:
-          yield filters.NOT_UTF8
-        elif len(columns) < 2:
-          yield (
-            filters.NOT_TWO_COLUMNS if line.strip() else filters.EMPTY_SOURCE
-          )
-        else:
-          yield columns[0], columns[1]
-      return
-    sources = self._lines(block, block.sources, block.source_name)
-    targets = self._lines(block, block.targets, block.target_name)
-    for source, target in zip(sources, targets, strict=True):
-      if source is None or target is None:
-        yield filters.NOT_UTF8
-      else:
-        yield source, target
+  def _formed(self, lines: Sequence[str]) -> list[str]:
+    """Returns lines in the data's form, without blanks at their ends."""
+    if not self._form.is_plain:
+      lines = [self._form.apply(line) for line in lines]
+    return [line.strip() for line in lines]
+
+  def _decoded(
+    self, block: Block
+  ) -> tuple[Sequence[str], Sequence[str], dict[int, str]]:
+    """Returns both sides; empty, with the reason by row, where there is none."""
+    damages: dict[int, str] = {}
+    sources = self._lines(block.sources, block.source_name, block, damages)
+    if block.targets is not None:
+      targets = self._lines(block.targets, block.target_name, block, damages)
+      return sources, targets, damages
+    sides = [line.split("\t")[:2] for line in sources]
+    for row, columns in enumerate(sides):
+      if len(columns) < 2:
+        if columns[0].strip():
+          damages.setdefault(row, filters.NOT_TWO_COLUMNS)
+        sides[row] = ["", ""]
+    return [side[0] for side in sides], [side[1] for side in sides], damages
 
   def _lines(
-    self, block: Block, lines: Sequence[bytes], name: str
-  ) -> Sequence[str | None]:
-    """Returns decoded lines; None is one that is not UTF-8."""
+    self,
+    lines: Sequence[bytes],
+    name: str,
+    block: Block,
+    damages: dict[int, str],
+  ) -> Sequence[str]:
+    """Returns decoded lines; those that are not UTF-8 are empty, and noted."""
     try:
       # All together, which is much faster, if there is nothing to be told.
       text = b"".join(lines).decode("utf-8")
     except UnicodeDecodeError:
-      return [
-        self._line(line, name, number)
-        for number, line in enumerate(lines, start=block.first_line)
-      ]
-    split = text.split("\n")
-    return split[: len(lines)]
+      decoded = []
+      for row, line in enumerate(lines):
+        try:
+          decoded.append(line.decode("utf-8"))
+        except UnicodeDecodeError as error:
+          self._refuse(name, block.first_line + row, error)
+          damages[row] = filters.NOT_UTF8
+          decoded.append("")
+      return decoded
+    return text.split("\n")[: len(lines)]
 
-  def _line(self, line: bytes, name: str, number: int) -> str | None:
-    try:
-      return line.decode("utf-8")
-    except UnicodeDecodeError as error:
-      if self._settings.invalid_utf8 == "drop":
-        return None
+  def _refuse(self, name: str, line: int, error: UnicodeDecodeError) -> None:
+    """Raises an `InputError` for a line, unless such pairs are dropped."""
+    if self._settings.invalid_utf8 != "drop":
       raise InputError(
-        f"{name}, line {number}: not UTF-8 (byte {error.start + 1} of the "
-        "line). Convert the file, e.g. with iconv -f latin1 -t utf-8, or leave "
-        "such pairs out with --invalid_utf8=drop"
-      ) from None
+        f"{name}, line {line}: not UTF-8 (byte {error.start + 1} of the line). "
+        "Convert the file, e.g. with iconv -f latin1 -t utf-8, or leave such "
+        "pairs out with --invalid_utf8=drop"
+      )
 
 
 class PairEncoder:
@@ -176,15 +184,20 @@ class PairEncoder:
       InputError: as `PairCleaner.clean`.
     """
     clean = self._cleaner.clean(block)
-    sources = self._tokenizer.encode_lines(clean.sources)
-    targets = self._tokenizer.encode_lines(clean.targets)
+    sources = self._tokenizer.pack_lines(clean.sources)
+    targets = self._tokenizer.pack_lines(clean.targets)
     records, rows, lengths = [], [], []
-    for row, source, target in zip(clean.rows, sources, targets, strict=True):
-      sizes = len(source), len(target)
+    for row, source, target, sizes in zip(
+      clean.rows,
+      sources.packed,
+      targets.packed,
+      zip(sources.counts, targets.counts, strict=True),
+      strict=True,
+    ):
       if reason := token_reason(self._settings, *sizes):
         clean.dropped[reason] += 1
         continue
-      records.append(framed(serialize_pair(source, target)))
+      records.append(framed(serialize_packed(source, target)))
       rows.append(row)
       lengths.append(sizes)
     return EncodedBlock(

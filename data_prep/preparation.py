@@ -11,16 +11,17 @@ from __future__ import annotations
 import dataclasses
 import functools
 import os
+import pathlib
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 import sentencepiece
 from absl import logging
 
-from data_prep.corpora import Corpus, DataSettings, check, fingerprint
+from data_prep.corpora import Corpus, DataSettings, check, state_of
 from data_prep.filters import (
   SOURCE_WITHOUT_TOKENS,
   TARGET_WITHOUT_TOKENS,
@@ -95,9 +96,10 @@ def prepare(corpora: dict[str, Corpus], settings: DataSettings) -> None:
       vocabulary.size,
     )
     plan = EncodingPlan(vocab_file, settings.form, settings.filters, held_out)
+    plans = {TRAIN_TAG: plan, DEV_TAG: plan.for_development()}
     # The development data first: what is wrong with them is found at once.
     encoded = {
-      tag: _encode(tag, corpora[tag], plan, settings, scratch)
+      tag: _encode(tag, corpora[tag], plans[tag], settings, scratch)
       for tag in sorted(corpora)
     }
     _publish(encoded, vocab_file, settings, scratch)
@@ -116,33 +118,51 @@ def prepare(corpora: dict[str, Corpus], settings: DataSettings) -> None:
 def _plan(corpora: dict[str, Corpus], settings: DataSettings) -> Any:
   """Returns all that the result depends on; None if it cannot be told."""
   paths = [path for corpus in corpora.values() for path in corpus.paths]
-  if STANDARD_STREAM in paths:
-    return None
   files = [*paths, *settings.filters.held_out]
   if settings.vocab_file:
     files.append(settings.vocab_file)
+  if not all(map(file_system.is_file, files)):
+    return None
   return {
     "format": _FORMAT,
     "settings": settings.to_json(),
     "corpora": {tag: dataclasses.asdict(c) for tag, c in corpora.items()},
-    "files": [fingerprint(path) for path in files],
+    "files": [state_of(path) for path in files],
     "sentencepiece": sentencepiece.__version__,
+    "start of the system": _start_of_system(),
   }
 
 
-def _at_hand(corpus: Corpus, scratch: Scratch) -> Corpus:
-  """Returns a corpus that can be read twice: standard input becomes a file."""
-  if STANDARD_STREAM not in corpus.paths:
-    return corpus
-  path = scratch.path("standard-input")
-  with open_lines(STANDARD_STREAM) as stream, open(path, "wb") as copy:
-    shutil.copyfileobj(stream, copy)
+def _start_of_system() -> str | None:
+  """Returns what is another after a crash of the machine, if it can be told.
 
-  def replaced(paths: Sequence[str]) -> list[str]:
-    return [path if p == STANDARD_STREAM else p for p in paths]
+  What blocks hold is not forced to the disk, and may not be there after one.
+  """
+  try:
+    return pathlib.Path("/proc/sys/kernel/random/boot_id").read_text("ascii")
+  except OSError:
+    return None
+
+
+def _at_hand(corpus: Corpus, scratch: Scratch) -> Corpus:
+  """Returns a corpus that can be read twice: pipes become files."""
+  if all(map(file_system.is_file, corpus.paths)):
+    return corpus
+
+  def at_hand(path: str) -> str:
+    if file_system.is_file(path):
+      return path
+    name = "standard-input" if path == STANDARD_STREAM else path
+    copied = scratch.path(name.strip("/").replace("/", "-") + ".copy")
+    with open_lines(path) as stream, open(copied, "wb") as copy:
+      shutil.copyfileobj(stream, copy)
+    return copied
 
   return Corpus(
-    replaced(corpus.sources), replaced(corpus.targets), replaced(corpus.pairs)
+    *(
+      [at_hand(path) for path in paths]
+      for paths in (corpus.sources, corpus.targets, corpus.pairs)
+    )
   )
 
 
@@ -188,12 +208,12 @@ def _encode(
       if not is_written(paths[-1]):
         yield paths[-1], block
 
-  records = pairs = 0
+  pairs = 0
   began = said = time.monotonic()
-  for done, read in Workers(settings.workers).each(
+  for read in Workers(settings.workers).each(
     functools.partial(_BlockWriter, plan, order), _BlockWriter.write, to_do()
   ):
-    records, pairs = records + done, pairs + read
+    pairs += read
     if time.monotonic() - said > _SAID_EVERY:
       said = time.monotonic()
       logging.info(
@@ -201,7 +221,7 @@ def _encode(
       )
   blocks = ShuffledCorpus(scratch.path(tag), order, paths)
   duplicates = np.zeros(0, np.int64)
-  if settings.filters.duplicates and paths:
+  if plan.filters.duplicates and paths:
     duplicates = find_duplicates(paths)
   statistics = blocks.join_indices(duplicates)
   _report(tag, statistics)
@@ -215,12 +235,11 @@ class _BlockWriter:
     self._encoder = PairEncoder(plan)
     self._order = order
 
-  def write(self, item: tuple[str, Block]) -> tuple[int, int]:
-    """Writes a block's records; returns their number and that of its pairs."""
+  def write(self, item: tuple[str, Block]) -> int:
+    """Writes a block's records; returns the number of pairs it has."""
     path, block = item
-    encoded = self._encoder.encode(block)
-    write_block(path, encoded, self._order)
-    return len(encoded.records), len(block.sources)
+    write_block(path, self._encoder.encode(block), self._order)
+    return len(block.sources)
 
 
 def _report(tag: str, found: Statistics) -> None:
@@ -258,7 +277,8 @@ def _publish(
     copy_file(vocab_file, path)
   is_remote = file_system.is_remote(data_dir)
   for part in encoded.values():
-    shards = part.blocks.order.shards
+    blocks = part.blocks
+    shards = blocks.order.shards
     todo = []
     for shard in range(shards):
       name = shard_name(PREFIX, part.tag, shard + 1, shards)
@@ -268,15 +288,15 @@ def _publish(
         todo.append((shard, local, final))
     few = part.statistics.bytes < _FEW_BYTES
     for local, final in Workers(1 if few else settings.workers).each(
-      functools.partial(_itself, part.blocks), _write_shard, todo
+      functools.partial(
+        ShuffledCorpus, blocks.path, blocks.order, blocks.block_paths
+      ),
+      _write_shard,
+      todo,
     ):
       if local != final:
         copy_file(local, final)
         os.remove(local)
-
-
-def _itself(blocks: ShuffledCorpus) -> ShuffledCorpus:
-  return blocks
 
 
 def _write_shard(

@@ -14,30 +14,15 @@ from collections.abc import Sequence
 
 import google_crc32c
 
-# Of numbers below this, the bytes are kept in a table.
-_TABLE_SIZE = 1 << 17
+from official_transformer.data.packed_ids import pack
+
 _LENGTH_DELIMITED = 2
 _MASK_DELTA = 0xA282EAD8
 
 
-def _varint(value: int) -> bytes:
-  """Returns a number as protocol buffers write it, 7 bits a byte."""
-  encoded = bytearray()
-  while value > 0x7F:
-    encoded.append(value & 0x7F | 0x80)
-    value >>= 7
-  encoded.append(value)
-  return bytes(encoded)
-
-
 def _field_head(number: int, size: int) -> bytes:
   """Returns what stands before a field's bytes."""
-  return _varint(number << 3 | _LENGTH_DELIMITED) + _varint(size)
-
-
-@functools.lru_cache(maxsize=1)
-def _varints() -> list[bytes]:
-  return [_varint(value) for value in range(_TABLE_SIZE)]
+  return pack([number << 3 | _LENGTH_DELIMITED, size])
 
 
 @functools.lru_cache(maxsize=1 << 14)
@@ -67,7 +52,11 @@ def serialize_pair(source: Sequence[int], target: Sequence[int]) -> bytes:
     source: ids, none negative.
     target: likewise.
   """
-  inputs, targets = _packed(source), _packed(target)
+  return serialize_packed(pack(source), pack(target))
+
+
+def serialize_packed(inputs: bytes, targets: bytes) -> bytes:
+  """Returns a `tf.train.Example` of ids that are packed already."""
   features = (
     _feature_head(b"inputs", len(inputs))
     + inputs
@@ -75,13 +64,6 @@ def serialize_pair(source: Sequence[int], target: Sequence[int]) -> bytes:
     + targets
   )
   return _example_head(len(features)) + features
-
-
-def _packed(ids: Sequence[int]) -> bytes:
-  try:
-    return b"".join(map(_varints().__getitem__, ids))
-  except IndexError:
-    return b"".join(map(_varint, ids))
 
 
 def _masked_checksum(data: bytes) -> int:

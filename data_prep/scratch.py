@@ -14,12 +14,10 @@ import tempfile
 from collections.abc import Iterator
 from typing import Any
 
-import filelock
-from absl import logging
-
 from official_transformer.errors import InputError
 from official_transformer.storage import file_system
 from official_transformer.storage.durable_files import INCOMPLETE, write_text
+from official_transformer.storage.file_lock import FileLock, HeldError
 
 NAME = "preparation" + INCOMPLETE
 _PLAN = "plan.json"
@@ -98,19 +96,13 @@ def scratch_for(data_dir: str, plan: Any) -> Iterator[Scratch]:
 @contextlib.contextmanager
 def _alone(path: str, data_dir: str) -> Iterator[None]:
   """Keeps other runs out of a directory, for as long as this one lasts."""
-  lock = filelock.FileLock(path, timeout=0.3, fallback_to_soft=False)
+  lock = FileLock(path)
   try:
     lock.acquire()
-  except filelock.Timeout:
+  except HeldError as holder:
     raise InputError(
-      f"another run prepares data in {data_dir}; wait for it or stop it, or "
-      "name another --data_dir"
+      f"another run, {holder}, prepares data in {data_dir}; wait for it or "
+      "stop it, or name another --data_dir"
     ) from None
-  except NotImplementedError:
-    logging.warning("no lock in %s: see that one run works there", data_dir)
-  try:
+  with lock:
     yield
-  finally:
-    if lock.is_locked:
-      file_system.remove_if_there(path)
-      lock.release()

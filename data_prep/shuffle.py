@@ -122,7 +122,7 @@ def write_block(path: str, block: EncodedBlock, order: Order) -> None:
     "shard_starts": starts,
     "dropped": np.frombuffer(json.dumps(block.dropped).encode(), np.uint8),
   }
-  # Not forced to the disk: after a crash of the machine all begins anew.
+  # Not forced to the disk: whoever reads it knows if the machine has crashed.
   with open(path + _INDEX + ".new", "wb") as stream:
     np.savez(stream, **index)
   os.replace(path + _INDEX + ".new", path + _INDEX)

@@ -177,11 +177,6 @@ def check_server() -> None:
       f"the service needs more packages ({error}): pip install "
       "'official-transformer[server]'"
     ) from None
-  if FLAGS.padded_decode:
-    raise InputError(
-      "--padded_decode compiles the search for batches of a few sizes; those "
-      "of a service have any size. Leave it out"
-    )
   _check_engine()
   _check_model()
 
@@ -234,7 +229,7 @@ def _check_engine() -> None:
   if FLAGS.engine == TENSORFLOW:
     return
   check_installed()
-  if FLAGS.padded_decode:
+  if "padded_decode" in FLAGS and FLAGS.padded_decode:
     raise InputError(
       f"--padded_decode has XLA compile TensorFlow's search; --engine="
       f"{FLAGS.engine} has one of its own: leave one of them out"

@@ -50,6 +50,7 @@ def define_decoding_flags() -> None:
   _define_invalid_utf8_flag()
   _define_output_flags()
   define_search_flags()
+  _define_padding_flags()
 
 
 def define_checkpoint_flag() -> None:
@@ -239,10 +240,14 @@ def _define_decoding_speed_flags() -> None:
     "Batches decoded side by side on a CPU, its threads shared out among "
     "them. Unset: one a processor, up to 4.",
     _idle_line_by_line(read_by("eval", "predict")).idle_if(
-      lambda v: v.padded_decode, "XLA shares the processors out by itself"
+      lambda v: "padded_decode" in v and v.padded_decode,
+      "XLA shares the processors out by itself",
     ),
     lower_bound=1,
   )
+
+
+def _define_padding_flags() -> None:
   define(
     flags.DEFINE_bool,
     "padded_decode",

@@ -34,10 +34,15 @@ def decoding_options(n_best: int = 1) -> DecodingOptions:
   """
   return DecodingOptions(
     limits=batch_limits(),
-    padded_length=FLAGS.decode_max_length if FLAGS.padded_decode else 0,
+    padded_length=FLAGS.decode_max_length if _is_padded() else 0,
     split_long_lines=FLAGS.split_long_lines,
     n_best=n_best,
   )
+
+
+def _is_padded() -> bool:
+  """Reads `--padded_decode`, which a service does not have."""
+  return "padded_decode" in FLAGS and FLAGS.padded_decode
 
 
 def dtype() -> str:
@@ -72,7 +77,7 @@ def load_translator(
     options = dataclasses.replace(options, limits=BatchLimits(lines=1))
     if on_cpu:
       serve_single_lines(description.params.hidden_size)
-  elif on_cpu and not FLAGS.padded_decode:
+  elif on_cpu and not _is_padded():
     workers = share_processors(FLAGS.decode_workers)
     options = dataclasses.replace(options, workers=workers)
   # CTranslate2 is given the weights as they are.

@@ -34,10 +34,7 @@ def state_of(paths: Sequence[str]) -> ShardState:
   Raises:
     OSError: if one is not there.
   """
-  return [
-    [os.path.basename(p), file_system.size(p), file_system.modified(p)]
-    for p in paths
-  ]
+  return [[os.path.basename(p), *file_system.state(p)] for p in paths]
 
 
 def save_check(

@@ -88,7 +88,7 @@ class SubtokenGrowth:
         steps[places] = n + 1
     return self._entries(levels, counts, chosen)
 
-  @functools.lru_cache(maxsize=1)  # noqa: B019
+  @functools.cached_property
   def _first_level(self) -> _Level:
     """Returns all characters, however rare."""
     places = np.arange(len(self.text))
@@ -96,7 +96,7 @@ class SubtokenGrowth:
 
   def _levels(self, min_count: int) -> list[_Level]:
     """Returns the tree of substrings that may be chosen."""
-    levels = [self._first_level()]
+    levels = [self._first_level]
     while True:
       last, length = levels[-1], len(levels)
       # Wherever the cuts are, a substring occurs no more often than this.

@@ -15,12 +15,16 @@ import itertools
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
 
+from official_transformer.data.packed_ids import PackedLines, count, pack
 from official_transformer.data.subtoken_growth import SubtokenGrowth
 from official_transformer.errors import InputError
 from official_transformer.model_params import EOS_ID
 from official_transformer.storage import file_system
 from official_transformer.storage.durable_files import write_text
+
+Computed = TypeVar("Computed")
 
 RESERVED_TOKENS = ("<pad>", "<EOS>")
 ESCAPE_CHARACTERS = frozenset("\\_u;0123456789")
@@ -32,6 +36,8 @@ UNDEFINED_CHARACTER = "\u3013"
 _RUNS = re.compile(r"[^\W_]+|[\W_]+")
 # A word with what follows it; half as many matches.
 _WORDS = re.compile(r"[^\W_]+[\W_]*|[\W_]+")
+# Stands for a space that is a token; no part of a line is empty.
+_SPACE_AT_END = ""
 # Words whose ids are remembered, of the order of 100 bytes each.
 _REMEMBERED = 2**18
 _LONGEST_REMEMBERED = 64  # Characters.
@@ -123,21 +129,32 @@ def _cut(
   return pieces
 
 
-class _Memory(dict[str, tuple[int, ...]]):
+def _parts(text: str) -> list[str]:
+  """Cuts a line into words, each with what follows it."""
+  parts = _WORDS.findall(text)
+  # At either end, a space is a token, unlike between words.
+  if text[:1] == " " and parts[0] == " ":
+    parts[0] = _SPACE_AT_END
+  if text[-1:] == " " and text[-2:-1].isalnum():
+    parts.append(_SPACE_AT_END)
+  return parts
+
+
+class _Memory(dict[str, Computed]):
   """What has been computed for words; it forgets all before it grows large."""
 
-  def __init__(self, compute: Callable[[str], tuple[int, ...]]) -> None:
+  def __init__(self, compute: Callable[[str], Computed]) -> None:
     super().__init__()
     self._compute = compute
 
-  def __missing__(self, token: str) -> tuple[int, ...]:
-    ids = self._compute(token)
-    # A whole line may be one token: it would not recur, and fill the memory.
-    if len(token) <= _LONGEST_REMEMBERED:
+  def __missing__(self, word: str) -> Computed:
+    computed = self._compute(word)
+    # A whole line may be one word: it would not recur, and fill the memory.
+    if len(word) <= _LONGEST_REMEMBERED:
       if len(self) >= _REMEMBERED:
         self.clear()
-      self[token] = ids
-    return ids
+      self[word] = computed
+    return computed
 
 
 class Subtokenizer:
@@ -155,6 +172,9 @@ class Subtokenizer:
     self._longest = max(map(len, self.subtokens))
     # Words recur: remembering their ids makes encoding several times faster.
     self._ids_of_part = _Memory(self._cut_part).__getitem__
+    self._packed_part = _Memory(
+      lambda part: pack(self._ids_of_part(part))
+    ).__getitem__
 
   @classmethod
   def load(cls, vocab_file: str) -> Subtokenizer:
@@ -240,23 +260,25 @@ class Subtokenizer:
 
   def encode(self, text: str, add_eos: bool = False) -> list[int]:
     """Returns the ids of one line, followed by EOS if asked for."""
-    parts = _WORDS.findall(text)
-    ids = list(itertools.chain.from_iterable(map(self._ids_of_part, parts)))
-    # At either end, a space is a token, unlike between words.
-    if text[:1] == " " and parts[0] == " ":
-      ids[:0] = self._cut_token(" ")
-    if text[-1:] == " " and text[-2:-1].isalnum():
-      ids += self._cut_token(" ")
+    ids = list(
+      itertools.chain.from_iterable(map(self._ids_of_part, _parts(text)))
+    )
     if add_eos:
       ids.append(EOS_ID)
     return ids
 
-  def encode_lines(self, lines: Sequence[str]) -> list[list[int]]:
-    """Returns the ids of many lines, each followed by EOS."""
-    return [self.encode(line, add_eos=True) for line in lines]
+  def pack_lines(self, lines: Sequence[str]) -> PackedLines:
+    """Returns the ids of many lines, each followed by EOS, for records."""
+    end = pack([EOS_ID])
+    packed = [
+      b"".join(map(self._packed_part, _parts(line))) + end for line in lines
+    ]
+    return PackedLines(packed, list(map(count, packed)))
 
   def _cut_part(self, part: str) -> tuple[int, ...]:
     """Returns the ids of a word and what follows it, but a single space."""
+    if part == _SPACE_AT_END:
+      return self._cut_token(" ")
     tokens = _RUNS.findall(part)
     return tuple(i for t in tokens if t != " " for i in self._cut_token(t))
 

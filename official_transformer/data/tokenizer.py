@@ -14,6 +14,7 @@ from typing import Protocol
 
 import sentencepiece
 
+from official_transformer.data.packed_ids import PackedLines, pack_lines
 from official_transformer.data.subtokenizer import Subtokenizer
 from official_transformer.data.text_files import check_input, read_lines
 from official_transformer.data.text_form import TextForm
@@ -36,8 +37,8 @@ class Tokenizer(Protocol):
   def encode(self, text: str, add_eos: bool = False) -> list[int]:
     """Returns the ids of one line, followed by EOS if asked for."""
 
-  def encode_lines(self, lines: Sequence[str]) -> list[list[int]]:
-    """Returns the ids of many lines, each followed by EOS: the same, faster."""
+  def pack_lines(self, lines: Sequence[str]) -> PackedLines:
+    """Returns the ids of many lines, each followed by EOS, for records."""
 
   def decode(self, ids: Sequence[int]) -> str:
     """Returns the text of ids, which hold neither PAD nor EOS."""
@@ -81,9 +82,11 @@ class SentencePieceTokenizer:
     """Returns the ids of one line, followed by EOS if asked for."""
     return self.processor.EncodeAsIds(text) + [EOS_ID] * add_eos
 
-  def encode_lines(self, lines: Sequence[str]) -> list[list[int]]:
-    """Returns the ids of many lines, each followed by EOS."""
-    return self.processor.Encode(list(lines), add_eos=True, num_threads=1)
+  def pack_lines(self, lines: Sequence[str]) -> PackedLines:
+    """Returns the ids of many lines, each followed by EOS, for records."""
+    return pack_lines(
+      self.processor.Encode(list(lines), add_eos=True, num_threads=1)
+    )
 
   def decode(self, ids: Sequence[int]) -> str:
     """Returns the text of ids."""
@@ -116,10 +119,10 @@ class FormedTokenizer:
     # What has another form may begin or end with a blank.
     return self.tokenizer.encode(self.form.apply(text).strip(), add_eos)
 
-  def encode_lines(self, lines: Sequence[str]) -> list[list[int]]:
-    """Returns the ids of many lines, each followed by EOS."""
+  def pack_lines(self, lines: Sequence[str]) -> PackedLines:
+    """Returns the ids of many lines, each followed by EOS, for records."""
     formed = [self.form.apply(line).strip() for line in lines]
-    return self.tokenizer.encode_lines(formed)
+    return self.tokenizer.pack_lines(formed)
 
   def decode(self, ids: Sequence[int]) -> str:
     """Returns the text of ids."""

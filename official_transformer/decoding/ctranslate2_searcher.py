@@ -24,7 +24,10 @@ from official_transformer.decoding.ctranslate2_model import (
 )
 from official_transformer.decoding.engines import Engine
 from official_transformer.decoding.hypotheses import FoundSequence
-from official_transformer.decoding.memory_bounds import lacks_memory
+from official_transformer.decoding.memory_bounds import (
+  lacks_memory,
+  out_of_memory,
+)
 from official_transformer.distribution.cpu_threads import threads_of_each
 from official_transformer.errors import InputError
 from official_transformer.model.transformer import Transformer
@@ -127,11 +130,7 @@ class CTranslate2Searcher:
     except (MemoryError, RuntimeError) as error:
       if isinstance(error, RuntimeError) and "memory" not in str(error):
         raise
-      raise InputError(
-        f"out of memory while decoding {len(sources)} lines of up to {longest} "
-        f"tokens ({error}); lower --decode_batch_tokens or --beam_size, or let "
-        "long lines be split"
-      ) from None
+      raise out_of_memory(len(sources), longest, error) from None
 
   def _search_each(
     self, sources: Sequence[Sequence[int]], limits: Sequence[int]

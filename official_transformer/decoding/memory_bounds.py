@@ -12,6 +12,7 @@ from official_transformer.distribution.memory import (
   available_bytes,
   computes_on_cpu,
 )
+from official_transformer.errors import InputError
 from official_transformer.model_params import TransformerParams
 
 # What exists of [B, N, L, L] at a time: logits, scaled ones, weights.
@@ -31,3 +32,18 @@ def lacks_memory(params: TransformerParams, lines: int, length: int) -> bool:
     return False
   available = available_bytes()
   return available is not None and needed > available
+
+
+def out_of_memory(lines: int, longest: int, said: object) -> InputError:
+  """Returns what to raise when a search has not had enough memory.
+
+  Args:
+    lines: decoded together.
+    longest: of them, in tokens.
+    said: what the library says.
+  """
+  return InputError(
+    f"out of memory while decoding {lines} lines of up to {longest} tokens "
+    f"({said}); lower --decode_batch_tokens or --beam_size, or let long lines "
+    "be split"
+  )

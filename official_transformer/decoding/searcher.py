@@ -18,7 +18,10 @@ from official_transformer.decoding.hypotheses import (
   FoundSequence,
   found_sequences,
 )
-from official_transformer.decoding.memory_bounds import lacks_memory
+from official_transformer.decoding.memory_bounds import (
+  lacks_memory,
+  out_of_memory,
+)
 from official_transformer.errors import InputError
 from official_transformer.model.transformer import Transformer
 
@@ -91,11 +94,8 @@ class Searcher:
       # Rows that fill a batch up come last.
       arrays = [tensor.numpy()[: len(sources)] for tensor in result]
     except tf.errors.ResourceExhaustedError as error:
-      raise InputError(
-        f"out of memory while decoding {len(sources)} lines of up to {longest} "
-        f"tokens ({error.message.splitlines()[0]}); lower --decode_batch_tokens"
-        " or --beam_size, or let long lines be split"
-      ) from None
+      said = error.message.splitlines()[0]
+      raise out_of_memory(len(sources), longest, said) from None
     return [
       found_sequences(*(part.tolist() for part in row))
       for row in zip(*arrays, strict=True)

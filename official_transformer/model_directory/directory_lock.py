@@ -2,30 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
-import errno
 import os
-import pathlib
-import socket
 from types import TracebackType
-
-import filelock
-from absl import logging
 
 from official_transformer.errors import InputError
 from official_transformer.model_directory.directory import LOCK_FILE
-from official_transformer.storage.file_system import is_remote, remove_if_there
-
-_PATIENCE_SECONDS = 0.3
-# What a file system without locks says; NotImplementedError says nothing.
-_NO_LOCKS = (None, errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)
+from official_transformer.storage.file_lock import FileLock, HeldError
 
 
 class DirectoryLock:
   """Held by the process that trains; the system frees it when that ends.
-
-  The lock is on an open file, not the file's existence: whatever ends the
-  process, a power cut included, frees it.
 
   Attributes:
     directory: the model directory.
@@ -33,15 +19,7 @@ class DirectoryLock:
 
   def __init__(self, directory: str) -> None:
     self.directory = directory
-    self._path = pathlib.Path(directory, LOCK_FILE)
-    # Not at once: whoever has just ended may be about to remove the file. And
-    # no other kind of lock in its place, which would outlive its owner.
-    self._lock = filelock.FileLock(
-      self._path,
-      timeout=_PATIENCE_SECONDS,
-      thread_local=False,
-      fallback_to_soft=False,
-    )
+    self._lock = FileLock(os.path.join(directory, LOCK_FILE))
 
   def acquire(self) -> None:
     """Takes the lock, unless it is held here already.
@@ -52,44 +30,17 @@ class DirectoryLock:
     Raises:
       InputError: if another process holds it.
     """
-    if self._lock.is_locked:
-      return
-    if is_remote(self.directory):
-      logging.warning(
-        "no lock in %s: see that one run trains it", self.directory
-      )
-      return
     try:
       self._lock.acquire()
-    except filelock.Timeout:
+    except HeldError as holder:
       raise InputError(
-        f"{self.directory} is being trained by {self._holder()}. Wait for it "
-        "or stop it, or name another --model_dir"
+        f"{self.directory} is being trained by {holder}. Wait for it or stop "
+        "it, or name another --model_dir"
       ) from None
-    except (OSError, NotImplementedError) as error:
-      if getattr(error, "errno", None) not in _NO_LOCKS:
-        raise
-      logging.warning(
-        "no lock on %s (%s): see that one run trains it", self._path, error
-      )
-      return
-    owner = f"process {os.getpid()} on {socket.gethostname()}\n"
-    # Elsewhere than on POSIX, nobody else may read it anyway.
-    with contextlib.suppress(OSError):
-      self._path.write_text(owner, "utf-8")
-
-  def _holder(self) -> str:
-    """Returns who says that it holds the lock."""
-    try:
-      return self._path.read_text("utf-8").strip() or "another process"
-    except OSError:  # It has just ended.
-      return "another process"
 
   def release(self) -> None:
     """Frees the lock and removes its file."""
-    if self._lock.is_locked:
-      remove_if_there(str(self._path))
-      self._lock.release()
+    self._lock.release()
 
   def __enter__(self) -> DirectoryLock:
     return self

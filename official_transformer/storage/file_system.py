@@ -125,6 +125,11 @@ def modified(path: str) -> int:
     return int(_gfile().stat(path).mtime_nsec)
 
 
+def state(path: str) -> list[int]:
+  """Returns what shows that a file has been written since: size and time."""
+  return [size(path), modified(path)]
+
+
 def make_directories(path: str) -> None:
   """Makes a directory and those above it, unless they are there."""
   if not is_remote(path):

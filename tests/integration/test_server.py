@@ -345,7 +345,7 @@ def test_an_occupied_port_is_named(trained_model):
     (["--model_dir={model}", "--api_key_file={tmp}/empty"], "holds no key"),
     (["--model_dir={model}", "--host=256.1.1.1"], "cannot be had"),
     (["--model_dir={model}", "--host=a..b"], "cannot be had"),
-    (["--model_dir={model}", "--padded_decode"], "Leave it out"),
+    (["--model_dir={model}", "--padded_decode"], "Unknown command line flag"),
   ],
 )
 def test_mistakes_cost_one_line(trained_model, tmp_path, flags, complaint):

@@ -103,3 +103,21 @@ def test_a_file_of_another_kind_is_refused(tmp_path):
 def test_ids_beyond_the_vocabulary_decode_to_nothing(tokenizer):
   ids = tokenizer.encode("the cat")
   assert tokenizer.decode([*ids, tokenizer.vocab_size + 5]) == "the cat"
+
+
+@settings(deadline=None, max_examples=500)
+@given(
+  st.text(st.sampled_from(" aZ9.,_\\\t\u00a0\u3000\u4e2d\u0301"), max_size=12)
+)
+def test_words_at_a_time_are_cut_as_single_tokens_are(tokenizer, text):
+  """`encode` takes a word with what follows it; `split_to_tokens` rules."""
+  one_by_one = [
+    tokenizer.subtokens.index(piece)
+    for token in lib.split_to_tokens(text)
+    for piece in lib._cut(
+      lib.escape_token(token, tokenizer.alphabet),
+      set(tokenizer.subtokens),
+      max(map(len, tokenizer.subtokens)),
+    )
+  ]
+  assert tokenizer.encode(text) == one_by_one

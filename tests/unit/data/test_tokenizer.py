@@ -1,6 +1,7 @@
 import pytest
 import sentencepiece
 
+from official_transformer.data import packed_ids
 from official_transformer.data import tokenizer as lib
 from official_transformer.data.subtokenizer import Subtokenizer
 from official_transformer.data.text_form import TextForm
@@ -63,17 +64,18 @@ def test_what_is_no_vocabulary_is_refused(tmp_path):
     lib.load_tokenizer(str(tmp_path / "missing"))
 
 
-def test_many_lines_are_encoded_as_each(vocab_file, text_file, tmp_path):
+def test_many_lines_are_packed_as_each(vocab_file, text_file, tmp_path):
   subtokens = str(tmp_path / "v.subtokens")
   Subtokenizer.build([text_file], 50, min_count=5).save(subtokens)
   lines = ["eins zwei", "", "ACHT \u00e9", " neun", "eins zwei"]
   for path in (vocab_file, subtokens):
     for form in (None, TextForm(lowercase=True)):
       tokenizer = lib.load_tokenizer(path, form)
-      assert tokenizer.encode_lines(lines) == [
-        tokenizer.encode(line, add_eos=True) for line in lines
-      ]
-      assert tokenizer.encode_lines([]) == []
+      ids = [tokenizer.encode(line, add_eos=True) for line in lines]
+      packed = tokenizer.pack_lines(lines)
+      assert packed.packed == list(map(packed_ids.pack, ids))
+      assert packed.counts == list(map(len, ids))
+      assert tokenizer.pack_lines([]) == ([], [])
 
 
 def test_text_is_brought_into_its_form_first(vocab_file):

@@ -1,7 +1,9 @@
 import io
 import json
 import os
+import pathlib
 import shutil
+import threading
 
 import filelock
 import pytest
@@ -276,7 +278,7 @@ def test_the_data_do_not_depend_on_the_workers(tmp_path, monkeypatch):
 def test_two_runs_at_a_time_are_refused(tmp_path, corpus):
   (tmp_path / "data").mkdir()
   lock = filelock.FileLock(tmp_path / "data" / "preparation.incomplete.lock")
-  with lock, pytest.raises(InputError, match="another run prepares"):
+  with lock, pytest.raises(InputError, match="another run, .*, prepares"):
     prepare({"train": corpus}, settings(tmp_path))
   prepare({"train": corpus}, settings(tmp_path))
 
@@ -314,3 +316,57 @@ def test_a_corpus_needs_both_sides(tmp_path, corpus):
   missing = Corpus(["/nowhere"], corpus.targets)
   with pytest.raises(InputError, match="no file /nowhere"):
     prepare({"train": missing}, settings(tmp_path))
+
+
+def test_pipes_are_read_once(tmp_path, corpus):
+  paths = [tmp_path / "one", tmp_path / "two"]
+  contents_of = [
+    pathlib.Path(corpus.sources[0]),
+    pathlib.Path(corpus.targets[0]),
+  ]
+  writers = []
+  for path, source in zip(paths, contents_of, strict=True):
+    os.mkfifo(path)
+    writers.append(
+      threading.Thread(target=path.write_bytes, args=(source.read_bytes(),))
+    )
+  for writer in writers:
+    writer.start()
+  pipes = Corpus([str(paths[0])], [str(paths[1])])
+  prepare({"train": pipes}, settings(tmp_path))
+  for writer in writers:
+    writer.join()
+  found = contents(tmp_path / "data")
+  prepare({"train": corpus}, DataSettings(str(tmp_path / "b"), vocab_size=60))
+  assert found == contents(tmp_path / "b")
+
+
+def test_what_is_held_out_may_be_development_data(tmp_path, corpus):
+  lines = ["ein zwei ein zwei", "drei vier drei vier"] * 2
+  dev = write(tmp_path / "dev", lines)
+  filters = FilterSettings(held_out=(dev,), duplicates=True)
+  corpora = {"train": corpus, "dev": Corpus([dev], [dev])}
+  prepare(corpora, settings(tmp_path, filters=filters))
+  description = read_description(str(tmp_path / "data"))
+  assert description.dev.pairs == 4
+  assert description.train.dropped["in held-out text"] == 2
+
+
+def test_after_a_crash_of_the_machine_all_begins_anew(
+  tmp_path, corpus, monkeypatch
+):
+  """What a block holds may not have reached the disk, though its name has."""
+
+  def fail(*_, **__):
+    raise OSError("No space left on device")
+
+  with monkeypatch.context() as patched:
+    patched.setattr("data_prep.preparation.ShuffledCorpus.join_indices", fail)
+    with pytest.raises(OSError, match="No space"):
+      prepare({"train": corpus}, settings(tmp_path))
+  scratch = tmp_path / "data" / "preparation.incomplete"
+  (scratch / "train-000000").write_bytes(b"")
+  monkeypatch.setattr("data_prep.preparation._start_of_system", lambda: "later")
+  prepare({"train": corpus}, settings(tmp_path))
+  prepare({"train": corpus}, DataSettings(str(tmp_path / "b"), vocab_size=60))
+  assert contents(tmp_path / "data") == contents(tmp_path / "b")

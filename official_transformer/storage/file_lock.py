@@ -1,0 +1,99 @@
+"""A lock between processes, which the system frees when its holder ends."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import pathlib
+import socket
+from types import TracebackType
+
+import filelock
+from absl import logging
+
+from official_transformer.storage.file_system import is_remote, remove_if_there
+
+_PATIENCE_SECONDS = 0.3
+# What a file system without locks says; NotImplementedError says nothing.
+_NO_LOCKS = (None, errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)
+
+
+class HeldError(RuntimeError):
+  """Another process holds the lock; the message says which."""
+
+
+class FileLock:
+  """Held by one process of all that ask for it.
+
+  The lock is on an open file, not the file's existence: whatever ends the
+  process, a power cut included, frees it.
+
+  Attributes:
+    path: of the file, whose directory must exist when the lock is taken.
+  """
+
+  def __init__(self, path: str) -> None:
+    self.path = path
+    # Not at once: whoever has just ended may be about to remove the file. And
+    # no other kind of lock in its place, which would outlive its owner.
+    self._lock = filelock.FileLock(
+      path,
+      timeout=_PATIENCE_SECONDS,
+      thread_local=False,
+      fallback_to_soft=False,
+    )
+
+  def acquire(self) -> None:
+    """Takes the lock, unless it is held here already.
+
+    If the file system has no such locks, a warning is all.
+
+    Raises:
+      HeldError: if another process holds it.
+    """
+    if self._lock.is_locked:
+      return
+    warning = "no lock %s%s: see that one run at a time works there"
+    if is_remote(self.path):
+      logging.warning(warning, self.path, "")
+      return
+    try:
+      self._lock.acquire()
+    except filelock.Timeout:
+      raise HeldError(self._holder()) from None
+    except (OSError, NotImplementedError) as error:
+      if getattr(error, "errno", None) not in _NO_LOCKS:
+        raise
+      logging.warning(warning, self.path, f" ({error})")
+      return
+    owner = f"process {os.getpid()} on {socket.gethostname()}\n"
+    # Elsewhere than on POSIX, nobody else may read it anyway.
+    with contextlib.suppress(OSError):
+      pathlib.Path(self.path).write_text(owner, "utf-8")
+
+  def _holder(self) -> str:
+    """Returns who says that it holds the lock."""
+    try:
+      owner = pathlib.Path(self.path).read_text("utf-8")
+      return owner.strip() or "another process"
+    except OSError:  # It has just ended.
+      return "another process"
+
+  def release(self) -> None:
+    """Frees the lock and removes its file."""
+    if self._lock.is_locked:
+      remove_if_there(self.path)
+      self._lock.release()
+
+  def __enter__(self) -> FileLock:
+    self.acquire()
+    return self
+
+  def __exit__(
+    self,
+    kind: type[BaseException] | None,
+    error: BaseException | None,
+    traceback: TracebackType | None,
+  ) -> None:
+    self.release()
