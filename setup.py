@@ -60,7 +60,9 @@ setuptools.setup(
     "absl-py>=2.0",
     "filelock>=4",
     "google-crc32c>=1.5",
+    "requests>=2.31",
     "sacrebleu>=2.4",
+    "tenacity>=8",
     "tqdm>=4.60",
   ],
   extras_require=EXTRAS,
@@ -71,6 +73,7 @@ setuptools.setup(
       "import_checkpoint=official_transformer.import_checkpoint:run",
       "translation_server=official_transformer.translation_server:run",
       "prepare_data=data_prep.prepare_data:run",
+      "data_download=data_prep.data_download:run",
       "demo_corpus=data_prep.demo_corpus:run",
     ]
   },

@@ -14,6 +14,7 @@ processes together, shared pages counted once.
 from __future__ import annotations
 
 import argparse
+import gc
 import gzip
 import hashlib
 import itertools
@@ -177,7 +178,8 @@ def compare_building(
   equal = "equal" if ours.read_bytes() == theirs.read_bytes() else "NOT EQUAL"
   print(
     f"subtoken vocabulary alone: {seconds:.1f} s, upstream "
-    f"{printed['seconds']:.1f} s, {printed['seconds'] / seconds:.1f} x; {equal}",
+    f"{printed['seconds']:.1f} s, {printed['seconds'] / seconds:.1f} x; "
+    f"{equal}",
     flush=True,
   )
 
@@ -194,13 +196,15 @@ def compare_encoding(
     with open(path, encoding="utf-8") as stream:
       lines += [line.strip() for line in itertools.islice(stream, ENCODED)]
   tokenizer = Subtokenizer.load(vocab_file)
-  began = time.perf_counter()
-  ids = [tokenizer.encode(line, add_eos=True) for line in lines]
-  seconds = time.perf_counter() - began
-  tokenizer = Subtokenizer.load(vocab_file)
+  gc.disable()  # As the workers do.
   began = time.perf_counter()
   packed = tokenizer.pack_lines(lines)
   packing = time.perf_counter() - began
+  gc.enable()
+  tokenizer = Subtokenizer.load(vocab_file)
+  began = time.perf_counter()
+  ids = [tokenizer.encode(line, add_eos=True) for line in lines]
+  seconds = time.perf_counter() - began
   assert packed == pack_lines(ids)
   printed = upstream(
     arguments.upstream_python,
@@ -211,7 +215,8 @@ def compare_encoding(
   equal = "equal" if ours == printed["sha256"] else "NOT EQUAL"
   theirs = printed["seconds"]
   print(
-    f"subtokens alone, {ENCODED} pairs: {ENCODED / seconds:.0f} pairs/s as ids, "
+    f"subtokens alone, {ENCODED} pairs: "
+    f"{ENCODED / seconds:.0f} pairs/s as ids, "
     f"{ENCODED / packing:.0f} for records, upstream {ENCODED / theirs:.0f}: "
     f"{theirs / seconds:.1f} and {theirs / packing:.1f} x; ids {equal}",
     flush=True,

@@ -58,6 +58,7 @@ class DataSettings:
     form: what is done to all text.
     filters: which pairs are left out.
     workers: processes; None is one a processor. The result is the same.
+    prefix: how the names of the shards begin.
   """
 
   data_dir: str
@@ -70,6 +71,7 @@ class DataSettings:
   form: TextForm = dataclasses.field(default_factory=TextForm)
   filters: FilterSettings = dataclasses.field(default_factory=FilterSettings)
   workers: int | None = None
+  prefix: str = "text"
 
   def to_json(self) -> dict[str, Any]:
     """Returns all that the result depends on."""

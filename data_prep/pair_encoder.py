@@ -122,7 +122,7 @@ class PairCleaner:
   def _decoded(
     self, block: Block
   ) -> tuple[Sequence[str], Sequence[str], dict[int, str]]:
-    """Returns both sides; empty, with the reason by row, where there is none."""
+    """Returns both sides; where there is none, it is empty, and noted why."""
     damages: dict[int, str] = {}
     sources = self._lines(block.sources, block.source_name, block, damages)
     if block.targets is not None:

@@ -57,7 +57,6 @@ from official_transformer.errors import InputError
 from official_transformer.storage import file_system
 from official_transformer.storage.durable_files import INCOMPLETE, copy_file
 
-PREFIX = "text"
 # Up to here one process gathers the shards sooner than others are started.
 _FEW_BYTES = 1 << 24
 # Of the way in which all this is computed: what another has left is of no use.
@@ -78,6 +77,7 @@ def prepare(corpora: dict[str, Corpus], settings: DataSettings) -> None:
     OSError: if the system refuses; what has been done is kept.
   """
   check(corpora, settings)
+  _check_directory(settings)
   file_system.make_directories(settings.data_dir)
   with scratch_for(settings.data_dir, _plan(corpora, settings)) as scratch:
     if scratch.is_resumed:
@@ -269,7 +269,7 @@ def _publish(
   """Puts the vocabulary and the shards in the place of an earlier run's."""
   data_dir = settings.data_dir
   if not scratch.has(_PUBLISHING):
-    _remove_earlier_run(data_dir)
+    _remove_earlier_run(settings)
     scratch.mark(_PUBLISHING)
   path = os.path.join(data_dir, os.path.basename(vocab_file))
   given = settings.vocab_file
@@ -281,7 +281,7 @@ def _publish(
     shards = blocks.order.shards
     todo = []
     for shard in range(shards):
-      name = shard_name(PREFIX, part.tag, shard + 1, shards)
+      name = shard_name(settings.prefix, part.tag, shard + 1, shards)
       final = os.path.join(data_dir, name)
       if not file_system.exists(final):
         local = scratch.path(name) if is_remote else final
@@ -307,16 +307,27 @@ def _write_shard(
   return local, final
 
 
-def _remove_earlier_run(data_dir: str) -> None:
+def _remove_earlier_run(settings: DataSettings) -> None:
   """Removes an earlier run's shards and description.
 
   Shards of two runs must not mix, nor a description speak of others' shards.
   """
-  for name in file_system.names_in(data_dir):
-    ours = any(
-      name.startswith(f"{PREFIX}-{tag}-")
-      and is_shard(name.removesuffix(INCOMPLETE), tag)
-      for tag in (TRAIN_TAG, DEV_TAG)
-    )
-    if ours or name == DESCRIPTION_FILE:
-      file_system.remove_file(os.path.join(data_dir, name))
+  for name in file_system.names_in(settings.data_dir):
+    if _is_any_shard(name) or name == DESCRIPTION_FILE:
+      file_system.remove_file(os.path.join(settings.data_dir, name))
+
+
+def _is_any_shard(name: str) -> bool:
+  """Returns whether a file is a shard, or was to become one."""
+  whole = name.removesuffix(INCOMPLETE)
+  return is_shard(whole, TRAIN_TAG) or is_shard(whole, DEV_TAG)
+
+
+def _check_directory(settings: DataSettings) -> None:
+  """Refuses a directory with others' shards: they would be read with ours."""
+  for name in file_system.names_in(settings.data_dir):
+    if _is_any_shard(name) and not name.startswith(f"{settings.prefix}-"):
+      raise InputError(
+        f"--data_dir={settings.data_dir} has shards of other data, such as "
+        f"{name}: name another directory, or remove them"
+      )

@@ -24,6 +24,7 @@ TRANSLATE = "official_transformer.translate"
 SERVER = "official_transformer.translation_server"
 PREPARE = "data_prep.prepare_data"
 DEMO = "data_prep.demo_corpus"
+DOWNLOAD = "data_prep.data_download"
 # What defines each command's flags.
 _DEFINERS = {
   MAIN: (
@@ -39,6 +40,7 @@ _DEFINERS = {
   TRANSLATE: (TRANSLATE, "define_translate_flags"),
   PREPARE: (PREPARE, "define_prepare_data_flags"),
   DEMO: (DEMO, "define_demo_corpus_flags"),
+  DOWNLOAD: (DOWNLOAD, "define_data_download_flags"),
 }
 
 

@@ -6,6 +6,7 @@ Run in an environment of its own, see README.md here. Prints one JSON line.
 import argparse
 import glob
 import hashlib
+import itertools
 import os
 import random
 import resource
@@ -22,9 +23,8 @@ def time_encoding(arguments):
   lines = []
   for path in (arguments.source, arguments.target):
     with open(path, encoding="utf-8") as stream:
-      lines += [
-        line.strip() for _, line in zip(range(arguments.encode), stream)
-      ]
+      some = itertools.islice(stream, arguments.encode)
+      lines += [line.strip() for line in some]
   start = time.perf_counter()
   ids = [subtokenizer.encode(line, add_eos=True) for line in lines]
   seconds = time.perf_counter() - start

@@ -36,6 +36,7 @@ UNDEFINED_CHARACTER = "\u3013"
 _RUNS = re.compile(r"[^\W_]+|[\W_]+")
 # A word with what follows it; half as many matches.
 _WORDS = re.compile(r"[^\W_]+[\W_]*|[\W_]+")
+_SPACE_BEFORE_OTHER = re.compile(r" [\W_]")
 # Stands for a space that is a token; no part of a line is empty.
 _SPACE_AT_END = ""
 # Words whose ids are remembered, of the order of 100 bytes each.
@@ -171,9 +172,13 @@ class Subtokenizer:
     self.alphabet = _alphabet(self.subtokens)
     self._longest = max(map(len, self.subtokens))
     # Words recur: remembering their ids makes encoding several times faster.
+    self._ids_of_token = _Memory(self._cut_token).__getitem__
     self._ids_of_part = _Memory(self._cut_part).__getitem__
     self._packed_part = _Memory(
-      lambda part: pack(self._ids_of_part(part))
+      lambda part: pack(self._cut_part(part))
+    ).__getitem__
+    self._packed_before_space = _Memory(
+      lambda chunk: pack(self._cut_part(chunk + " "))
     ).__getitem__
 
   @classmethod
@@ -270,17 +275,30 @@ class Subtokenizer:
   def pack_lines(self, lines: Sequence[str]) -> PackedLines:
     """Returns the ids of many lines, each followed by EOS, for records."""
     end = pack([EOS_ID])
-    packed = [
-      b"".join(map(self._packed_part, _parts(line))) + end for line in lines
-    ]
+    packed = [self._pack(line) + end for line in lines]
     return PackedLines(packed, list(map(count, packed)))
+
+  def _pack(self, text: str) -> bytes:
+    """Returns the ids of one line, packed."""
+    if (
+      not text
+      or text[0] == " "
+      or text[-1] == " "
+      or _SPACE_BEFORE_OTHER.search(text)
+    ):
+      return b"".join(map(self._packed_part, _parts(text)))
+    # What most lines are: each space is before a word, so that it is nothing,
+    # or one token with what is before it.
+    *chunks, last = text.split(" ")
+    before = b"".join(map(self._packed_before_space, chunks))
+    return before + self._packed_part(last)
 
   def _cut_part(self, part: str) -> tuple[int, ...]:
     """Returns the ids of a word and what follows it, but a single space."""
     if part == _SPACE_AT_END:
-      return self._cut_token(" ")
+      return self._ids_of_token(" ")
     tokens = _RUNS.findall(part)
-    return tuple(i for t in tokens if t != " " for i in self._cut_token(t))
+    return tuple(i for t in tokens if t != " " for i in self._ids_of_token(t))
 
   def _cut_token(self, token: str) -> tuple[int, ...]:
     escaped = escape_token(token, self.alphabet)

@@ -50,6 +50,7 @@ def test_flags_that_are_named_exist(page, transformer_flags):
     command_line.BLEU,
     command_line.DEMO,
     command_line.SERVER,
+    command_line.DOWNLOAD,
   ):
     with command_line.fresh_flags(command) as values:
       known |= set(values)

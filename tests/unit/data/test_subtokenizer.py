@@ -3,6 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from official_transformer.data import subtokenizer as lib
+from official_transformer.data.packed_ids import pack
 from official_transformer.errors import InputError
 
 TEXT = "the cat sat on the mat , the cat_ and the rat sat \\ there .\n" * 20
@@ -121,3 +122,5 @@ def test_words_at_a_time_are_cut_as_single_tokens_are(tokenizer, text):
     )
   ]
   assert tokenizer.encode(text) == one_by_one
+  packed = tokenizer.pack_lines([text]).packed
+  assert packed == [pack([*one_by_one, lib.EOS_ID])]

@@ -1,0 +1,151 @@
+"""Named text files out of archives, and nothing else.
+
+Nothing is extracted to where an archive says: a file is found by its name, and
+only its bytes are copied. So no path leads outside, no link is followed, and no
+more is written than the archive could hold of text.
+"""
+
+from __future__ import annotations
+
+import bz2
+import contextlib
+import gzip
+import html
+import lzma
+import os
+import re
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Iterator
+from typing import IO, Any
+
+from official_transformer.errors import RunError
+from official_transformer.storage.durable_files import new_file
+
+# Text becomes this many times smaller at most; what is smaller still is made to
+# fill disks.
+_MOST_RATIO = 200
+_CHUNK_BYTES = 1 << 20
+# What the libraries raise of a damaged archive.
+_DAMAGE = (
+  tarfile.TarError,
+  zipfile.BadZipFile,
+  gzip.BadGzipFile,
+  lzma.LZMAError,
+  zlib.error,
+  EOFError,
+  NotImplementedError,  # A way of compressing that is not known.
+  RuntimeError,  # It is encrypted.
+)
+_SGML = ".sgm"
+_SEGMENT = re.compile(r"<seg[^>]*>(.*?)</seg>", re.DOTALL | re.IGNORECASE)
+_OPENERS = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+
+
+def extract(archive: str, name: str, directory: str) -> str:
+  """Returns the path of a file out of an archive, unless it is there.
+
+  Args:
+    archive: a tar file, compressed or not, a zip file, or one compressed file.
+    name: the file's, without a directory. A `.gz` of that name will do. If it
+      ends in `.sgm`, its segments are the lines of text.
+    directory: where to put it.
+
+  Raises:
+    RunError: if there is no such file, or the archive is damaged.
+    OSError: if the system refuses.
+  """
+  path = os.path.join(directory, os.path.basename(name).removesuffix(_SGML))
+  if os.path.exists(path):
+    return path
+  most = _MOST_RATIO * os.path.getsize(archive) + _CHUNK_BYTES
+  try:
+    with new_file(path) as aside, _member(archive, name) as source:
+      _copy(source, aside, most, name, archive)
+      if name.endswith(_SGML):
+        _as_lines(aside)
+  except _DAMAGE as error:
+    raise RunError(
+      f"{archive} is damaged: {error}; remove it, and the same command "
+      "downloads it again"
+    ) from None
+  return path
+
+
+def _as_lines(path: str) -> None:
+  """Makes of SGML, as the shared tasks' test sets are, one segment a line."""
+  with open(path, encoding="utf-8") as stream:
+    found = _SEGMENT.findall(stream.read())
+  with open(path, "w", encoding="utf-8", newline="\n") as stream:
+    for segment in found:
+      stream.write(" ".join(html.unescape(segment).split()) + "\n")
+
+
+def _copy(
+  source: IO[bytes], path: str, most: int, name: str, archive: str
+) -> None:
+  """Copies a file, as far as it can be text."""
+  left = most
+  with open(path, "wb") as stream:
+    while chunk := source.read(_CHUNK_BYTES):
+      left -= len(chunk)
+      if left < 0:
+        raise RunError(
+          f"{name} in {archive} is more than {_MOST_RATIO} times as large as "
+          "the archive: it is no text"
+        )
+      stream.write(chunk)
+
+
+def _member(
+  archive: str, name: str
+) -> contextlib.AbstractContextManager[IO[bytes]]:
+  """Opens a file of an archive, decompressed."""
+  if zipfile.is_zipfile(archive):
+    return _zip_member(archive, name)
+  if tarfile.is_tarfile(archive):
+    return _tar_member(archive, name)
+  opened: Any = _OPENERS.get(os.path.splitext(archive)[1], open)
+  return opened(archive, "rb")
+
+
+@contextlib.contextmanager
+def _zip_member(archive: str, name: str) -> Iterator[IO[bytes]]:
+  with zipfile.ZipFile(archive) as container:
+    for entry in container.infolist():
+      if _is_wanted(entry.filename, name) and not entry.is_dir():
+        with container.open(entry) as source:
+          yield _plain(source, entry.filename)
+        return
+    raise _missing(archive, name, container.namelist())
+
+
+@contextlib.contextmanager
+def _tar_member(archive: str, name: str) -> Iterator[IO[bytes]]:
+  with tarfile.open(archive) as container:
+    names = []
+    for member in container:
+      names.append(member.name)
+      # Neither a link nor a device: its bytes are what is copied.
+      if _is_wanted(member.name, name) and member.isreg():
+        source: Any = container.extractfile(member)
+        with source:
+          yield _plain(source, member.name)
+        return
+    raise _missing(archive, name, names)
+
+
+def _is_wanted(path: str, name: str) -> bool:
+  """Returns whether a path in an archive is that of a file."""
+  return os.path.basename(path) in (name, f"{name}.gz")
+
+
+def _plain(source: Any, name: str) -> Any:
+  """Returns what a file holds that may be compressed by itself."""
+  return gzip.GzipFile(fileobj=source) if name.endswith(".gz") else source
+
+
+def _missing(archive: str, name: str, names: list[str]) -> RunError:
+  shown = ", ".join(sorted(names)[:10]) or "nothing"
+  return RunError(f"{archive} has no file {name}; it has {shown}")

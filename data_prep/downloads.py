@@ -1,0 +1,271 @@
+"""Files from the network: whole, checked, gone on with where they broke off.
+
+A file has its name only when it is whole; until then what has come is beside
+it, as `NAME.part`, and is gone on with by a range request, if the server knows
+them and still has the same file. What has a known checksum is used only if it
+has it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import os
+import re
+from collections.abc import Sequence
+
+import requests
+import tenacity
+import tqdm
+from absl import logging
+
+from official_transformer.errors import RunError
+from official_transformer.storage.durable_files import new_file
+from official_transformer.storage.file_system import remove_if_there
+
+# What has come of a file, and which version of it that is.
+_PART = ".part"
+_NOTE = _PART + ".json"
+_CHUNK_BYTES = 1 << 16
+# Of a server that says nothing: to connect, and between two reads.
+_TIMEOUT = (20.0, 60.0)
+_ATTEMPTS = 6
+_FIRST_PAUSE_SECONDS = 1.0
+# Statuses that may be another a while later.
+_FOR_NOW = frozenset((408, 425, 429, 500, 502, 503, 504))
+
+
+@dataclasses.dataclass(frozen=True)
+class RemoteFile:
+  """A file that is to be had at one or several addresses.
+
+  Attributes:
+    urls: where; the later ones are tried if the first does not serve.
+    size: its bytes, if known.
+    sha256: of them, if known.
+    md5: of them, if that is all that is known.
+    name: that it is kept under; unset, the address' own.
+  """
+
+  urls: Sequence[str]
+  size: int | None = None
+  sha256: str | None = None
+  md5: str | None = None
+  name: str = ""
+
+  def __post_init__(self) -> None:
+    if not self.name:
+      object.__setattr__(self, "name", os.path.basename(self.urls[0]))
+
+
+class _BrokenOffError(Exception):
+  """A transfer that may be gone on with."""
+
+
+class _UselessError(Exception):
+  """An address that will not serve, however often it is asked."""
+
+
+def download(file: RemoteFile, directory: str) -> str:
+  """Returns the path of a file, downloaded unless it is there.
+
+  Args:
+    file: what to download.
+    directory: where to keep it.
+
+  Raises:
+    RunError: if none of its addresses serves; what has come stays.
+    OSError: if the system refuses.
+  """
+  path = os.path.join(directory, file.name)
+  if os.path.exists(path):
+    if problem := difference(path, file):
+      raise RunError(
+        f"{path} is not the file that is known: {problem}; remove it, or put "
+        "the right one in its place"
+      )
+    logging.info("%s is there", path)
+    return path
+  os.makedirs(directory, exist_ok=True)
+  problems = []
+  for url in file.urls:
+    logging.info("downloading %s", url)
+    try:
+      _Transfer(url, path, file.size).run()
+    except (_UselessError, _BrokenOffError) as error:
+      problems.append(f"{url}: {error}")
+      logging.warning("%s", problems[-1])
+      continue
+    if problem := difference(path + _PART, file):
+      problems.append(f"{url}: not the file that is known: {problem}")
+      logging.warning("%s", problems[-1])
+      # Going on with it would not make it right.
+      os.remove(path + _PART)
+      continue
+    # Forced to the disk before it has its name.
+    with new_file(path) as aside:
+      os.replace(path + _PART, aside)
+    remove_if_there(path + _NOTE)
+    return path
+  raise RunError(
+    f"{file.name} cannot be downloaded: {'; '.join(problems)}. The same "
+    "command goes on with what has come; a file from elsewhere can be put into "
+    f"--source_dir, or at {path}"
+  )
+
+
+def difference(path: str, file: RemoteFile) -> str | None:
+  """Returns in what a file is not the one that is known; None if it is."""
+  size = os.path.getsize(path)
+  if file.size is not None and size != file.size:
+    return f"it has {size} bytes, not {file.size}"
+  for algorithm in ("sha256", "md5"):
+    expected = getattr(file, algorithm)
+    if expected is not None:
+      found = checksum(path, algorithm)
+      if found != expected:
+        return f"its {algorithm} is {found}, not {expected}"
+  return None
+
+
+def checksum(path: str, algorithm: str) -> str:
+  """Returns a file's checksum, in hexadecimal.
+
+  Args:
+    path: of the file.
+    algorithm: as hashlib names it.
+  """
+  with open(path, "rb") as stream:
+    return hashlib.file_digest(stream, algorithm).hexdigest()
+
+
+class _Transfer:
+  """One file from one address, in as many requests as it takes."""
+
+  def __init__(self, url: str, path: str, size: int | None) -> None:
+    self._url = url
+    self._part = path + _PART
+    self._note = path + _NOTE
+    self._size = size
+
+  def run(self) -> None:
+    """Downloads until the file is whole.
+
+    Raises:
+      _BrokenOffError: if it breaks off again and again.
+      _UselessError: if the address does not serve it.
+    """
+    retry = tenacity.Retrying(
+      retry=tenacity.retry_if_exception_type(_BrokenOffError),
+      stop=tenacity.stop_after_attempt(_ATTEMPTS),
+      wait=tenacity.wait_random_exponential(_FIRST_PAUSE_SECONDS, max=60),
+      before_sleep=self._warn,
+      reraise=True,
+    )
+    retry(self._request)
+
+  def _warn(self, state: tenacity.RetryCallState) -> None:
+    problem = state.outcome.exception() if state.outcome else None
+    logging.warning("%s: %s; trying again", self._url, problem)
+
+  def _request(self) -> None:
+    """Asks for what is missing, and adds it."""
+    try:
+      start, validator = self._begun()
+      fields = {"Accept-Encoding": "identity"}
+      if start:
+        fields |= {"Range": f"bytes={start}-", "If-Range": validator}
+      with requests.get(
+        self._url, headers=fields, stream=True, timeout=_TIMEOUT
+      ) as answer:
+        self._receive(answer, start)
+    except requests.exceptions.SSLError as error:
+      raise _UselessError(f"no safe connection ({error})") from None
+    except (
+      requests.exceptions.InvalidURL,
+      requests.exceptions.InvalidSchema,
+      requests.exceptions.TooManyRedirects,
+    ) as error:
+      raise _UselessError(str(error)) from None
+    except requests.RequestException as error:
+      raise _BrokenOffError(str(error)) from None
+
+  def _begun(self) -> tuple[int, str]:
+    """Returns the bytes that are there, and what tells their file's version.
+
+    Without that nobody could say that the rest belongs to them.
+    """
+    try:
+      with open(self._note, encoding="utf-8") as stream:
+        note = json.load(stream)
+      if note["url"] == self._url and note["validator"]:
+        return os.path.getsize(self._part), note["validator"]
+    except (OSError, ValueError, KeyError, TypeError):
+      pass
+    return 0, ""
+
+  def _receive(self, answer: requests.Response, start: int) -> None:
+    """Adds what an answer brings."""
+    if answer.status_code == 416:
+      # There is nothing after what is there; whether that is all, is checked.
+      if self._size is not None and start == self._size:
+        return
+      remove_if_there(self._note)
+      raise _BrokenOffError("what had come is not part of it; beginning anew")
+    if answer.status_code in _FOR_NOW:
+      raise _BrokenOffError(f"status {answer.status_code}")
+    if answer.status_code not in (200, 206):
+      raise _UselessError(f"status {answer.status_code}")
+    if answer.status_code == 200:
+      start = 0
+    elif not re.match(
+      rf"bytes {start}-", answer.headers.get("Content-Range", "")
+    ):
+      remove_if_there(self._note)
+      raise _BrokenOffError("another range than asked for")
+    length = answer.headers.get("Content-Length")
+    total = start + int(length) if length and length.isdigit() else None
+    if self._size is not None and total not in (None, self._size):
+      raise _UselessError(f"it has {total} bytes there, not {self._size}")
+    self._remember(answer)
+    self._write(answer, start, total)
+
+  def _remember(self, answer: requests.Response) -> None:
+    """Notes which version of the file this is."""
+    tag = answer.headers.get("ETag", "")
+    if tag.startswith("W/"):  # It says that two are alike, not the same.
+      tag = ""
+    note = {
+      "url": self._url,
+      "validator": tag or answer.headers.get("Last-Modified", ""),
+    }
+    with open(self._note, "w", encoding="utf-8") as stream:
+      json.dump(note, stream)
+
+  def _write(
+    self, answer: requests.Response, start: int, total: int | None
+  ) -> None:
+    """Writes an answer's body."""
+    with (
+      open(self._part, "r+b" if start else "wb") as stream,
+      tqdm.tqdm(
+        desc=os.path.basename(self._part).removesuffix(_PART),
+        initial=start,
+        total=total or self._size,
+        unit="B",
+        unit_scale=True,
+        disable=None,
+        leave=False,
+      ) as bar,
+    ):
+      stream.seek(start)
+      stream.truncate()
+      for chunk in answer.iter_content(_CHUNK_BYTES):
+        stream.write(chunk)
+        bar.update(len(chunk))
+        if self._size is not None and stream.tell() > self._size:
+          raise _UselessError(f"it goes on after {self._size} bytes")
+      end = stream.tell()
+    if total is not None and end != total:
+      raise _BrokenOffError(f"broken off after {end} of {total} bytes")

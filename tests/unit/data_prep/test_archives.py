@@ -1,0 +1,134 @@
+import gzip
+import io
+import os
+import tarfile
+import zipfile
+
+import pytest
+
+from data_prep.archives import extract
+from official_transformer.errors import RunError
+
+
+def tar(path, members, mode="w:gz"):
+  """Writes an archive of names and bytes, links (`->target`) and devices."""
+  with tarfile.open(path, mode) as archive:
+    for name, content in members:
+      entry = tarfile.TarInfo(name)
+      if content is None:
+        entry.type = tarfile.CHRTYPE
+      elif isinstance(content, str):
+        entry.type = tarfile.SYMTYPE
+        entry.linkname = content.removeprefix("->")
+      else:
+        entry.size = len(content)
+      data = io.BytesIO(content) if isinstance(content, bytes) else None
+      archive.addfile(entry, data)
+  return str(path)
+
+
+def files_in(path):
+  return sorted(str(p.relative_to(path)) for p in path.rglob("*"))
+
+
+@pytest.mark.parametrize("mode", ["w", "w:gz", "w:bz2", "w:xz"])
+def test_a_file_by_its_name(tmp_path, mode):
+  archive = tar(
+    tmp_path / "a.tgz",
+    [("deep/dir/text.en", b"a\n"), ("text.de", b"b\n")],
+    mode,
+  )
+  out = tmp_path / "out"
+  out.mkdir()
+  for name, content in (("text.en", b"a\n"), ("text.de", b"b\n")):
+    with open(extract(archive, name, str(out)), "rb") as stream:
+      assert stream.read() == content
+  assert files_in(out) == ["text.de", "text.en"]
+  with pytest.raises(RunError, match="has no file text.fr; it has deep"):
+    extract(archive, "text.fr", str(out))
+
+
+@pytest.mark.parametrize(
+  "members",
+  [
+    [("../text.en", b"evil\n")],
+    [("/tmp/text.en", b"evil\n")],
+    [("dir", "->/tmp"), ("dir/text.en", b"evil\n")],
+  ],
+)
+def test_nothing_is_written_where_an_archive_says(tmp_path, members):
+  archive = tar(tmp_path / "a.tgz", members)
+  out = tmp_path / "deep" / "out"
+  out.mkdir(parents=True)
+  extract(archive, "text.en", str(out))
+  assert files_in(tmp_path) == ["a.tgz", "deep", "deep/out", "deep/out/text.en"]
+  assert not os.path.exists("/tmp/text.en")
+
+
+@pytest.mark.parametrize("content", ["->/etc/passwd", None])
+def test_links_and_devices_are_no_text(tmp_path, content):
+  archive = tar(tmp_path / "a.tgz", [("text.en", content)])
+  with pytest.raises(RunError, match="has no file"):
+    extract(archive, "text.en", str(tmp_path))
+  assert files_in(tmp_path) == ["a.tgz"]
+
+
+def test_a_bomb_is_let_lie(tmp_path):
+  path = tmp_path / "bomb.zip"
+  with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+    archive.writestr("text.en", bytes(50_000_000))
+  with pytest.raises(RunError, match="more than 200 times as large"):
+    extract(str(path), "text.en", str(tmp_path))
+  assert files_in(tmp_path) == ["bomb.zip"]
+
+
+def test_zip_files_and_files_by_themselves(tmp_path):
+  with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+    archive.writestr("../../Tatoeba.de-en.de", "a\n")
+    archive.writestr("inner.en.gz", gzip.compress(b"b\n"))
+  assert extract(
+    str(tmp_path / "a.zip"), "Tatoeba.de-en.de", str(tmp_path)
+  ) == str(tmp_path / "Tatoeba.de-en.de")
+  with open(
+    extract(str(tmp_path / "a.zip"), "inner.en", str(tmp_path)), "rb"
+  ) as stream:
+    assert stream.read() == b"b\n"
+  (tmp_path / "train.en.gz").write_bytes(gzip.compress(b"c\n"))
+  with open(
+    extract(str(tmp_path / "train.en.gz"), "train.en", str(tmp_path)), "rb"
+  ) as stream:
+    assert stream.read() == b"c\n"
+
+
+def test_segments_of_sgml_are_lines(tmp_path):
+  content = (
+    '<refset setid="x"><doc>\n<hl>\n<seg id="1">A &amp; B</seg>\n</hl>\n'
+    '<p>\n<seg id="2"> two\nlines </seg><seg id="3"></seg>\n</p></doc></refset>'
+  )
+  archive = tar(tmp_path / "a.tgz", [("dev/x-src.en.sgm", content.encode())])
+  path = extract(archive, "x-src.en.sgm", str(tmp_path))
+  assert path == str(tmp_path / "x-src.en")
+  with open(path, encoding="utf-8") as stream:
+    assert stream.read() == "A & B\ntwo lines\n\n"
+
+
+@pytest.mark.parametrize("kind", ["a.tgz", "a.zip", "train.en.gz"])
+def test_damage_is_named(tmp_path, kind):
+  path = tmp_path / kind
+  content = os.urandom(100_000)
+  if kind == "a.tgz":
+    tar(path, [("train.en", content)])
+  elif kind == "a.zip":
+    with zipfile.ZipFile(path, "w") as archive:
+      archive.writestr("train.en", content)
+  else:
+    path.write_bytes(gzip.compress(content))
+  whole = path.read_bytes()
+  if kind == "a.zip":
+    damaged = whole[:50_000] + b"damage" + whole[50_006:]
+  else:
+    damaged = whole[:50_000]
+  path.write_bytes(damaged)
+  with pytest.raises(RunError, match="is damaged"):
+    extract(str(path), "train.en", str(tmp_path))
+  assert files_in(tmp_path) == [kind]
