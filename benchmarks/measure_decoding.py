@@ -31,6 +31,7 @@ import tensorflow as tf
 from peers.measuring import add_decoding_flags, report, time_job
 
 from official_transformer.data.text_files import read_lines
+from official_transformer.data.vocabulary_files import Tokenizers, VocabFiles
 from official_transformer.decoding.batching import BatchLimits, pad
 from official_transformer.decoding.engines import ENGINES, Engine
 from official_transformer.decoding.hypotheses import FoundSequence
@@ -83,7 +84,8 @@ def random_job(arguments: argparse.Namespace) -> Job:
   if arguments.saved_model:
     search = saved_search(transformer, tokenizer)
   else:
-    search = options.create_searcher(transformer, tokenizer).search
+    tokenizers = Tokenizers.of(tokenizer)
+    search = options.create_searcher(transformer, tokenizers).search
   rng = np.random.default_rng(0)
   size = (arguments.sentences, arguments.length)
   sources = rng.integers(2, params.vocab_size, size).tolist()
@@ -116,8 +118,11 @@ def saved_search(transformer: Transformer, tokenizer: Numbers) -> Search:
     vocab_file = os.path.join(directory, "vocab")
     pathlib.Path(vocab_file).touch()
     path = os.path.join(directory, "saved")
-    model = LoadedModel(transformer, tokenizer, 256, LoadedCheckpoint(0))
-    write_saved_model(model, vocab_file, path, with_text=False)
+    model = LoadedModel(
+      transformer, Tokenizers.of(tokenizer), 256, LoadedCheckpoint(0)
+    )
+    files = VocabFiles.joint(vocab_file)
+    write_saved_model(model, files, path, with_text=False)
     loaded = tf.saved_model.load(path)
 
   def search(sources: list[list[int]]) -> list[list[FoundSequence]]:
@@ -233,7 +238,7 @@ def main() -> None:
 def save_weights(arguments: argparse.Namespace) -> None:
   """Writes a model's weights and the pieces of its text, for a peer."""
   model = load_model(*open_model(arguments.model_dir))
-  tokenizer, transformer = model.tokenizer, model.transformer
+  tokenizer, transformer = model.tokenizers.source, model.transformer
   params = transformer.params
   lines = [
     tokenizer.pieces(tokenizer.encode(line))

@@ -44,14 +44,29 @@ class Corpus:
 
 
 @dataclasses.dataclass(frozen=True)
+class WantedVocabulary:
+  """A vocabulary that one side has to itself.
+
+  Attributes:
+    size: entries, if it is made.
+    file: an existing one to use instead, or None.
+  """
+
+  size: int = 8000
+  file: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
 class DataSettings:
   """What to make of the text.
 
   Attributes:
     data_dir: where to write.
     vocab_type: `sentencepiece` or `subtoken`.
-    vocab_size: entries of a vocabulary that is made.
+    vocab_size: entries of a vocabulary that is made for both sides.
     vocab_file: an existing vocabulary to use instead, or None.
+    separate: of source and target, in the place of these two; None if both
+      sides share one.
     vocab_sample: pairs that a vocabulary is made from; 0 is all.
     shards: files the training data is spread over.
     seed: of the shuffle, and of the sample.
@@ -65,6 +80,7 @@ class DataSettings:
   vocab_type: str = "sentencepiece"
   vocab_size: int = 8000
   vocab_file: str | None = None
+  separate: tuple[WantedVocabulary, WantedVocabulary] | None = None
   vocab_sample: int = 200_000
   shards: int = 8
   seed: int = 1
@@ -72,6 +88,16 @@ class DataSettings:
   filters: FilterSettings = dataclasses.field(default_factory=FilterSettings)
   workers: int | None = None
   prefix: str = "text"
+
+  @property
+  def given_vocabularies(self) -> list[str]:
+    """The files of those that are not made."""
+    files = (
+      [side.file for side in self.separate]
+      if self.separate
+      else [self.vocab_file]
+    )
+    return [path for path in files if path]
 
   def to_json(self) -> dict[str, Any]:
     """Returns all that the result depends on."""
@@ -99,8 +125,8 @@ def check(corpora: Mapping[str, Corpus], settings: DataSettings) -> None:
     raise InputError("only one of the files can be -, standard input")
   for path in settings.filters.held_out:
     check_input(path)
-  if settings.vocab_file:
-    load_tokenizer(settings.vocab_file)  # Raises if it is none.
+  for path in settings.given_vocabularies:
+    load_tokenizer(path)  # Raises if it is none.
 
 
 def state_of(path: str) -> list[Any]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from absl import flags
 
-from data_prep.corpora import Corpus, DataSettings
+from data_prep.corpora import Corpus, DataSettings, WantedVocabulary
 from data_prep.filters import SCRIPTS, FilterSettings
 from official_transformer.data.text_form import NORMALIZATIONS, TextForm
+from official_transformer.errors import InputError
 from official_transformer.flag_groups.core import define, start_section
 
 FLAGS = flags.FLAGS
@@ -144,6 +145,21 @@ def define_vocabulary_flags() -> None:
     "Use this vocabulary instead of making one.",
     short_name="vf",
   )
+  for side in ("source", "target"):
+    define(
+      flags.DEFINE_integer,
+      f"{side}_vocab_size",
+      None,
+      f"Give the {side} a vocabulary of its own, of so many entries, as the "
+      "other side then has one, too: the model has two tables.",
+      lower_bound=32,
+    )
+    define(
+      flags.DEFINE_string,
+      f"{side}_vocab_file",
+      None,
+      f"Use this vocabulary for the {side} alone.",
+    )
   define(
     flags.DEFINE_integer,
     "vocab_sample",
@@ -196,6 +212,37 @@ def read_filters() -> FilterSettings:
   )
 
 
+def read_separate() -> tuple[WantedVocabulary, WantedVocabulary] | None:
+  """Returns the vocabularies that the sides do not share, if they do not.
+
+  Raises:
+    InputError: if it cannot be told what either is.
+  """
+  names = [
+    f"{side}_vocab_{what}"
+    for side in ("source", "target")
+    for what in ("size", "file")
+  ]
+  values = [FLAGS[name].value for name in names]
+  if not any(values):
+    return None
+  if FLAGS.vocab_file or FLAGS["vocab_size"].present:
+    raise InputError(
+      "--vocab_size and --vocab_file are for one vocabulary of both sides, "
+      + ", ".join(f"--{name}" for name in names)
+      + " for one of each: leave out the one or the other"
+    )
+  sides = values[:2], values[2:]
+  for side, (size, file) in zip(("source", "target"), sides, strict=True):
+    if bool(size) == bool(file):
+      raise InputError(
+        f"the {side} needs --{side}_vocab_size or --{side}_vocab_file, one of "
+        "the two, where each side has a vocabulary of its own"
+      )
+  source, target = (WantedVocabulary(size or 0, file) for size, file in sides)
+  return source, target
+
+
 def read_settings() -> DataSettings:
   """Returns what to make of the text."""
   return DataSettings(
@@ -203,6 +250,7 @@ def read_settings() -> DataSettings:
     vocab_type=FLAGS.vocab_type,
     vocab_size=FLAGS.vocab_size,
     vocab_file=FLAGS.vocab_file,
+    separate=read_separate(),
     vocab_sample=FLAGS.vocab_sample,
     shards=FLAGS.shards,
     seed=FLAGS.seed,

@@ -19,7 +19,10 @@ from data_prep.filters import FilterSettings, TextFilter, token_reason
 from data_prep.records import framed, serialize_packed
 from data_prep.text_blocks import Block
 from official_transformer.data.text_form import TextForm
-from official_transformer.data.tokenizer import Tokenizer, load_tokenizer
+from official_transformer.data.vocabulary_files import (
+  VocabFiles,
+  load_tokenizers,
+)
 from official_transformer.errors import InputError
 
 
@@ -28,13 +31,13 @@ class EncodingPlan:
   """How lines become records; it travels to other processes.
 
   Attributes:
-    vocab_file: the vocabulary.
+    vocab_files: the vocabularies.
     form: what is done to all text.
     filters: which pairs are left out.
     held_out: the lines that no pair may have.
   """
 
-  vocab_file: str
+  vocab_files: VocabFiles
   form: TextForm
   filters: FilterSettings
   held_out: frozenset[str] = frozenset()
@@ -175,7 +178,7 @@ class PairEncoder:
   def __init__(self, plan: EncodingPlan) -> None:
     self._settings = plan.filters
     self._cleaner = PairCleaner(plan.form, plan.filters, plan.held_out)
-    self._tokenizer: Tokenizer = load_tokenizer(plan.vocab_file)
+    self._tokenizers = load_tokenizers(plan.vocab_files)
 
   def encode(self, block: Block) -> EncodedBlock:
     """Returns the records of a block's pairs.
@@ -184,8 +187,8 @@ class PairEncoder:
       InputError: as `PairCleaner.clean`.
     """
     clean = self._cleaner.clean(block)
-    sources = self._tokenizer.pack_lines(clean.sources)
-    targets = self._tokenizer.pack_lines(clean.targets)
+    sources = self._tokenizers.source.pack_lines(clean.sources)
+    targets = self._tokenizers.target.pack_lines(clean.targets)
     records, rows, lengths = [], [], []
     for row, source, target, sizes in zip(
       clean.rows,

@@ -38,7 +38,7 @@ from data_prep.shuffle import (
   write_block,
 )
 from data_prep.text_blocks import Block, read_blocks
-from data_prep.vocabularies import make_vocabulary
+from data_prep.vocabularies import make_vocabularies
 from data_prep.workers import Workers
 from official_transformer.data.data_directory import (
   DESCRIPTION_FILE,
@@ -50,9 +50,8 @@ from official_transformer.data.data_directory import (
   shard_name,
   write_description,
 )
-from official_transformer.data.identity import Vocabularies, Vocabulary
 from official_transformer.data.text_files import STANDARD_STREAM, open_lines
-from official_transformer.data.tokenizer import load_tokenizer
+from official_transformer.data.vocabulary_files import VocabFiles, describe
 from official_transformer.errors import InputError
 from official_transformer.storage import file_system
 from official_transformer.storage.durable_files import INCOMPLETE, copy_file
@@ -84,29 +83,28 @@ def prepare(corpora: dict[str, Corpus], settings: DataSettings) -> None:
       logging.info("going on with what is in %s", scratch.directory)
     corpora = {tag: _at_hand(corpora[tag], scratch) for tag in corpora}
     held_out = read_held_out(settings.filters.held_out, settings.form)
-    vocab_file = make_vocabulary(
+    vocab_files = make_vocabularies(
       corpora[TRAIN_TAG], settings, held_out, scratch
     )
-    vocabulary = Vocabulary.of(
-      vocab_file, load_tokenizer(vocab_file).vocab_size
-    )
-    logging.info(
-      "vocabulary %s: %d entries",
-      os.path.join(settings.data_dir, vocabulary.file),
-      vocabulary.size,
-    )
-    plan = EncodingPlan(vocab_file, settings.form, settings.filters, held_out)
+    vocabularies = describe(vocab_files)
+    for vocabulary in dict.fromkeys((vocabularies.source, vocabularies.target)):
+      logging.info(
+        "vocabulary %s: %d entries",
+        os.path.join(settings.data_dir, vocabulary.file),
+        vocabulary.size,
+      )
+    plan = EncodingPlan(vocab_files, settings.form, settings.filters, held_out)
     plans = {TRAIN_TAG: plan, DEV_TAG: plan.for_development()}
     # The development data first: what is wrong with them is found at once.
     encoded = {
       tag: _encode(tag, corpora[tag], plans[tag], settings, scratch)
       for tag in sorted(corpora)
     }
-    _publish(encoded, vocab_file, settings, scratch)
+    _publish(encoded, vocab_files, settings, scratch)
     write_description(
       settings.data_dir,
       DataDescription(
-        Vocabularies.joint(vocabulary),
+        vocabularies,
         encoded[TRAIN_TAG].description(),
         encoded[DEV_TAG].description() if DEV_TAG in encoded else None,
         settings.form,
@@ -119,8 +117,7 @@ def _plan(corpora: dict[str, Corpus], settings: DataSettings) -> Any:
   """Returns all that the result depends on; None if it cannot be told."""
   paths = [path for corpus in corpora.values() for path in corpus.paths]
   files = [*paths, *settings.filters.held_out]
-  if settings.vocab_file:
-    files.append(settings.vocab_file)
+  files += settings.given_vocabularies
   if not all(map(file_system.is_file, files)):
     return None
   return {
@@ -262,19 +259,20 @@ def _report(tag: str, found: Statistics) -> None:
 
 def _publish(
   encoded: dict[str, _Encoded],
-  vocab_file: str,
+  vocab_files: VocabFiles,
   settings: DataSettings,
   scratch: Scratch,
 ) -> None:
-  """Puts the vocabulary and the shards in the place of an earlier run's."""
+  """Puts the vocabularies and the shards in the place of an earlier run's."""
   data_dir = settings.data_dir
   if not scratch.has(_PUBLISHING):
     _remove_earlier_run(settings)
     scratch.mark(_PUBLISHING)
-  path = os.path.join(data_dir, os.path.basename(vocab_file))
-  given = settings.vocab_file
-  if not given or not file_system.is_same(path, given):
-    copy_file(vocab_file, path)
+  given = settings.given_vocabularies
+  for vocab_file in vocab_files.different:
+    path = os.path.join(data_dir, os.path.basename(vocab_file))
+    if not any(file_system.is_same(path, other) for other in given):
+      copy_file(vocab_file, path)
   is_remote = file_system.is_remote(data_dir)
   for part in encoded.values():
     blocks = part.blocks

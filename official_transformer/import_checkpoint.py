@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from absl import flags
 
-from official_transformer.errors import describe_failures
+from official_transformer.data.vocabulary_files import VocabFiles
+from official_transformer.errors import InputError, describe_failures
 from official_transformer.flag_groups import core as flags_core
 from official_transformer.flag_groups.core import define, start_section
 from official_transformer.importing.formats import FORMATS, ROUNDED_ROWS
@@ -50,8 +51,14 @@ def define_import_flags() -> None:
     None,
     "The vocabulary it was trained with.",
     short_name="vf",
-    required=True,
   )
+  for side in ("source", "target"):
+    define(
+      flags.DEFINE_string,
+      f"{side}_vocab_file",
+      None,
+      f"In place of --vocab_file: that of the {side}, if the model has two.",
+    )
   define(
     flags.DEFINE_string,
     "model_dir",
@@ -115,6 +122,19 @@ def _define_settings_flags() -> None:
   )
 
 
+def _vocab_files() -> VocabFiles:
+  """Reads which vocabularies the model has."""
+  both = FLAGS.source_vocab_file, FLAGS.target_vocab_file
+  if FLAGS.vocab_file and not any(both):
+    return VocabFiles.joint(FLAGS.vocab_file)
+  if all(both) and not FLAGS.vocab_file:
+    return VocabFiles(*both)
+  raise InputError(
+    "give --vocab_file, or both --source_vocab_file and --target_vocab_file if "
+    "source and target have vocabularies of their own"
+  )
+
+
 def main(_: list[str]) -> None:
   """Imports the checkpoint and says what came of it."""
   overrides = parse_override(FLAGS.params_override)
@@ -131,7 +151,7 @@ def main(_: list[str]) -> None:
   request = ImportRequest(
     FLAGS.format,
     FLAGS.checkpoint,
-    FLAGS.vocab_file,
+    _vocab_files(),
     FLAGS.param_set,
     overrides,
     FLAGS.target_space_id,

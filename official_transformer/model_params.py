@@ -22,6 +22,9 @@ EOS_ID = 1
 # Longest training example in tokens if no other is asked for.
 DEFAULT_MAX_LENGTH = 256
 
+# The vocabularies decide them.
+VOCABULARY_FIELDS = ("vocab_size", "source_vocab_size")
+
 # How to decode may change from run to run; a model fixes all other fields.
 DECODING_FIELDS = ("beam_size", "alpha", "extra_decode_length")
 
@@ -49,6 +52,8 @@ class TransformerParams:
   Attributes:
     vocab_size: rows of the shared embedding table; 0 until the vocabulary
       file has been read, because its size always comes from that file.
+    source_vocab_size: rows of a table that the source has to itself; 0 is
+      none, and the source shares that of the target and the softmax.
     hidden_size: width of every layer's input and output (the paper's d_model).
     num_hidden_layers: layers of the encoder, and of the decoder.
     num_heads: attention heads; must divide `hidden_size`.
@@ -77,6 +82,7 @@ class TransformerParams:
   """
 
   vocab_size: int = 0
+  source_vocab_size: int = 0
   hidden_size: int = 512
   num_hidden_layers: int = 6
   num_heads: int = 8
@@ -163,7 +169,13 @@ _RANGES: tuple[tuple[tuple[str, ...], Callable[[float], bool], str], ...] = (
     "be in [0, 1)",
   ),
   (
-    ("vocab_size", "extra_decode_length", "alpha", "clip_norm"),
+    (
+      "vocab_size",
+      "source_vocab_size",
+      "extra_decode_length",
+      "alpha",
+      "clip_norm",
+    ),
     lambda value: value >= 0,
     "not be below 0",
   ),
@@ -176,6 +188,7 @@ _RANGES: tuple[tuple[tuple[str, ...], Callable[[float], bool], str], ...] = (
   (
     (
       "vocab_size",
+      "source_vocab_size",
       "hidden_size",
       "filter_size",
       "extra_decode_length",
@@ -263,15 +276,16 @@ def parse_override(text: str) -> dict[str, Any]:
     InputError: listing every unknown field, bad value and malformed pair.
   """
   known = {f.name: f for f in dataclasses.fields(TransformerParams)}
-  del known["vocab_size"]
+  for name in VOCABULARY_FIELDS:
+    del known[name]
   values: dict[str, Any] = {}
   problems = []
   for pair in filter(None, (p.strip() for p in text.split(","))):
     name, equals, value = (part.strip() for part in pair.partition("="))
     if not equals:
       problems.append(f"{pair!r} is not of the form field=value")
-    elif name == "vocab_size":
-      problems.append("vocab_size cannot be set: it comes from the vocabulary")
+    elif name in VOCABULARY_FIELDS:
+      problems.append(f"{name} cannot be set: it comes from the vocabulary")
     elif name not in known:
       problems.append(f"there is no field {name!r}")
     else:

@@ -10,6 +10,7 @@ import pathlib
 
 import numpy as np
 
+from official_transformer.data.vocabulary_files import VocabFiles
 from official_transformer.importing.importer import (
   ImportRequest,
   import_checkpoint,
@@ -45,6 +46,8 @@ def make_model_dir(directory: pathlib.Path) -> None:
   vocabulary = directory / "vocab"
   vocabulary.write_bytes(frozen["vocabulary"].tobytes())
   import_checkpoint(
-    ImportRequest("v2", prefix, str(vocabulary), None, {}, None),
+    ImportRequest(
+      "v2", prefix, VocabFiles.joint(str(vocabulary)), None, {}, None
+    ),
     str(directory / "model"),
   )

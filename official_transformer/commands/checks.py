@@ -21,9 +21,8 @@ from official_transformer.data.data_directory import (
   read_description,
   shard_paths,
 )
-from official_transformer.data.identity import Vocabulary
 from official_transformer.data.text_form import TextForm
-from official_transformer.data.tokenizer import load_tokenizer
+from official_transformer.data.vocabulary_files import VocabFiles, describe
 from official_transformer.decoding.batching import check_n_best
 from official_transformer.decoding.engines import TENSORFLOW, check_installed
 from official_transformer.distribution.cluster import Cluster
@@ -278,8 +277,6 @@ def _check_model() -> ModelDescription:
   directory, description = read_model()
   directory.choose_checkpoints(FLAGS.checkpoint)
   if FLAGS.vocab_file:
-    size = load_tokenizer(FLAGS.vocab_file).vocab_size
-    description.check_vocabulary(
-      Vocabulary.of(FLAGS.vocab_file, size), FLAGS.vocab_file, directory.path
-    )
+    given = describe(VocabFiles.joint(FLAGS.vocab_file))
+    description.check_vocabularies(given, FLAGS.vocab_file, directory.path)
   return description

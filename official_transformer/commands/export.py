@@ -34,7 +34,10 @@ def export() -> None:
     FLAGS.quantization,
   )
   findings = export_model(
-    model, directory.vocab_file(), _lines(model.tokenizer), request
+    model,
+    directory.vocab_files(),
+    _lines(model.tokenizers.source),
+    request,
   )
   show_result(f"{FLAGS.export_dir} holds {model.checkpoint}")
   for finding in findings:

@@ -28,7 +28,7 @@ def score() -> None:
   directory, description = read_model()
   choose_devices(FLAGS.num_gpus)
   model = load_model(directory, description, dtype(), FLAGS.checkpoint)
-  scorer = Scorer(model.transformer, model.tokenizer, batch_limits())
+  scorer = Scorer(model.transformer, model.tokenizers, batch_limits())
   as_line = (
     score_text_line if FLAGS.output_format == "text" else score_json_line
   )

@@ -24,7 +24,7 @@ from official_transformer.data.prepared_data import (
   PreparedData,
   read_prepared_data,
 )
-from official_transformer.data.tokenizer import load_tokenizer
+from official_transformer.data.vocabulary_files import load_tokenizers
 from official_transformer.decoding.translator import Translator
 from official_transformer.distribution.devices import choose_devices
 from official_transformer.distribution.strategy import (
@@ -149,7 +149,7 @@ def _plan(
   if not FLAGS.use_synthetic_data:
     data = read_prepared_data(
       FLAGS.data_dir,
-      plan.description.vocabularies.size,
+      plan.description.vocabularies.sizes,
       with_dev=FLAGS.validation_steps > 0,
       skip_bad_records=FLAGS.skip_bad_records,
       cache_file=directory.join(DATA_INDEX),
@@ -270,11 +270,10 @@ def _evaluation_in_training(directory: ModelDirectory) -> Evaluate | None:
   def evaluate_model(transformer: Transformer, step: int) -> Evaluation:
     if not translators:
       description = directory.read()
-      vocab_file = directory.join(description.vocabularies.source.file)
       translators.append(
         Translator(
           transformer,
-          load_tokenizer(vocab_file, description.form),
+          load_tokenizers(directory.vocab_files(), description.form),
           decoding_options(),
           description.max_length,
         )

@@ -38,14 +38,14 @@ def state_of(paths: Sequence[str]) -> ShardState:
 
 
 def save_check(
-  path: str, check: RecordCheck, vocab_size: int, state: ShardState
+  path: str, check: RecordCheck, sizes: tuple[int, int], state: ShardState
 ) -> None:
   """Writes down what was found.
 
   Args:
     path: of the file to write.
     check: what was found.
-    vocab_size: that ids were compared with.
+    sizes: of the vocabularies that ids were compared with.
     state: of the shards, before they were read.
 
   Raises:
@@ -53,7 +53,7 @@ def save_check(
   """
   facts = {
     "shards": state,
-    "vocab_size": vocab_size,
+    "vocab_sizes": sizes,
     "source_tokens": check.source_tokens,
     "target_tokens": check.target_tokens,
     "fingerprint": check.fingerprint,
@@ -71,14 +71,14 @@ def save_check(
 
 
 def load_check(
-  path: str, shards: Sequence[str], vocab_size: int, state: ShardState
+  path: str, shards: Sequence[str], sizes: tuple[int, int], state: ShardState
 ) -> RecordCheck | None:
   """Returns what was found in some shards, if they are as they were.
 
   Args:
     path: of the file that `save_check` wrote; it need not exist.
     shards: their paths.
-    vocab_size: to compare ids with.
+    sizes: of the vocabularies to compare ids with.
     state: of the shards, now.
   """
   if not file_system.exists(path):
@@ -89,7 +89,9 @@ def load_check(
       content = io.BytesIO(stream.read())
     stored = np.load(content, allow_pickle=False)
     facts = json.loads(str(stored[_FACTS]))
-    if (facts["vocab_size"], facts["shards"]) != (vocab_size, state):
+    # An earlier version's has the size of one.
+    found = facts.get("vocab_sizes"), facts["shards"]
+    if found != (list(sizes), state):
       return None
     return RecordCheck(
       RecordIndex.from_arrays(shards, stored),

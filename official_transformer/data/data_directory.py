@@ -17,6 +17,7 @@ from absl import logging
 
 from official_transformer.data.identity import Vocabularies
 from official_transformer.data.text_form import TextForm
+from official_transformer.data.vocabulary_files import VocabFiles
 from official_transformer.errors import InputError
 from official_transformer.storage import file_system
 from official_transformer.storage.durable_files import write_text
@@ -206,11 +207,11 @@ def write_description(data_dir: str, description: DataDescription) -> None:
   write_text(os.path.join(data_dir, DESCRIPTION_FILE), text + "\n")
 
 
-def find_vocabulary(data_dir: str) -> str:
-  """Returns the path of the vocabulary that data.json names.
+def find_vocabularies(data_dir: str) -> VocabFiles:
+  """Returns the paths of the vocabularies that data.json names.
 
   Raises:
-    InputError: if it names none that exists.
+    InputError: if it names none that exist.
   """
   description = read_description(data_dir)
   if description is None:
@@ -218,10 +219,11 @@ def find_vocabulary(data_dir: str) -> str:
       f"no {DESCRIPTION_FILE} in --data_dir={data_dir}, which would name the "
       "vocabulary. Pass --vocab_file, or make the data with: " + HOW_TO_MAKE
     )
-  path = os.path.join(data_dir, description.vocabularies.source.file)
-  if not file_system.exists(path):
-    raise InputError(
-      f"{data_dir}/{DESCRIPTION_FILE} names the vocabulary {path}, which is "
-      "not there; prepare the data again or pass --vocab_file"
-    )
-  return path
+  files = VocabFiles.within(data_dir, description.vocabularies)
+  for path in files:
+    if not file_system.exists(path):
+      raise InputError(
+        f"{data_dir}/{DESCRIPTION_FILE} names the vocabulary {path}, which is "
+        "not there; prepare the data again or pass --vocab_file"
+      )
+  return files

@@ -39,26 +39,25 @@ class Vocabulary:
 
 @dataclasses.dataclass(frozen=True)
 class Vocabularies:
-  """The vocabularies of a model's two sides.
-
-  One table embeds both sides, so that they are the same file.
+  """The vocabularies of a model's two sides; mostly they share one.
 
   Attributes:
     source: of what is read.
     target: of what is written.
 
   Raises:
-    InputError: if they differ.
+    InputError: if two that differ have the same name.
   """
 
   source: Vocabulary
   target: Vocabulary
 
   def __post_init__(self) -> None:
-    if self.source != self.target:
+    if self.source.file == self.target.file and not self.is_joint:
       raise InputError(
-        f"the source vocabulary {self.source.file} has {self.source}, the "
-        f"target's, {self.target.file}, {self.target}: both sides share one"
+        f"the vocabularies of source and target are both named "
+        f"{self.source.file}, and differ: they will lie in one directory; "
+        "rename one of them"
       )
 
   @classmethod
@@ -67,13 +66,32 @@ class Vocabularies:
     return cls(vocabulary, vocabulary)
 
   @property
-  def size(self) -> int:
-    """Entries that a token of either side may be."""
-    return self.source.size
+  def is_joint(self) -> bool:
+    """Whether both sides share one, and a model its table."""
+    return self.source.sha256 == self.target.sha256
+
+  @property
+  def sizes(self) -> tuple[int, int]:
+    """Entries of source and target."""
+    return self.source.size, self.target.size
+
+  def are_as(self, others: Vocabularies) -> bool:
+    """Returns whether others have the same content, under any names."""
+    return (self.source.sha256, self.target.sha256) == (
+      others.source.sha256,
+      others.target.sha256,
+    )
+
+  def __str__(self) -> str:
+    if self.is_joint:
+      return str(self.source)
+    return f"{self.source} for the source, {self.target} for the target"
 
   def to_json(self) -> dict[str, Any]:
     """Returns what model.json and data.json say of them."""
-    return dataclasses.asdict(self.source)
+    if self.is_joint:
+      return dataclasses.asdict(self.source)
+    return dataclasses.asdict(self)
 
   @classmethod
   def from_json(cls, content: dict[str, Any]) -> Vocabularies:
@@ -82,10 +100,18 @@ class Vocabularies:
     Raises:
       TypeError, ValueError: if it is something else.
     """
-    vocabulary = read_record(Vocabulary, content)
-    # What names another place would be read, or written, there.
-    check_plain_name(vocabulary.file)
-    return cls.joint(vocabulary)
+    if "source" not in content:
+      return cls.joint(_read_vocabulary(content))
+    if content.keys() != {"source", "target"}:
+      raise TypeError(f"vocabularies of {', '.join(content):.50}")
+    return cls(*(_read_vocabulary(content[k]) for k in ("source", "target")))
+
+
+def _read_vocabulary(content: Any) -> Vocabulary:
+  vocabulary = read_record(Vocabulary, content)
+  # What names another place would be read, or written, there.
+  check_plain_name(vocabulary.file)
+  return vocabulary
 
 
 @dataclasses.dataclass(frozen=True)

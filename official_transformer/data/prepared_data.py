@@ -17,6 +17,7 @@ from official_transformer.data.check_cache import (
 from official_transformer.data.identity import DataIdentity
 from official_transformer.data.record_check import (
   RecordCheck,
+  both_sizes,
   check_records,
   describe_problems,
 )
@@ -32,7 +33,7 @@ class PreparedData:
 
   Attributes:
     data_dir: the directory.
-    vocab_size: all ids are below it.
+    vocab_sizes: of source and target; all ids are below them.
     train: the training pairs.
     dev: the development pairs, if there are any.
     is_whole: whether none of the training data is left out or missing.
@@ -42,7 +43,7 @@ class PreparedData:
   """
 
   data_dir: str
-  vocab_size: int
+  vocab_sizes: tuple[int, int]
   train: RecordCheck
   dev: RecordCheck | None
   is_whole: bool
@@ -72,7 +73,7 @@ class PreparedData:
     """
     assert self.cache_file
     if not (self.is_remembered and file_system.exists(self.cache_file)):
-      save_check(self.cache_file, self.train, self.vocab_size, self.state)
+      save_check(self.cache_file, self.train, self.vocab_sizes, self.state)
 
   def check_again(self) -> None:
     """Looks for what has become bad since the data were read.
@@ -80,7 +81,7 @@ class PreparedData:
     Raises:
       InputError: if anything has.
     """
-    check = check_records(self.train.paths, self.vocab_size)
+    check = check_records(self.train.paths, self.vocab_sizes)
     new = [p for p in check.problems if p not in self.train.problems]
     if new:
       if self.cache_file:  # It may be damage that changes no size and no time.
@@ -94,7 +95,7 @@ class PreparedData:
 
 def read_prepared_data(
   data_dir: str,
-  vocab_size: int,
+  vocab_size: int | tuple[int, int],
   with_dev: bool,
   skip_bad_records: bool = False,
   cache_file: str | None = None,
@@ -103,7 +104,7 @@ def read_prepared_data(
 
   Args:
     data_dir: as `prepare_data` or upstream made it.
-    vocab_size: ids must be below it.
+    vocab_size: as in `check_records`.
     with_dev: whether development data are wanted; they may be missing.
     skip_bad_records: whether what cannot be used is reported and left out.
     cache_file: what `PreparedData.remember` writes: training data that are as
@@ -113,14 +114,15 @@ def read_prepared_data(
     InputError: if there are no training data; if any of it cannot be
       used and is not to be left out, with file and record.
   """
+  sizes = both_sizes(vocab_size)
   shards = data_directory.shard_paths(
     data_dir, data_directory.TRAIN_TAG, skip_bad_records
   )
   state = state_of(shards)
   remembered = None
   if cache_file:
-    remembered = load_check(cache_file, shards, vocab_size, state)
-  train = remembered or check_records(shards, vocab_size)
+    remembered = load_check(cache_file, shards, sizes, state)
+  train = remembered or check_records(shards, sizes)
   _report(data_directory.TRAIN_TAG, train, skip_bad_records)
   dev = None
   if with_dev:
@@ -128,7 +130,7 @@ def read_prepared_data(
       shards = data_directory.shard_paths(
         data_dir, data_directory.DEV_TAG, skip_bad_records
       )
-      dev = check_records(shards, vocab_size)
+      dev = check_records(shards, sizes)
       _report(data_directory.DEV_TAG, dev, skip_bad_records)
     else:
       logging.warning("no validation loss: no development data in %s", data_dir)
@@ -139,7 +141,7 @@ def read_prepared_data(
   )
   return PreparedData(
     data_dir,
-    vocab_size,
+    sizes,
     train,
     dev,
     is_whole,

@@ -103,6 +103,13 @@ def describe_problems(problems: Sequence[Problem]) -> str:
   return "\n".join(lines + [f"  and {more} more"] * (more > 0))
 
 
+def both_sizes(vocab_size: int | tuple[int, int]) -> tuple[int, int]:
+  """Returns the entries of source and target."""
+  if isinstance(vocab_size, int):
+    return vocab_size, vocab_size
+  return vocab_size
+
+
 class _Tally(NamedTuple):
   """What is told of B records.
 
@@ -119,13 +126,16 @@ class _Tally(NamedTuple):
   sizes: np.ndarray
 
 
-def check_records(paths: Sequence[str], vocab_size: int) -> RecordCheck:
+def check_records(
+  paths: Sequence[str], vocab_size: int | tuple[int, int]
+) -> RecordCheck:
   """Reads all records.
 
   Args:
     paths: shards; one may be missing.
-    vocab_size: ids must be below it.
+    vocab_size: ids must be below it; that of source and target, or of each.
   """
+  vocab_sizes = both_sizes(vocab_size)
   problems: list[Problem] = []
   lengths: list[np.ndarray] = []
   sizes: list[np.ndarray] = []
@@ -133,10 +143,10 @@ def check_records(paths: Sequence[str], vocab_size: int) -> RecordCheck:
   fingerprint = records = 0
   for path in paths:
     tallies: list[_Tally] = []
-    for batch, tally in _tallies(path, vocab_size, problems):
+    for batch, tally in _tallies(path, vocab_sizes, problems):
       before = sum(len(other.sizes) for other in tallies)
       for place in np.flatnonzero(~tally.usable):
-        reason = _reason(batch[place].numpy(), vocab_size)
+        reason = _reason(batch[place].numpy(), vocab_sizes)
         problems.append(Problem(path, before + int(place) + 1, reason))
       # Places count: another order of the same records is another sum.
       places = np.arange(records + 1, records + 1 + len(tally.hashes))
@@ -164,19 +174,19 @@ def check_records(paths: Sequence[str], vocab_size: int) -> RecordCheck:
 
 
 def _tallies(
-  path: str, vocab_size: int, problems: list[Problem]
+  path: str, sizes: tuple[int, int], problems: list[Problem]
 ) -> Iterator[tuple[tf.Tensor, _Tally]]:
   """Yields a shard's records, string [B], and what is told of them.
 
   Args:
     path: the shard.
-    vocab_size: ids must be below it.
+    sizes: ids must be below them, by side.
     problems: gets what ends the shard early.
   """
   done = 0
   try:
     for batch in _records_of(path).batch(_RECORDS_AT_ONCE).prefetch(2):
-      yield batch, _tally(batch, vocab_size)
+      yield batch, _tally(batch, sizes)
       done += len(batch)
   except READ_ERRORS:
     # What there is before it may be less than a batch.
@@ -188,7 +198,7 @@ def _tallies(
       error = again
     if rest:
       batch = tf.stack(rest)
-      yield batch, _tally(batch, vocab_size)
+      yield batch, _tally(batch, sizes)
     reason = str(error).split("\n")[0]
     number = done + len(rest) + 1
     problems.append(Problem(path, number, reason, ends_shard=True))
@@ -205,30 +215,30 @@ def _records_of(path: str) -> tf.data.TFRecordDataset:
   return tf.data.TFRecordDataset(path, buffer_size=_READ_BUFFER_BYTES)
 
 
-def _tally(batch: tf.Tensor, vocab_size: int) -> _Tally:
+def _tally(batch: tf.Tensor, sizes: tuple[int, int]) -> _Tally:
   """Looks at records, string [B], all at once if that is possible."""
   try:
-    return _Tally(*(t.numpy() for t in _count(batch, tf.constant(vocab_size))))
+    return _Tally(*(t.numpy() for t in _count(batch, tf.constant(sizes))))
   except (tf.errors.InvalidArgumentError, UnicodeDecodeError):
     # One of them is no Example; the message may show its bytes.
-    return _tally_one_by_one(batch, vocab_size)
+    return _tally_one_by_one(batch, sizes)
 
 
 @tf.function(
   input_signature=[
     tf.TensorSpec([None], tf.string),
-    tf.TensorSpec([], tf.int32),
+    tf.TensorSpec([2], tf.int32),
   ],
   autograph=False,
 )
-def _count(records: tf.Tensor, vocab_size: tf.Tensor) -> tuple[tf.Tensor, ...]:
-  """Returns the fields of a `_Tally`."""
+def _count(records: tf.Tensor, sizes: tf.Tensor) -> tuple[tf.Tensor, ...]:
+  """Returns the fields of a `_Tally`, given the sizes of each side, [2]."""
   sides = parse_records(records)
   wrong = []
-  for ids in sides:
+  for ids, size in zip(sides, tf.unstack(sizes), strict=True):
     values = ids.values
     # PAD would end a sentence early, in silence.
-    known = (values > PAD_ID) & (values < tf.cast(vocab_size, tf.int64))
+    known = (values > PAD_ID) & (values < tf.cast(size, tf.int64))
     words = tf.cast(values != EOS_ID, tf.int64)
     wrong += [
       _count_in_rows(tf.cast(~known, tf.int64), ids) > 0,
@@ -249,13 +259,13 @@ def _count_in_rows(ones: tf.Tensor, ids: tf.RaggedTensor) -> tf.Tensor:
   return ends[1:] - ends[:-1]
 
 
-def _tally_one_by_one(batch: tf.Tensor, vocab_size: int) -> _Tally:
+def _tally_one_by_one(batch: tf.Tensor, sizes: tuple[int, int]) -> _Tally:
   """Does so for records of which some are no Examples."""
   records = batch.numpy()
   sides = [_sides(record) or [[], []] for record in records]
   return _Tally(
     np.array([[len(ids) for ids in pair] for pair in sides], np.int64).T,
-    np.array([not _reason(record, vocab_size) for record in records]),
+    np.array([not _reason(record, sizes) for record in records]),
     tf.strings.to_hash_bucket_fast(batch, _HASHES).numpy(),
     tf.strings.length(batch).numpy(),
   )
@@ -270,17 +280,15 @@ def _sides(record: bytes) -> list[list[int]]:
   return [list(feature[side].int64_list.value) for side in SIDES]
 
 
-def _reason(record: bytes, vocab_size: int) -> str:
+def _reason(record: bytes, sizes: tuple[int, int]) -> str:
   """Returns what is wrong with a record; nothing if nothing is."""
   sides = _sides(record)
   if not sides:
     return "not a tf.train.Example"
-  for name, ids in zip(SIDES, sides, strict=True):
-    wrong = [n for n in ids if not PAD_ID < n < vocab_size]
+  for name, ids, size in zip(SIDES, sides, sizes, strict=True):
+    wrong = [n for n in ids if not PAD_ID < n < size]
     if wrong:
-      return (
-        f"{name} has the id {wrong[0]}, the vocabulary 1 to {vocab_size - 1}"
-      )
+      return f"{name} has the id {wrong[0]}, the vocabulary 1 to {size - 1}"
     if all(n == EOS_ID for n in ids):
       return f"{name} is empty"
   return ""

@@ -1,7 +1,7 @@
 """A trained model as CTranslate2 has it.
 
-CTranslate2 (Klein et al. 2020) knows pre-norm Transformers with tied
-embeddings: every weight here has its place there. What differs is where a
+CTranslate2 (Klein et al. 2020) knows pre-norm Transformers, with embeddings
+tied or not: every weight here has its place there. What differs is where a
 product's kernel has its outputs, that query, key and value stand in one matrix,
 and that its own timing signal begins with position 1: ours is written out.
 
@@ -19,9 +19,14 @@ import tensorflow as tf
 from ctranslate2.specs import common_spec, transformer_spec
 
 from official_transformer.data.tokenizer import Tokenizer
+from official_transformer.data.vocabulary_files import Tokenizers
 from official_transformer.model.model_utils import get_position_encoding
 from official_transformer.model.transformer import Transformer
-from official_transformer.model_params import EOS_ID, PAD_ID
+from official_transformer.model_params import (
+  EOS_ID,
+  PAD_ID,
+  TransformerParams,
+)
 
 LAYER_NORM_EPSILON = 1e-6
 
@@ -31,7 +36,7 @@ Weights = dict[str, np.ndarray]
 
 def write_ctranslate2_model(
   transformer: Transformer,
-  tokenizer: Tokenizer,
+  tokenizers: Tokenizers,
   directory: str,
   quantization: str,
   positions: int,
@@ -40,14 +45,14 @@ def write_ctranslate2_model(
 
   Args:
     transformer: with float32 weights.
-    tokenizer: of source and target.
+    tokenizers: of source and target.
     directory: exists, and is empty.
     quantization: how weights are kept; one of `engines.QUANTIZATIONS`.
     positions: P, the most tokens of a source or a translation.
   """
   spec = _specification(transformer, positions)
-  entries = unique_entries(tokenizer, transformer.params.vocab_size)
-  spec.register_source_vocabulary(entries)
+  sources, entries = both_entries(tokenizers, transformer.params)
+  spec.register_source_vocabulary(sources)
   spec.register_target_vocabulary(entries)
   spec.config.add_source_eos = True
   spec.config.eos_token = entries[EOS_ID]
@@ -63,6 +68,23 @@ def write_ctranslate2_model(
   spec.save(directory)
 
 
+def both_entries(
+  tokenizers: Tokenizers, params: TransformerParams
+) -> tuple[list[str], list[str]]:
+  """Returns what stands for each id of the source, and of the target."""
+  entries = unique_entries(tokenizers.target, params.vocab_size)
+  if not params.source_vocab_size:
+    return entries, entries
+  sources = unique_entries(tokenizers.source, params.source_vocab_size)
+  # CTranslate2 knows one name of each.
+  for i in (PAD_ID, EOS_ID):
+    name = entries[i]
+    if name in sources:
+      sources[sources.index(name)] = sources[i]
+    sources[i] = name
+  return sources, entries
+
+
 def unique_entries(tokenizer: Tokenizer, rows: int) -> list[str]:
   """Returns what stands for each id, no two the same.
 
@@ -71,8 +93,8 @@ def unique_entries(tokenizer: Tokenizer, rows: int) -> list[str]:
   so, which no text is cut into.
 
   Args:
-    tokenizer: of source and target.
-    rows: of the embedding table.
+    tokenizer: of the vocabulary.
+    rows: of its embedding table.
   """
   known = tokenizer.vocab_size
   entries = [tokenizer.pieces([i])[0] for i in range(known)]
@@ -106,8 +128,9 @@ def _specification(transformer: Transformer, positions: int) -> Any:
     source_signal = signal + weights["transformer/target_space_embedding"]
   spec.encoder.position_encodings.encodings = source_signal
   spec.decoder.position_encodings.encodings = signal
-  for embeddings in (spec.encoder.embeddings[0], spec.decoder.embeddings):
-    embeddings.weight = table
+  own = weights.get("transformer/source_embedding/weights")
+  spec.encoder.embeddings[0].weight = table if own is None else own
+  spec.decoder.embeddings.weight = table
   spec.decoder.projection.weight = table
   spec.decoder.start_from_zero_embedding = params.start_symbol == "zero"
   for stack, name in ((spec.encoder, "encoder"), (spec.decoder, "decoder")):

@@ -17,9 +17,9 @@ from collections.abc import Sequence
 import ctranslate2
 from absl import logging
 
-from official_transformer.data.tokenizer import Tokenizer
+from official_transformer.data.vocabulary_files import Tokenizers
 from official_transformer.decoding.ctranslate2_model import (
-  unique_entries,
+  both_entries,
   write_ctranslate2_model,
 )
 from official_transformer.decoding.engines import Engine
@@ -55,19 +55,20 @@ class CTranslate2Searcher:
   Attributes:
     params: of the model; they decide beam, alpha and limit.
     translator: CTranslate2's own.
-    entries: what stands for each id there.
+    sources: what stands for each id of a source there.
+    entries: of a translation.
   """
 
   def __init__(
     self,
     params: TransformerParams,
     translator: ctranslate2.Translator,
-    entries: Sequence[str],
+    entries: tuple[Sequence[str], Sequence[str]],
     vocabulary_size: int,
   ) -> None:
     self.params = params
     self.translator = translator
-    self.entries = list(entries)
+    self.sources, self.entries = map(list, entries)
     self._ids = {entry: i for i, entry in enumerate(self.entries)}
     # An imported table may have rows that stand for nothing.
     self._never = [[entry] for entry in self.entries[vocabulary_size:]] or None
@@ -76,7 +77,7 @@ class CTranslate2Searcher:
   def of(
     cls,
     transformer: Transformer,
-    tokenizer: Tokenizer,
+    tokenizers: Tokenizers,
     engine: Engine,
     workers: int,
   ) -> CTranslate2Searcher:
@@ -84,13 +85,13 @@ class CTranslate2Searcher:
 
     Args:
       transformer: with float32 weights; not needed after this.
-      tokenizer: of source and target.
+      tokenizers: of source and target.
       engine: how weights are kept, and what computes.
       workers: batches searched side by side.
     """
     with tempfile.TemporaryDirectory() as directory:
       write_ctranslate2_model(
-        transformer, tokenizer, directory, engine.quantization, POSITIONS
+        transformer, tokenizers, directory, engine.quantization, POSITIONS
       )
       translator = ctranslate2.Translator(
         directory,
@@ -107,8 +108,8 @@ class CTranslate2Searcher:
     return cls(
       transformer.params,
       translator,
-      unique_entries(tokenizer, transformer.params.vocab_size),
-      tokenizer.vocab_size,
+      both_entries(tokenizers, transformer.params),
+      tokenizers.target.vocab_size,
     )
 
   def search(
@@ -161,7 +162,7 @@ class CTranslate2Searcher:
     candidates = int(beam_size * PATIENCE + 0.5) if beam_size > 1 else 1
     results = self.translator.translate_batch(
       # CTranslate2 adds EOS by itself.
-      [[self.entries[i] for i in ids[:-1]] for ids in sources],
+      [[self.sources[i] for i in ids[:-1]] for ids in sources],
       beam_size=beam_size,
       # All that it ends with: what has outlived a limit must be seen.
       num_hypotheses=candidates,

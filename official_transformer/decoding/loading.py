@@ -8,7 +8,11 @@ from typing import Any, NamedTuple
 from absl import logging
 
 from official_transformer.data.text_files import check_input
-from official_transformer.data.tokenizer import Tokenizer, load_tokenizer
+from official_transformer.data.vocabulary_files import (
+  Tokenizers,
+  VocabFiles,
+  load_tokenizers,
+)
 from official_transformer.errors import InputError
 from official_transformer.model.dense import has_units
 from official_transformer.model.transformer import (
@@ -68,13 +72,13 @@ class LoadedModel(NamedTuple):
 
   Attributes:
     transformer: with the checkpoint's weights.
-    tokenizer: of source and target.
+    tokenizers: of source and target.
     max_length: the longest line it was trained with, in tokens.
     checkpoint: whose weights they are.
   """
 
   transformer: Transformer
-  tokenizer: Tokenizer
+  tokenizers: Tokenizers
   max_length: int
   checkpoint: LoadedCheckpoint
 
@@ -138,21 +142,7 @@ def load_model(
     InputError: if the directory holds no usable model.
   """
   kind, steps = directory.choose_checkpoints(checkpoint)
-  vocabulary = description.vocabularies.source
-  vocab_file = directory.join(vocabulary.file)
-  check_input(vocab_file)
-  # Before anything reads it as a vocabulary.
-  if sha256(vocab_file) != vocabulary.sha256:
-    raise InputError(
-      f"{vocab_file} is not the vocabulary that {DESCRIPTION_FILE} describes "
-      f"(sha256 {vocabulary.sha256[:12]}...); copy the model again"
-    )
-  tokenizer = load_tokenizer(vocab_file, description.form)
-  if tokenizer.vocab_size != vocabulary.size:
-    raise InputError(
-      f"{vocab_file} has {tokenizer.vocab_size} entries, {DESCRIPTION_FILE} "
-      f"says {vocabulary.size}"
-    )
+  tokenizers = _load_tokenizers(directory, description)
   first_readable(
     directory,
     steps,
@@ -175,10 +165,35 @@ def load_model(
   averaged = _averaged_steps(directory, step) if kind == AVERAGE else ()
   return LoadedModel(
     transformer,
-    tokenizer,
+    tokenizers,
     description.max_length,
     LoadedCheckpoint(step, averaged, directory.checkpoint_prefix(step, kind)),
   )
+
+
+def _load_tokenizers(
+  directory: ModelDirectory, description: ModelDescription
+) -> Tokenizers:
+  """Loads a model's vocabularies, if they are those that it says."""
+  vocabularies = description.vocabularies
+  files = VocabFiles.within(directory.path, vocabularies)
+  sides = (vocabularies.source, vocabularies.target)
+  for path, vocabulary in zip(files, sides, strict=True):
+    check_input(path)
+    # Before anything reads it as a vocabulary.
+    if sha256(path) != vocabulary.sha256:
+      raise InputError(
+        f"{path} is not the vocabulary that {DESCRIPTION_FILE} describes "
+        f"(sha256 {vocabulary.sha256[:12]}...); copy the model again"
+      )
+  tokenizers = load_tokenizers(files, description.form)
+  for path, tokenizer, vocabulary in zip(files, tokenizers, sides, strict=True):
+    if tokenizer.vocab_size != vocabulary.size:
+      raise InputError(
+        f"{path} has {tokenizer.vocab_size} entries, {DESCRIPTION_FILE} says "
+        f"{vocabulary.size}"
+      )
+  return tokenizers
 
 
 def _averaged_steps(directory: ModelDirectory, step: int) -> tuple[int, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from official_transformer.data.tokenizer import Tokenizer
+from official_transformer.data.vocabulary_files import Tokenizers
 from official_transformer.decoding.batching import BatchLimits, check_n_best
 from official_transformer.decoding.engines import (
   TENSORFLOW,
@@ -58,17 +58,18 @@ class DecodingOptions:
     check_n_best(self.n_best, params.beam_size)
 
   def create_searcher(
-    self, transformer: Transformer, tokenizer: Tokenizer
+    self, transformer: Transformer, tokenizers: Tokenizers
   ) -> SequenceSearcher:
     """Returns what searches with a model."""
     if self.engine.name == TENSORFLOW:
-      return Searcher(transformer, tokenizer.vocab_size, self.static_shapes())
+      size = tokenizers.target.vocab_size
+      return Searcher(transformer, size, self.static_shapes())
     check_installed()
     # It may not be installed.
     from official_transformer.decoding import ctranslate2_searcher
 
     return ctranslate2_searcher.CTranslate2Searcher.of(
-      transformer, tokenizer, self.engine, self.workers
+      transformer, tokenizers, self.engine, self.workers
     )
 
   def static_shapes(self) -> StaticShapes | None:

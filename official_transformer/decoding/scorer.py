@@ -12,6 +12,7 @@ import tensorflow as tf
 from absl import logging
 
 from official_transformer.data.tokenizer import Tokenizer
+from official_transformer.data.vocabulary_files import Tokenizers
 from official_transformer.decoding.batching import (
   BatchLimits,
   map_by_length,
@@ -54,7 +55,7 @@ class Scorer:
 
   Attributes:
     transformer: the model; its `params.alpha` normalises.
-    tokenizer: of source and target.
+    tokenizers: of source and target.
     limits: how many pairs are scored at once.
     not_scored: pairs that were too long for the memory there is.
   """
@@ -64,11 +65,11 @@ class Scorer:
   def __init__(
     self,
     transformer: Transformer,
-    tokenizer: Tokenizer,
+    tokenizers: Tokenizer | Tokenizers,
     limits: BatchLimits | None = None,
   ) -> None:
     self.transformer = transformer
-    self.tokenizer = tokenizer
+    self.tokenizers = Tokenizers.of(tokenizers)
     self.limits = limits or BatchLimits()
     self._log_probabilities = tf.function(
       self._batch_log_probabilities,
@@ -83,8 +84,8 @@ class Scorer:
     for window in windows(pairs, lambda pair: len(pair[0]) + len(pair[1])):
       encoded = [
         (
-          self.tokenizer.encode(source.strip(), add_eos=True),
-          self.tokenizer.encode(target.strip(), add_eos=True),
+          self.tokenizers.source.encode(source.strip(), add_eos=True),
+          self.tokenizers.target.encode(target.strip(), add_eos=True),
         )
         for source, target in window
       ]

@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from absl import logging
 
 from official_transformer.data.tokenizer import Tokenizer
+from official_transformer.data.vocabulary_files import Tokenizers
 from official_transformer.decoding.batching import (
   batches_by_length,
   windows,
@@ -107,7 +108,7 @@ class Translator:
 
   Attributes:
     params: of the model; they decide beam, alpha and limit.
-    tokenizer: of source and target.
+    tokenizers: of source and target.
     options: how lines are brought to the model, fewer at once for large beams.
     max_length: the longest line the model was trained with, in tokens.
     checkpoint: the one that was loaded, if one was.
@@ -119,19 +120,19 @@ class Translator:
   def __init__(
     self,
     transformer: Transformer,
-    tokenizer: Tokenizer,
+    tokenizers: Tokenizer | Tokenizers,
     options: DecodingOptions | None = None,
     max_length: int = DEFAULT_MAX_LENGTH,
   ) -> None:
     self.params = params = transformer.params
-    self.tokenizer = tokenizer
+    self.tokenizers = Tokenizers.of(tokenizers)
     options = options or DecodingOptions()
     options.check(params)
     self.options = dataclasses.replace(
       options, limits=options.limits.for_beam(params.beam_size)
     )
     self.max_length = max_length
-    self.searcher = self.options.create_searcher(transformer, tokenizer)
+    self.searcher = self.options.create_searcher(transformer, self.tokenizers)
 
   @classmethod
   def load(
@@ -171,7 +172,7 @@ class Translator:
   ) -> Translator:
     """Returns a translator with a model that has been loaded."""
     translator = cls(
-      model.transformer, model.tokenizer, options, model.max_length
+      model.transformer, model.tokenizers, options, model.max_length
     )
     translator.checkpoint = model.checkpoint
     return translator
@@ -218,7 +219,8 @@ class Translator:
   def warm_up(self) -> None:
     """Makes TensorFlow trace the search now, not when a line waits for it."""
     # An empty line would be no work for some engines.
-    self.searcher.search([[self.tokenizer.vocab_size - 1, EOS_ID]])
+    last = self.tokenizers.source.vocab_size - 1
+    self.searcher.search([[last, EOS_ID]])
 
   def translate_line(self, line: str) -> Translation:
     """Translates one line by itself, at once."""
@@ -231,11 +233,12 @@ class Translator:
     line = line.strip()
     if not line:
       return PreparedLine([], [])
-    ids = self.tokenizer.encode(line, add_eos=True)
+    encode = self.tokenizers.source.encode
+    ids = encode(line, add_eos=True)
     pieces, encoded = [Piece(line, "")], [ids]
     if self.options.split_long_lines and len(ids) > self.max_length:
       pieces = cut_line(line, self._length, self.max_length)
-      encoded = [self.tokenizer.encode(p.text, add_eos=True) for p in pieces]
+      encoded = [encode(p.text, add_eos=True) for p in pieces]
     kept, joint = [], ""
     for piece, ids in zip(pieces, encoded, strict=True):
       joint = max(joint, piece.joint)
@@ -246,7 +249,7 @@ class Translator:
     return PreparedLine([piece for piece, _ in kept], [ids for _, ids in kept])
 
   def _length(self, text: str) -> int:
-    return len(self.tokenizer.encode(text, add_eos=True))
+    return len(self.tokenizers.source.encode(text, add_eos=True))
 
   def _start(
     self,
@@ -299,9 +302,9 @@ class Translator:
   def hypothesis(self, found: FoundSequence) -> Hypothesis:
     """Returns what a search has found, as text."""
     return Hypothesis(
-      text=as_one_line(self.tokenizer.decode(found.ids)),
+      text=as_one_line(self.tokenizers.target.decode(found.ids)),
       score=found.score,
-      tokens=self.tokenizer.pieces(found.ids),
+      tokens=self.tokenizers.target.pieces(found.ids),
       finished=found.finished,
     )
 

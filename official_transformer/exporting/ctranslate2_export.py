@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from official_transformer.decoding.ctranslate2_model import unique_entries
+from official_transformer.decoding.ctranslate2_model import both_entries
 from official_transformer.decoding.loading import LoadedModel
 from official_transformer.decoding.scorer import Scorer
 from official_transformer.errors import RunError
@@ -61,8 +61,8 @@ def verify_ctranslate2(
   Raises:
     RunError: if scores differ by more than rounding accounts for.
   """
-  entries = unique_entries(model.tokenizer, model.transformer.params.vocab_size)
   params = model.transformer.params
+  sources, entries = both_entries(model.tokenizers, params)
   pairs = [
     (source, [*found.ids, EOS_ID])
     for source, (found, *_) in zip(samples.ids, samples.found, strict=True)
@@ -71,7 +71,7 @@ def verify_ctranslate2(
     "ctranslate2",
     directory,
     {
-      "sources": [[entries[i] for i in source[:-1]] for source, _ in pairs],
+      "sources": [[sources[i] for i in source[:-1]] for source, _ in pairs],
       "targets": [[entries[i] for i in target[:-1]] for _, target in pairs],
       "batch_size": BATCH_SIZE,
       "beam_size": params.beam_size,
@@ -79,7 +79,7 @@ def verify_ctranslate2(
       "longest": max(map(len, samples.ids)) + params.extra_decode_length,
     },
   )
-  scorer = Scorer(model.transformer, model.tokenizer)
+  scorer = Scorer(model.transformer, model.tokenizers)
   expected = [
     score.token_log_probabilities
     for start in range(0, len(pairs), BATCH_SIZE)
@@ -106,7 +106,7 @@ def verify_ctranslate2(
     penalty: sum(map(list.__eq__, translations, wanted))
     for penalty, translations in answers["translations"].items()
   }
-  best = max(equal, key=lambda penalty: equal[penalty])
+  best = max(equal, key=equal.__getitem__)
   setting = f"beam_size={params.beam_size}, length_penalty={best}"
   findings = [
     f"the log-probabilities of {len(differences)} tokens in {len(pairs)} "

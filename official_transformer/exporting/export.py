@@ -9,6 +9,7 @@ import dataclasses
 import os
 from collections.abc import Iterable
 
+from official_transformer.data.vocabulary_files import VocabFiles
 from official_transformer.decoding.engines import QUANTIZATIONS
 from official_transformer.decoding.loading import LoadedModel
 from official_transformer.exporting import readme
@@ -59,21 +60,21 @@ class _Job:
   Attributes:
     request: what to write.
     model: of which.
-    vocab_file: its vocabulary's.
+    vocab_files: of its vocabularies.
     samples: what to prove it with.
     directory: where, until it is whole.
   """
 
   request: ExportRequest
   model: LoadedModel
-  vocab_file: str
+  vocab_files: VocabFiles
   samples: Samples
   directory: str
 
 
 def export_model(
   model: LoadedModel,
-  vocab_file: str,
+  vocab_files: VocabFiles,
   lines: Iterable[str],
   request: ExportRequest,
 ) -> list[str]:
@@ -81,7 +82,7 @@ def export_model(
 
   Args:
     model: with weights in float32, for CTranslate2.
-    vocab_file: its vocabulary's.
+    vocab_files: of its vocabularies.
     lines: to prove it with.
     request: what to write.
 
@@ -94,7 +95,7 @@ def export_model(
   """
   samples = Samples.of(model, lines)
   with new_directory(request.directory, replace=False) as directory:
-    job = _Job(request, model, vocab_file, samples, directory)
+    job = _Job(request, model, vocab_files, samples, directory)
     use, findings = _WRITERS[request.format](job)
     write_text(
       os.path.join(directory, readme.README),
@@ -106,26 +107,26 @@ def export_model(
 def _saved_model(job: _Job) -> tuple[str, list[str]]:
   """Writes and proves a SavedModel; returns how to use it, and findings."""
   with_text = job.request.with_text
-  write_saved_model(job.model, job.vocab_file, job.directory, with_text)
+  write_saved_model(job.model, job.vocab_files, job.directory, with_text)
   texts = batched(job.samples.lines) if with_text else []
   finding = verify_search(
     SAVED_MODEL, job.directory, job.samples, {"texts": texts}
   )
-  use = readme.saved_model(job.model, job.vocab_file, with_text)
+  use = readme.saved_model(job.model, job.vocab_files, with_text)
   return use, [finding]
 
 
 def _keras(job: _Job) -> tuple[str, list[str]]:
   """Writes and proves a Keras model; returns the same."""
   model = create_decoding_model(
-    job.model.transformer, job.model.tokenizer.vocab_size
+    job.model.transformer, job.model.tokenizers.target.vocab_size
   )
   model.save(os.path.join(job.directory, KERAS_FILE))
   _copy_vocabulary(job)
   finding = verify_search(
     KERAS, job.directory, job.samples, {"file": KERAS_FILE}
   )
-  return readme.keras_model(KERAS_FILE, job.vocab_file), [finding]
+  return readme.keras_model(KERAS_FILE, job.vocab_files), [finding]
 
 
 def _ctranslate2(job: _Job) -> tuple[str, list[str]]:
@@ -137,7 +138,7 @@ def _ctranslate2(job: _Job) -> tuple[str, list[str]]:
   quantization = job.request.quantization
   ctranslate2_model.write_ctranslate2_model(
     job.model.transformer,
-    job.model.tokenizer,
+    job.model.tokenizers,
     job.directory,
     quantization,
     POSITIONS,
@@ -147,15 +148,16 @@ def _ctranslate2(job: _Job) -> tuple[str, list[str]]:
     job.model, job.directory, job.samples, quantization
   )
   use = readme.ctranslate2_model(
-    job.model, job.vocab_file, quantization, found.setting, POSITIONS
+    job.model, job.vocab_files, quantization, found.setting, POSITIONS
   )
   return use, found.findings
 
 
 def _copy_vocabulary(job: _Job) -> None:
-  """Puts the vocabulary beside a model that takes no text by itself."""
-  name = os.path.basename(job.vocab_file)
-  file_system.copy(job.vocab_file, os.path.join(job.directory, name))
+  """Puts vocabularies beside a model that takes no text by itself."""
+  for path in job.vocab_files.different:
+    name = os.path.basename(path)
+    file_system.copy(path, os.path.join(job.directory, name))
 
 
 _WRITERS = {

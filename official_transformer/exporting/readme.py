@@ -10,6 +10,7 @@ from official_transformer.data.tokenizer import (
   SentencePieceTokenizer,
   plain_tokenizer,
 )
+from official_transformer.data.vocabulary_files import VocabFiles
 from official_transformer.decoding.loading import LoadedModel
 from official_transformer.model_directory.description import current_versions
 from official_transformer.storage import file_system
@@ -56,9 +57,12 @@ Written by {versions}.
 """
 
 
-def saved_model(model: LoadedModel, vocab_file: str, with_text: bool) -> str:
+def saved_model(
+  model: LoadedModel, vocab_files: VocabFiles, with_text: bool
+) -> str:
   """Returns what a SavedModel is, and how it is used."""
-  beam = model.transformer.params.beam_size
+  params = model.transformer.params
+  beam = params.beam_size
   of_text, example = "", _IDS_EXAMPLE
   if with_text:
     of_text = _TEXT_SIGNATURE.format(beam=beam)
@@ -68,8 +72,9 @@ def saved_model(model: LoadedModel, vocab_file: str, with_text: bool) -> str:
   return _SAVED_MODEL.format(
     beam=beam,
     of_text=of_text,
-    vocabulary=os.path.basename(vocab_file),
-    rows=model.transformer.params.vocab_size,
+    vocabulary=_names(vocab_files),
+    assets=_assets(vocab_files),
+    rows=params.source_vocab_size or params.vocab_size,
     dtype=model.transformer.compute_dtype,
     example=example,
   )
@@ -77,7 +82,7 @@ def saved_model(model: LoadedModel, vocab_file: str, with_text: bool) -> str:
 
 def ctranslate2_model(
   model: LoadedModel,
-  vocab_file: str,
+  vocab_files: VocabFiles,
   quantization: str,
   setting: str,
   positions: int,
@@ -86,20 +91,26 @@ def ctranslate2_model(
 
   Args:
     model: that was exported.
-    vocab_file: its vocabulary's.
+    vocab_files: of its vocabularies.
     quantization: how it keeps its weights.
     setting: arguments with which it comes nearest to the model's own search.
     positions: most tokens of a line, and of its translation.
   """
-  name = os.path.basename(vocab_file)
-  tokens = _SUBTOKENS
-  if isinstance(plain_tokenizer(model.tokenizer), SentencePieceTokenizer):
-    tokens = _PIECES
-  if isinstance(model.tokenizer, FormedTokenizer):
-    tokens += f"\nText is to have this form before: {model.tokenizer.form}.\n"
+  tokenizer = model.tokenizers.source
+  tokens, other = _SUBTOKENS, _OTHER_SUBTOKENS
+  if isinstance(plain_tokenizer(tokenizer), SentencePieceTokenizer):
+    tokens, other = _PIECES, _OTHER_PIECES
+  if isinstance(tokenizer, FormedTokenizer):
+    tokens += f"\nText is to have this form before: {tokenizer.form}.\n"
+  source, target = map(os.path.basename, vocab_files)
+  is_joint = source == target
   return _CTRANSLATE2.format(
-    vocabulary=name,
-    tokens=tokens.format(vocabulary=name),
+    vocabulary=_names(vocab_files),
+    tokens=tokens.format(
+      source=source,
+      other="" if is_joint else other.format(target=target),
+      entries=("shared" if is_joint else "target") + "_vocabulary.json",
+    ),
     quantization=quantization,
     setting=setting,
     extra=model.transformer.params.extra_decode_length,
@@ -107,9 +118,25 @@ def ctranslate2_model(
   )
 
 
-def keras_model(file: str, vocab_file: str) -> str:
+def keras_model(file: str, vocab_files: VocabFiles) -> str:
   """Returns what a Keras model is, and how it is used."""
-  return _KERAS.format(file=file, vocabulary=os.path.basename(vocab_file))
+  return _KERAS.format(file=file, vocabulary=_names(vocab_files))
+
+
+def _names(files: VocabFiles) -> str:
+  """Returns how the vocabularies are called in a sentence."""
+  source, target = (f"`{os.path.basename(path)}`" for path in files)
+  return source if source == target else f"{source} (source), {target} (target)"
+
+
+def _assets(files: VocabFiles) -> str:
+  """Returns where else a SavedModel has its vocabulary."""
+  if len(files.different) > 1:
+    return "`assets/` and `assets.extra/`"
+  return (
+    "`assets/` and, as the official model's first version had it, "
+    "`assets.extra/vocab.txt`"
+  )
 
 
 _SAVED_MODEL = """\
@@ -123,11 +150,10 @@ tables, B lines, S and L tokens.
 | `translate_n_best` | `input`: int64 [B, S] | `outputs`: int32 \
 [B, {beam}, L], `scores`: float32 [B, {beam}], `finished`: bool [B, {beam}] |
 {of_text}
-Ids are those of `{vocabulary}`, which is in `assets/` and, as the official
-model's first version had it, `assets.extra/vocab.txt`. Each line ends with 1
-(EOS) and is padded with 0; an id of {rows} or above fails. What has not
-finished was still going on at its limit, and its score is a plain
-log-probability.
+Ids are those of {vocabulary}, in {assets}.
+Each line ends with 1 (EOS) and is padded with 0; an id of {rows} or above
+fails. What has not finished was still going on at its limit, and its score is a
+plain log-probability.
 
 Its weights, and what it computes, are {dtype}.
 
@@ -162,7 +188,7 @@ _IDS_EXAMPLE = """\
 """
 _CTRANSLATE2 = """\
 A CTranslate2 model that keeps its weights in {quantization}: tokens in, tokens
-out, entries of `{vocabulary}`, which is beside it.
+out, entries of {vocabulary}, beside it.
 
     import ctranslate2
 
@@ -185,23 +211,29 @@ Text becomes tokens, and they text, by SentencePiece:
 
     import sentencepiece
 
-    processor = sentencepiece.SentencePieceProcessor(model_file="{vocabulary}")
+    processor = sentencepiece.SentencePieceProcessor(model_file="{source}")
     tokens = processor.encode("A dog runs.", out_type=str)
-    text = processor.decode(found[0].hypotheses[0])
+{other}    text = processor.decode(found[0].hypotheses[0])
+"""
+_OTHER_PIECES = """\
+    processor = sentencepiece.SentencePieceProcessor(model_file="{target}")
 """
 _SUBTOKENS = """\
 Text becomes tokens, and they text, by the official model's subtokenizer, which
 the project that wrote this has. Where the file has an entry twice, the last
-counts, and the others have other names in `shared_vocabulary.json`:
+counts, and the others have other names in `{entries}`:
 
     import json
     from official_transformer.data.tokenizer import load_tokenizer
 
-    tokenizer = load_tokenizer("{vocabulary}")
+    tokenizer = load_tokenizer("{source}")
     tokens = tokenizer.pieces(tokenizer.encode("A dog runs."))
-    entries = json.load(open("PATH/shared_vocabulary.json"))
+{other}    entries = json.load(open("PATH/{entries}"))
     ids = [entries.index(token) for token in found[0].hypotheses[0]]
     text = tokenizer.decode(ids)
+"""
+_OTHER_SUBTOKENS = """\
+    tokenizer = load_tokenizer("{target}")
 """
 _KERAS = """\
 A Keras model, `{file}`: ids, int64 [lines, tokens], to the best hypotheses and
@@ -213,6 +245,6 @@ their scores. It opens where official_transformer is installed:
     model = keras.saving.load_model("PATH/{file}")
     outputs, scores = model.predict_on_batch(ids)
 
-Ids are those of `{vocabulary}`, beside it: each line ends with 1 (EOS) and is
+Ids are those of {vocabulary}, beside it: each line ends with 1 (EOS) and is
 padded with 0.
 """

@@ -17,6 +17,7 @@ from typing import Any
 import tensorflow as tf
 from absl import logging
 
+from official_transformer.data.vocabulary_files import VocabFiles
 from official_transformer.decoding.loading import LoadedModel
 from official_transformer.model.beam_search import SearchResult
 from official_transformer.model.transformer import Transformer
@@ -34,7 +35,7 @@ class TranslationModule(tf.Module):
   """What is saved: a model's search, and its tokenizer if it has one.
 
   Attributes:
-    vocabulary: the vocabulary's file, an asset.
+    vocabularies: the vocabularies' files, assets.
     text: a `TextInGraph`, or None.
   """
 
@@ -43,13 +44,13 @@ class TranslationModule(tf.Module):
     transformer: Transformer,
     vocabulary_size: int,
     max_length: int,
-    vocabulary: tf.saved_model.Asset,
+    vocabularies: list[tf.saved_model.Asset],
     text: tf.Module | None,
   ) -> None:
     super().__init__()
     # Tracked as plain variables: a Keras layer would be saved beside them.
     self.weights = [weight.value for weight in transformer.weights]
-    self.vocabulary = vocabulary
+    self.vocabularies = vocabularies
     self.text = text
     self._max_length = max_length
     self._search_rows = lambda ids: transformer.beam_search(
@@ -145,13 +146,13 @@ def _traced(method: Any, signature: list[tf.TensorSpec]) -> Any:
 
 
 def write_saved_model(
-  model: LoadedModel, vocab_file: str, directory: str, with_text: bool
+  model: LoadedModel, vocab_files: VocabFiles, directory: str, with_text: bool
 ) -> None:
   """Writes a SavedModel.
 
   Args:
     model: to write.
-    vocab_file: its vocabulary's.
+    vocab_files: of its vocabularies.
     directory: exists, and is empty.
     with_text: whether the tokenizer is in it, which needs tensorflow-text,
       here and wherever it is loaded.
@@ -161,16 +162,22 @@ def write_saved_model(
     # It may not be installed.
     from official_transformer.exporting.text_in_graph import text_in_graph
 
-    text = text_in_graph(model.tokenizer)
+    text = text_in_graph(model.tokenizers)
   module = TranslationModule(
     model.transformer,
-    model.tokenizer.vocab_size,
+    model.tokenizers.target.vocab_size,
     model.max_length,
-    tf.saved_model.Asset(vocab_file),
+    [tf.saved_model.Asset(path) for path in vocab_files.different],
     text,
   )
   with _silence():
     tf.saved_model.save(module, directory, signatures=module.signatures())
   extra = os.path.join(directory, EXTRA_ASSETS)
   file_system.make_directories(extra)
-  file_system.copy(vocab_file, os.path.join(extra, EXTRA_VOCABULARY))
+  if len(vocab_files.different) == 1:
+    # The first version knew no other case.
+    copy = os.path.join(extra, EXTRA_VOCABULARY)
+    file_system.copy(vocab_files.source, copy)
+    return
+  for path in vocab_files:
+    file_system.copy(path, os.path.join(extra, os.path.basename(path)))

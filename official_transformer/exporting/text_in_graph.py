@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import tensorflow as tf
@@ -26,6 +26,7 @@ from official_transformer.data.tokenizer import (
   SentencePieceTokenizer,
   Tokenizer,
 )
+from official_transformer.data.vocabulary_files import Tokenizers
 from official_transformer.model_params import EOS_ID, PAD_ID
 
 # What `str.strip` takes for blank: more than RE2's \s.
@@ -48,8 +49,33 @@ class TextInGraph(Protocol):
     """Maps ids, int32 [B, L], up to EOS, to text, string [B]."""
 
 
-def text_in_graph(tokenizer: Tokenizer) -> tf.Module:
-  """Returns the `TextInGraph` of a tokenizer."""
+class TwoVocabularies(tf.Module):
+  """Text cut by one vocabulary, and put together by another."""
+
+  def __init__(self, source: tf.Module, target: tf.Module) -> None:
+    super().__init__()
+    self._source: Any = source
+    self._target: Any = target
+
+  def encode(self, lines: tf.Tensor) -> tf.RaggedTensor:
+    """Maps lines, string [B], to ids of the source."""
+    return self._source.encode(lines)
+
+  def decode(self, ids: tf.Tensor) -> tf.Tensor:
+    """Maps ids of the target to text, string [B]."""
+    return self._target.decode(ids)
+
+
+def text_in_graph(tokenizers: Tokenizer | Tokenizers) -> tf.Module:
+  """Returns the `TextInGraph` of a model's tokenizers."""
+  tokenizers = Tokenizers.of(tokenizers)
+  source = _of_tokenizer(tokenizers.source)
+  if tokenizers.source is tokenizers.target:
+    return source
+  return TwoVocabularies(source, _of_tokenizer(tokenizers.target))
+
+
+def _of_tokenizer(tokenizer: Tokenizer) -> tf.Module:
   if isinstance(tokenizer, SentencePieceTokenizer):
     return SentencePieces(tokenizer)
   assert isinstance(tokenizer, Subtokenizer)

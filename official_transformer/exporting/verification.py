@@ -71,7 +71,7 @@ class Samples:
     kept: list[str] = []
     ids: list[list[int]] = []
     for line in lines:
-      encoded = model.tokenizer.encode(line.strip(), add_eos=True)
+      encoded = model.tokenizers.source.encode(line.strip(), add_eos=True)
       if 1 < len(encoded) <= model.max_length:
         kept.append(line)
         ids.append(encoded)
@@ -82,9 +82,11 @@ class Samples:
         "none of the lines to verify the export with has from one token to "
         f"{model.max_length}, the most that the model was trained with"
       )
-    searcher = Searcher(model.transformer, model.tokenizer.vocab_size)
+    searcher = Searcher(model.transformer, model.tokenizers.target.vocab_size)
     found = [s for rows in batched(ids) for s in searcher.search(rows)]
-    texts = [as_one_line(model.tokenizer.decode(s[0].ids)) for s in found]
+    texts = [
+      as_one_line(model.tokenizers.target.decode(s[0].ids)) for s in found
+    ]
     dtype = model.transformer.compute_dtype
     return cls(kept, ids, found, texts, dtype)
 

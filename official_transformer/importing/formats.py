@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 EMBEDDING = "embedding/weights"
+SOURCE_EMBEDDING = "source_embedding/weights"
 TARGET_SPACE = "target_space_embedding"
 # Tensor2Tensor rounds a table up to a multiple of so many rows and one.
 ROUNDED_ROWS = 15

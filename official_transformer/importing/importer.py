@@ -7,6 +7,7 @@ size.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import re
 from collections import defaultdict
 from typing import Any, NamedTuple
@@ -14,13 +15,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from official_transformer.data.identity import Vocabularies, Vocabulary
-from official_transformer.data.tokenizer import load_tokenizer
+from official_transformer.data.identity import Vocabularies
+from official_transformer.data.vocabulary_files import VocabFiles, describe
 from official_transformer.errors import InputError
 from official_transformer.importing.formats import (
   EMBEDDING,
   FORMATS,
   ROUNDED_ROWS,
+  SOURCE_EMBEDDING,
   TARGET_SPACE,
   CheckpointFormat,
   Placement,
@@ -57,7 +59,7 @@ class ImportRequest:
   Attributes:
     format: a key of `FORMATS`.
     checkpoint: its path without `.index`, or its directory.
-    vocab_file: the vocabulary it was trained with.
+    vocab_files: of the vocabularies it was trained with.
     param_set: the set it was trained with, or None: the one of its size.
     overrides: parameters by field that no size shows, such as `num_heads`.
     target_space_id: row of Tensor2Tensor's target space embedding.
@@ -67,7 +69,7 @@ class ImportRequest:
 
   format: str
   checkpoint: str
-  vocab_file: str
+  vocab_files: VocabFiles
   param_set: str | None
   overrides: dict[str, Any]
   target_space_id: int | None
@@ -106,14 +108,15 @@ def import_checkpoint(request: ImportRequest, model_dir: str) -> str:
     raise InputError(
       f"{model_dir} holds a trained model already; name another --model_dir"
     )
-  tokenizer = load_tokenizer(request.vocab_file)
+  vocabularies = describe(request.vocab_files)
   naming = FORMATS[request.format]
   prefix = _find_prefix(request.checkpoint)
   shapes = stored_shapes(prefix)
   sources = _place_all(shapes, naming, request.format, prefix)
+  _part_tables(sources, vocabularies, request)
   params = _infer_params(sources, naming, request)
-  spare = params.vocab_size - tokenizer.vocab_size
-  _check_spare_rows(spare, params.vocab_size, request)
+  rows = params.source_vocab_size or params.vocab_size, params.vocab_size
+  spare = [_spare_rows(side, vocabularies, rows, request) for side in (0, 1)]
   transformer = build_transformer(params)
   wanted = {v.path: tuple(v.shape) for v in transformer.weights}
   _check(sources, wanted, params.num_heads, prefix)
@@ -123,13 +126,11 @@ def import_checkpoint(request: ImportRequest, model_dir: str) -> str:
   directory.write(
     ModelDescription(
       params,
-      Vocabularies.joint(
-        Vocabulary.of(request.vocab_file, tokenizer.vocab_size)
-      ),
+      vocabularies,
       versions=current_versions(),
       origin=Origin(request.format, file_system.absolute(prefix), step),
     ),
-    request.vocab_file,
+    request.vocab_files,
   )
   tensors: dict[str, Any] = {
     bundle_key(WEIGHTS, v): values[v.path] for v in transformer.weights
@@ -141,26 +142,84 @@ def import_checkpoint(request: ImportRequest, model_dir: str) -> str:
     + (f" of step {step}" if step is not None else "")
     + f", into {model_dir}: {params.num_hidden_layers} layers of "
     f"{params.hidden_size}, filter {params.filter_size}, {params.num_heads} "
-    f"heads, start symbol {params.start_symbol}, {tokenizer.vocab_size} "
-    "entries in the vocabulary"
-    + (f" ({spare} more rows in the table, never shown)" if spare else "")
+    f"heads, start symbol {params.start_symbol}, "
+    f"{' and '.join(map(str, dict.fromkeys(vocabularies.sizes)))} entries in "
+    "the vocabulary"
+    + (
+      f" ({max(spare)} more rows in the table, never shown)"
+      if any(spare)
+      else ""
+    )
   )
 
 
-def _check_spare_rows(spare: int, rows: int, request: ImportRequest) -> None:
-  """Refuses a vocabulary that is not the table's.
+def _part_tables(
+  sources: dict[str, list[Source]],
+  vocabularies: Vocabularies,
+  request: ImportRequest,
+) -> None:
+  """Gives the source the one of two tables that is its own.
+
+  Names tell tables apart by their vocabularies' sizes, and not whose they are.
 
   Args:
-    spare: how many more rows there are than entries.
-    rows: of the table.
+    sources: stored variables by our paths; changed.
+    vocabularies: of both sides.
     request: what the user says.
   """
+  tables: dict[str, list[Source]] = defaultdict(list)
+  for part in sources[EMBEDDING]:
+    tables[re.sub(r"_\d+$", "", part.name)].append(part)
+  rows = {
+    name: sum(part.shape[0] for part in parts) for name, parts in tables.items()
+  }
+  if len(tables) == 1 and vocabularies.is_joint:
+    return
+  if len(tables) == 2 and not vocabularies.is_joint:
+    for source, target in itertools.permutations(tables):
+      spare = (
+        rows[source] - vocabularies.source.size,
+        rows[target] - vocabularies.target.size,
+      )
+      if all(0 <= n <= ROUNDED_ROWS for n in spare):
+        sources[SOURCE_EMBEDDING] = tables[source]
+        sources[EMBEDDING] = tables[target]
+        return
+  raise InputError(
+    f"{request.checkpoint} has {len(tables)} embedding table"
+    f"{'s' * (len(tables) > 1)}, of {' and '.join(map(str, rows.values()))} "
+    f"rows, for {request.vocab_files} with {vocabularies}: the model was "
+    "trained with other vocabularies. One table is for one --vocab_file, two "
+    "are for --source_vocab_file and --target_vocab_file"
+  )
+
+
+def _spare_rows(
+  side: int,
+  vocabularies: Vocabularies,
+  tables: tuple[int, int],
+  request: ImportRequest,
+) -> int:
+  """Returns how many more rows a table has than its vocabulary entries.
+
+  Args:
+    side: 0 is the source, 1 the target.
+    vocabularies: of both.
+    tables: rows of both.
+    request: what the user says.
+
+  Raises:
+    InputError: if the vocabulary is not the table's.
+  """
+  rows = tables[side]
+  spare = rows - vocabularies.sizes[side]
   given = request.spare_rows
   if spare == given or (given is None and 0 <= spare <= ROUNDED_ROWS):
-    return
+    return spare
   raise InputError(
-    f"{request.vocab_file} has {rows - spare} entries but the checkpoint's "
-    f"table has {rows} rows: the model was trained with another vocabulary"
+    f"{request.vocab_files[side]} has {rows - spare} entries but the "
+    f"checkpoint's table has {rows} rows: the model was trained with another "
+    "vocabulary"
     + (
       f". If a constant decided its table's size, as in upstream's model, say "
       f"so with --spare_rows={spare}"
@@ -276,6 +335,9 @@ def _inferred_sizes(sources: dict[str, list[Source]]) -> dict[str, Any]:
   ]
   inferred: dict[str, Any] = {
     "vocab_size": sum(source.shape[0] for source in tables),
+    "source_vocab_size": sum(
+      source.shape[0] for source in sources.get(SOURCE_EMBEDDING, [])
+    ),
     "hidden_size": tables[0].shape[-1],
     "num_hidden_layers": max(layers, default=0) + 1,
     "target_space_embedding": TARGET_SPACE in sources,
@@ -341,7 +403,7 @@ def _fits(
   path: str, part: Source, shape: tuple[int, ...], num_heads: int
 ) -> bool:
   """Returns whether a stored variable can become (part of) one of ours."""
-  if path == EMBEDDING:
+  if path in (EMBEDDING, SOURCE_EMBEDDING):
     return len(part.shape) == 2 and part.shape[1] == shape[1]
   if path == TARGET_SPACE:
     return len(part.shape) == 2 and part.shape[1] == shape[0]
@@ -373,7 +435,7 @@ def _assemble(
       sources[path.removeprefix(ROOT)], key=lambda part: part.placement.shard
     )
     stored = read_tensors(prefix, [part.name for part in parts])
-    if path == ROOT + EMBEDDING:
+    if path in (ROOT + EMBEDDING, ROOT + SOURCE_EMBEDDING):
       value = np.concatenate([stored[part.name] for part in parts])
     elif path == ROOT + TARGET_SPACE:
       value = _target_space(stored[parts[0].name], target_space_id)

@@ -50,7 +50,7 @@ INFERENCE_POLICIES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 
 
 class Transformer(keras.layers.Layer):
-  """Encoder, decoder and the embedding they share.
+  """Encoder, decoder and the embedding they share, or one for each.
 
   Attributes:
     params: its hyper-parameters; `vocab_size` must be set.
@@ -61,12 +61,11 @@ class Transformer(keras.layers.Layer):
       raise ValueError(f"vocab_size is {params.vocab_size}: load a vocabulary")
     super().__init__(autocast=False, **kwargs)
     self.params = params
-    self.embedding = EmbeddingSharedWeights(
-      params.vocab_size,
-      params.hidden_size,
-      mask_pad=params.start_symbol == "zero",
-      name="embedding",
-    )
+    self.embedding = _embedding(params, params.vocab_size, "embedding")
+    if params.source_vocab_size:
+      self.own_source_embedding = _embedding(
+        params, params.source_vocab_size, "source_embedding"
+      )
     self.encoder_stack = EncoderStack(params, name="encoder_stack")
     self.decoder_stack = DecoderStack(params, name="decoder_stack")
     self.source_dropout = Dropout(
@@ -83,6 +82,8 @@ class Transformer(keras.layers.Layer):
     trains and in one that only decodes.
     """
     self.embedding.build(None)
+    if self.source_embedding is not self.embedding:
+      self.source_embedding.build(None)
     self.encoder_stack.build(None)
     self.decoder_stack.build(None)
     if self.params.target_space_embedding:
@@ -93,6 +94,13 @@ class Transformer(keras.layers.Layer):
       )
     self.source_dropout.build(None)
     self.target_dropout.build(None)
+
+  @property
+  def source_embedding(self) -> EmbeddingSharedWeights:
+    """What embeds the source: its own table, or the one for all."""
+    if self.params.source_vocab_size:
+      return self.own_source_embedding
+    return self.embedding
 
   def call(self, inputs: list[tf.Tensor], training: bool = False) -> tf.Tensor:
     """Scores given targets (teacher forcing).
@@ -119,7 +127,7 @@ class Transformer(keras.layers.Layer):
   ) -> EncodedSource:
     """Encodes source ids [B, S]."""
     bias = get_padding_bias(source_ids)
-    x = self.embedding(source_ids)
+    x = self.source_embedding(source_ids)
     if self.params.target_space_embedding:
       x += tf.cast(tf.convert_to_tensor(self.target_space), x.dtype)
     x += self._positions(tf.shape(x)[1])
@@ -224,6 +232,17 @@ class Transformer(keras.layers.Layer):
       state=SearchState(per_beam=writers, per_source=cache),
       longest=longest,
     )
+
+
+def _embedding(
+  params: TransformerParams, vocab_size: int, name: str
+) -> EmbeddingSharedWeights:
+  return EmbeddingSharedWeights(
+    vocab_size,
+    params.hidden_size,
+    mask_pad=params.start_symbol == "zero",
+    name=name,
+  )
 
 
 class TeacherForcing(keras.layers.Layer):

@@ -36,6 +36,7 @@ LOSS_SCALE = "loss_scale"
 # Of which checkpoints an average is the mean, int64 [N].
 AVERAGED_STEPS = "averaged_steps"
 _TABLE = "transformer/embedding/weights"
+_SOURCE_TABLE = "transformer/source_embedding/weights"
 _LAYER = re.compile(r"/decoder_stack/layer_(\d+)/")
 
 # TensorFlow's readers raise the builtin that is nearest to their own error.
@@ -196,10 +197,13 @@ def check_sizes(prefix: str, params: TransformerParams) -> None:
     )
   layers = {m[1] for name in shapes if (m := _LAYER.search(name))}
   widths = {s[-1] for n, s in shapes.items() if n.endswith("/filter_bias")}
+  source_rows, width = params.source_vocab_size, params.hidden_size
   expected = (
     ("rows and columns of the table",
-     shapes.get(f"{WEIGHTS}/{_TABLE}"),
-     (params.vocab_size, params.hidden_size)),
+     shapes.get(f"{WEIGHTS}/{_TABLE}"), (params.vocab_size, width)),
+    ("rows and columns of the source's table",
+     shapes.get(f"{WEIGHTS}/{_SOURCE_TABLE}"),
+     (source_rows, width) if source_rows else None),
     ("layers", len(layers), params.num_hidden_layers),
     ("filter_size", widths, {params.filter_size}),
   )  # fmt: skip

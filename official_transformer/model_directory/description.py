@@ -14,7 +14,6 @@ from official_transformer.data.buckets import Batching
 from official_transformer.data.identity import (
   DataIdentity,
   Vocabularies,
-  Vocabulary,
 )
 from official_transformer.data.text_form import TextForm
 from official_transformer.errors import InputError
@@ -72,23 +71,24 @@ class ModelDescription:
     """The longest line the model was trained with, in tokens."""
     return self.batching.max_length if self.batching else DEFAULT_MAX_LENGTH
 
-  def check_vocabulary(self, given: Vocabulary, path: str, where: str) -> None:
-    """Refuses a vocabulary that the model was not trained with.
+  def check_vocabularies(
+    self, given: Vocabularies, paths: str, where: str
+  ) -> None:
+    """Refuses vocabularies that the model was not trained with.
 
     Args:
-      given: the vocabulary.
-      path: its file.
-      where: the model directory, for the message.
+      given: what they are.
+      paths: their files, for the message.
+      where: the model directory, likewise.
 
     Raises:
       InputError: if the contents differ, with size and SHA-256 of both.
     """
-    stored = self.vocabularies.source
-    if given.sha256 != stored.sha256:
+    if not given.are_as(self.vocabularies):
       raise InputError(
-        f"the vocabulary {path} has {given} but the model in {where} was "
-        f"trained with {stored} ({DESCRIPTION_FILE}). Give the vocabulary it "
-        "was trained with, or name another --model_dir"
+        f"the vocabulary {paths} has {given} but the model in {where} was "
+        f"trained with {self.vocabularies} ({DESCRIPTION_FILE}). Give the "
+        "vocabulary it was trained with, or name another --model_dir"
       )
 
   def to_json(self) -> dict[str, Any]:
@@ -130,10 +130,20 @@ class ModelDescription:
       # Earlier versions did nothing to text.
       read_record(TextForm, content.get("text", {})),
     )
-    size, rows = description.vocabularies.size, description.params.vocab_size
-    if not 0 < size <= rows:
-      raise ValueError(f"{size} entries for a table of {rows} rows")
+    description.check_rows()
     return description
+
+  def check_rows(self) -> None:
+    """Raises a `ValueError` if a table has fewer rows than its vocabulary."""
+    own = self.params.source_vocab_size
+    if bool(own) == self.vocabularies.is_joint:
+      raise ValueError(f"a source table of {own} rows for {self.vocabularies}")
+    rows = self.params.vocab_size
+    for size, there in zip(
+      self.vocabularies.sizes, (own or rows, rows), strict=True
+    ):
+      if not 0 < size <= there:
+        raise ValueError(f"{size} entries for a table of {there} rows")
 
 
 def _without_removed(params: Mapping[str, Any]) -> dict[str, Any]:

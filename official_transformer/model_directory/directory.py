@@ -19,6 +19,7 @@ import json
 import os
 import re
 
+from official_transformer.data.vocabulary_files import VocabFiles
 from official_transformer.errors import InputError
 from official_transformer.model_directory.description import (
   DESCRIPTION_FILE,
@@ -118,23 +119,26 @@ class ModelDirectory:
       name.endswith(".index") for name in file_system.names_in(self.path)
     )
 
-  def write(self, description: ModelDescription, vocab_file: str) -> None:
-    """Makes the directory: copies the vocabulary, writes model.json last.
+  def write(
+    self, description: ModelDescription, vocab_files: VocabFiles
+  ) -> None:
+    """Makes the directory: copies the vocabularies, writes model.json last.
 
     Raises:
-      InputError: if a file that is no model's has the vocabulary's name.
+      InputError: if a file that is no model's has a vocabulary's name.
     """
     file_system.make_directories(self.path)
-    copy = self.join(description.vocabularies.source.file)
-    if not file_system.exists(copy):
-      copy_file(vocab_file, copy)
-    elif file_system.sha256(copy) != file_system.sha256(vocab_file):
-      if not self.exists():
-        raise InputError(
-          f"{copy} is another file than {vocab_file}, which would be copied "
-          "there; move it away or name another --model_dir"
-        )
-      copy_file(vocab_file, copy)
+    copies = VocabFiles.within(self.path, description.vocabularies)
+    for vocab_file, copy in zip(vocab_files, copies, strict=True):
+      if not file_system.exists(copy):
+        copy_file(vocab_file, copy)
+      elif file_system.sha256(copy) != file_system.sha256(vocab_file):
+        if not self.exists():
+          raise InputError(
+            f"{copy} is another file than {vocab_file}, which would be copied "
+            "there; move it away or name another --model_dir"
+          )
+        copy_file(vocab_file, copy)
     text = json.dumps(description.to_json(), indent=2)
     write_text(self.join(DESCRIPTION_FILE), text + "\n")
 
@@ -162,9 +166,9 @@ class ModelDirectory:
     for name in (CHECKPOINTS, BEST, AVERAGE, TRANSLATIONS, LOGS):
       _empty(self.join(name))
 
-  def vocab_file(self) -> str:
-    """Returns the path of the vocabulary's copy."""
-    return self.join(self.read().vocabularies.source.file)
+  def vocab_files(self) -> VocabFiles:
+    """Returns the paths of the vocabularies' copies."""
+    return VocabFiles.within(self.path, self.read().vocabularies)
 
   def checkpoint_steps(self, kind: str = CHECKPOINTS) -> list[int]:
     """Returns the steps of all whole checkpoints, ascending.

@@ -13,13 +13,18 @@ from official_transformer.model_params import (
   MULTI_GPU_PARAM_SETS,
   PARAM_SETS,
   TRAINING_FIELDS,
+  VOCABULARY_FIELDS,
   TransformerParams,
   get_params,
 )
 
 # What no parameter set says of a model: its vocabulary decides, or who
 # trained it.
-UNSAID_FIELDS = ("vocab_size", "start_symbol", "target_space_embedding")
+UNSAID_FIELDS = (
+  *VOCABULARY_FIELDS,
+  "start_symbol",
+  "target_space_embedding",
+)
 
 
 @dataclasses.dataclass(frozen=True)

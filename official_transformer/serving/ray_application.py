@@ -151,7 +151,7 @@ class TranslationReplica:
   )
   async def translate_line(self, lines: list[str]) -> list[Translation]:
     """Translates a batch of lines; callers give one each."""
-    tokens = sum(map(len, map(self.translator.tokenizer.encode, lines)))
+    tokens = sum(map(len, map(self.translator.tokenizers.source.encode, lines)))
     _metrics().on_batch(len(lines), tokens, queued_tokens=0)
     return await asyncio.to_thread(self._translate, lines)
 

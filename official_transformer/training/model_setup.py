@@ -7,10 +7,10 @@ import dataclasses
 from absl import logging
 
 from official_transformer.data import data_directory
-from official_transformer.data.identity import Vocabularies, Vocabulary
+from official_transformer.data.identity import Vocabularies
 from official_transformer.data.prepared_data import PreparedData
 from official_transformer.data.text_form import TextForm
-from official_transformer.data.tokenizer import load_tokenizer
+from official_transformer.data.vocabulary_files import VocabFiles, describe
 from official_transformer.errors import InputError
 from official_transformer.model_directory.description import (
   DESCRIPTION_FILE,
@@ -68,14 +68,14 @@ class DirectoryPlan:
   Attributes:
     directory: where the model is or will be.
     description: what to train with.
-    vocab_file: the vocabulary's path.
+    vocab_files: of the vocabularies.
     changes: whether the directory has to be written.
     initial: the checkpoint that the first weights come from, if they do.
   """
 
   directory: ModelDirectory
   description: ModelDescription
-  vocab_file: str
+  vocab_files: VocabFiles
   changes: bool
   initial: str | None = None
 
@@ -83,7 +83,7 @@ class DirectoryPlan:
     """Writes the directory, if there is anything to write."""
     if not self.changes:
       return
-    self.directory.write(self.description, self.vocab_file)
+    self.directory.write(self.description, self.vocab_files)
     logging.info("wrote the model directory %s", self.directory.path)
     if self.initial:
       copy_weights(self.initial, self.directory)
@@ -150,7 +150,7 @@ def plan_directory(
     source = find_source(request.init_checkpoint, directory)
     stored = source.description
   model = source.directory if source else directory
-  vocab_file, vocabulary = _find_vocabulary(request, stored, model)
+  files, vocabularies = _find_vocabularies(request, stored, model)
   if stored and steps and max(steps) > 0:
     params = request.params.for_existing_model(stored.params, model.path)
     if stored.batching:
@@ -159,33 +159,33 @@ def plan_directory(
       batching = request.batching.for_new_model(params, 1)
       stored = dataclasses.replace(stored, batching=batching)
     description = dataclasses.replace(stored, params=params)
-    return DirectoryPlan(directory, description, vocab_file, changes=False)
-  description = _new_description(request, stored, vocabulary, source, model)
+    return DirectoryPlan(directory, description, files, changes=False)
+  description = _new_description(request, stored, vocabularies, source, model)
   initial = source.prefix if source else None
-  return DirectoryPlan(directory, description, vocab_file, True, initial)
+  return DirectoryPlan(directory, description, files, True, initial)
 
 
-def _find_vocabulary(
+def _find_vocabularies(
   request: ModelRequest, stored: ModelDescription | None, model: ModelDirectory
-) -> tuple[str, Vocabulary]:
-  """Returns the vocabulary's path and what it is; checks it."""
+) -> tuple[VocabFiles, Vocabularies]:
+  """Returns where the vocabularies are and what they are; checks them."""
   if request.vocab_file is not None:
-    path = request.vocab_file
+    files = VocabFiles.joint(request.vocab_file)
   elif stored:
-    path = model.vocab_file()
+    files = model.vocab_files()
   else:
-    path = data_directory.find_vocabulary(request.data_dir)
-  vocabulary = Vocabulary.of(path, load_tokenizer(path).vocab_size)
+    files = data_directory.find_vocabularies(request.data_dir)
+  vocabularies = describe(files)
   if stored:
-    stored.check_vocabulary(vocabulary, path, model.path)
-  _check_data(request.data_dir, path, vocabulary, stored)
-  return path, vocabulary
+    stored.check_vocabularies(vocabularies, str(files), model.path)
+  _check_data(request.data_dir, files, vocabularies, stored)
+  return files, vocabularies
 
 
 def _new_description(
   request: ModelRequest,
   stored: ModelDescription | None,
-  vocabulary: Vocabulary,
+  vocabularies: Vocabularies,
   source: Source | None,
   model: ModelDirectory,
 ) -> ModelDescription:
@@ -194,7 +194,7 @@ def _new_description(
   Args:
     request: what the user asks for.
     stored: of the imported or other model that its weights come from, if any.
-    vocabulary: the model's.
+    vocabularies: the model's.
     source: the other model, if it is one of ours.
     model: what `stored` describes.
   """
@@ -205,8 +205,12 @@ def _new_description(
     vocabularies, form = stored.vocabularies, stored.form
   else:
     params = request.params.for_new_model(DEFAULT_PARAM_SET, request.num_gpus)
-    params = dataclasses.replace(params, vocab_size=vocabulary.size)
-    vocabularies = Vocabularies.joint(vocabulary)
+    source_size, size = vocabularies.sizes
+    params = dataclasses.replace(
+      params,
+      vocab_size=size,
+      source_vocab_size=0 if vocabularies.is_joint else source_size,
+    )
     data = data_directory.read_description(request.data_dir)
     form = data.form if data else TextForm()
   return ModelDescription(
@@ -234,16 +238,16 @@ def prepare_directory(
 
 def _check_data(
   data_dir: str,
-  vocab_file: str,
-  vocabulary: Vocabulary,
+  files: VocabFiles,
+  vocabularies: Vocabularies,
   model: ModelDescription | None,
 ) -> None:
   """Refuses data that are tokenized otherwise than the model's.
 
   Args:
     data_dir: the data.
-    vocab_file: the model's vocabulary.
-    vocabulary: what it is.
+    files: the model's vocabularies.
+    vocabularies: what they are.
     model: what is known of an existing model.
   """
   description = data_directory.read_description(data_dir)
@@ -255,13 +259,17 @@ def _check_data(
       f"({description.form}) than the model's ({model.form}); prepare the data "
       "with the model's --normalize and --lowercase, or train a new model"
     )
-  stored = description.vocabularies.source
-  if stored.sha256 != vocabulary.sha256:
+  if not vocabularies.are_as(description.vocabularies):
+    options = (
+      f"--vocab_file={files.source}"
+      if vocabularies.is_joint
+      else f"--source_vocab_file={files.source} --target_vocab_file="
+      f"{files.target}"
+    )
     raise InputError(
-      f"the data in {data_dir} was tokenized with another vocabulary (sha256 "
-      f"{stored.sha256[:12]}...) than {vocab_file} "
-      f"({vocabulary.sha256[:12]}...); prepare the data with --vocab_file="
-      f"{vocab_file}, or train a new model"
+      f"the data in {data_dir} was tokenized with another vocabulary, "
+      f"{description.vocabularies}, than {files}, {vocabularies}; prepare the "
+      f"data with {options}, or train a new model"
     )
 
 

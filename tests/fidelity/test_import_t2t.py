@@ -10,6 +10,7 @@ import pytest
 import tensorflow as tf
 
 from official_transformer.data.tokenizer import load_tokenizer
+from official_transformer.data.vocabulary_files import VocabFiles
 from official_transformer.errors import InputError
 from official_transformer.importing.importer import (
   ImportRequest,
@@ -30,17 +31,19 @@ BODY = "transformer/body/"
 SPACE = 8
 
 
-def make_variables(seed=0):
+def make_variables(seed=0, source_rows=None):
+  """Returns a checkpoint's variables, with a table of the source's if asked."""
   rng = np.random.default_rng(seed)
 
   def draw(*shape):
     return rng.normal(scale=0.3, size=shape).astype(np.float32)
 
   variables = {"global_step": np.int64(250000)}
-  base, extra = divmod(V, SHARDS)
-  for shard in range(SHARDS):
-    name = f"transformer/symbol_modality_{V}_{D}/shared/weights_{shard}"
-    variables[name] = draw(base + (shard < extra), D)
+  for rows in filter(None, (V, source_rows)):
+    base, extra = divmod(rows, SHARDS)
+    for shard in range(SHARDS):
+      name = f"transformer/symbol_modality_{rows}_{D}/shared/weights_{shard}"
+      variables[name] = draw(base + (shard < extra), D)
   variables[BODY + "target_space_embedding/kernel"] = draw(32, D)
 
   def norm(where):
@@ -73,18 +76,25 @@ def make_variables(seed=0):
 class Reference:
   """Tensor2Tensor's forward pass."""
 
-  def __init__(self, variables):
+  def __init__(self, variables, source_rows=V):
     self.variables = variables
-    prefix = f"transformer/symbol_modality_{V}_{D}/shared/weights_"
-    self.table = np.concatenate(
-      [variables[f"{prefix}{shard}"] for shard in range(SHARDS)]
-    ).astype(np.float64)
+    self.source_table, self.table = (
+      np.concatenate(
+        [
+          variables[
+            f"transformer/symbol_modality_{rows}_{D}/shared/weights_{n}"
+          ]
+          for n in range(SHARDS)
+        ]
+      ).astype(np.float64)
+      for rows in (source_rows, V)
+    )
 
   def get(self, name):
     return self.variables[BODY + name].astype(np.float64)
 
-  def embed(self, ids):
-    return self.table[ids] * D**0.5 * (ids != 0)[..., None]
+  def embed(self, ids, table):
+    return table[ids] * D**0.5 * (ids != 0)[..., None]
 
   def norm(self, x, where):
     name = f"{where}/layer_prepostprocess/layer_norm/layer_norm_"
@@ -117,7 +127,10 @@ class Reference:
 
   def logits(self, source, target):
     bias = -1e9 * (source == 0)[:, None, None, :]
-    x = self.embed(source) + self.get("target_space_embedding/kernel")[SPACE]
+    x = (
+      self.embed(source, self.source_table)
+      + self.get("target_space_embedding/kernel")[SPACE]
+    )
     x = x + timing(source.shape[1])
     for layer in range(LAYERS):
       where = f"encoder/layer_{layer}/self_attention"
@@ -127,7 +140,8 @@ class Reference:
       x = x + self.feed_forward(self.norm(x, where), where)
     memory = self.norm(x, "encoder")
     length = target.shape[1]
-    x = np.pad(self.embed(target), [(0, 0), (1, 0), (0, 0)])[:, :-1]
+    x = self.embed(target, self.table)
+    x = np.pad(x, [(0, 0), (1, 0), (0, 0)])[:, :-1]
     x = x + timing(length)
     causal = -1e9 * np.triu(np.ones([length, length]), 1)
     for layer in range(LAYERS):
@@ -162,6 +176,7 @@ def vocabulary(tmp_path):
 
 
 def save(variables, directory):
+  directory.mkdir(exist_ok=True)
   prefix = str(directory / "model.ckpt-250000")
   tf.raw_ops.SaveV2(
     prefix=prefix,
@@ -173,9 +188,13 @@ def save(variables, directory):
 
 
 def run_import(prefix, vocabulary, model_dir, space=SPACE, **overrides):
-  request = ImportRequest(
-    "t2t", prefix, str(vocabulary), None, {"num_heads": N, **overrides}, space
+  files = (
+    vocabulary
+    if isinstance(vocabulary, VocabFiles)
+    else VocabFiles.joint(str(vocabulary))
   )
+  overrides = {"num_heads": N, **overrides}
+  request = ImportRequest("t2t", prefix, files, None, overrides, space)
   return import_checkpoint(request, str(model_dir))
 
 
@@ -186,8 +205,8 @@ def imported_logits(model_dir):
   return transformer([SOURCE, TARGET]).numpy()
 
 
-def assert_equal_to_reference(variables, model_dir):
-  expected = Reference(variables).logits(SOURCE, TARGET)
+def assert_equal_to_reference(variables, model_dir, source_rows=V):
+  expected = Reference(variables, source_rows).logits(SOURCE, TARGET)
   difference = np.abs(imported_logits(model_dir) - expected).max()
   assert difference <= 1e-5 * np.abs(expected).max()
 
@@ -198,6 +217,27 @@ def test_logits_equal_a_forward_pass_in_numpy(tmp_path, vocabulary):
   assert "step 250000" in said
   assert f"{V - ENTRIES} more rows" in said
   assert_equal_to_reference(variables, tmp_path / "model")
+
+
+@pytest.mark.parametrize("source_rows", [34, 80])
+def test_each_side_may_have_a_table(tmp_path, vocabulary, source_rows):
+  """As where the problem's vocabularies differ, and names their sizes."""
+  lines = vocabulary.read_text().splitlines(keepends=True)
+  more = [f"'x{n}'\n" for n in range(60)]
+  own = tmp_path / "vocab.source"
+  own.write_text("".join([*lines, *more][: source_rows - 3]))
+  variables = make_variables(source_rows=source_rows)
+  prefix = save(variables, tmp_path)
+  with pytest.raises(InputError, match="2 embedding tables.*other vocabular"):
+    run_import(prefix, vocabulary, tmp_path / "model")
+  files = VocabFiles(str(own), str(vocabulary))
+  run_import(prefix, files, tmp_path / "model")
+  assert_equal_to_reference(variables, tmp_path / "model", source_rows)
+  described = ModelDirectory(str(tmp_path / "model")).read()
+  assert described.vocabularies.sizes == (source_rows - 3, ENTRIES)
+  one_table = save(make_variables(), tmp_path / "other")
+  with pytest.raises(InputError, match="1 embedding table, of 37 rows"):
+    run_import(one_table, files, tmp_path / "none")
 
 
 def test_the_vocabulary_keeps_its_ids(vocabulary):
@@ -221,7 +261,9 @@ def test_kernels_of_three_dimensions(tmp_path, vocabulary):
         value = value.reshape(D, N, D // N)
     reshaped[name] = value
   prefix = save(reshaped, tmp_path)
-  request = ImportRequest("t2t", prefix, str(vocabulary), None, {}, SPACE)
+  request = ImportRequest(
+    "t2t", prefix, VocabFiles.joint(str(vocabulary)), None, {}, SPACE
+  )
   said = import_checkpoint(request, str(tmp_path / "model"))
   assert f"{N} heads" in said
   assert_equal_to_reference(variables, tmp_path / "model")

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from official_transformer.data.vocabulary_files import VocabFiles
 from official_transformer.importing import formats
 from official_transformer.importing.importer import (
   ImportRequest,
@@ -114,7 +115,7 @@ def import_fixture(arrays, directory, format_name, names=None):
   request = ImportRequest(
     format_name,
     str(directory / "cp.ckpt"),
-    str(write_vocabulary(directory / "vocab", 39)),
+    VocabFiles.joint(str(write_vocabulary(directory / "vocab", 39))),
     param_set=None,
     overrides=UNDROPPED,
     target_space_id=None,

@@ -37,7 +37,9 @@ def test_all_hypotheses_are_upstreams(frozen, trained_model):
   sources = lines_of(frozen, "sources")
   translator = Translator.load(trained_model)
   for row in range(0, 300, 10):
-    ids = translator.tokenizer.encode(sources[row].strip(), add_eos=True)
+    ids = translator.tokenizers.source.encode(
+      sources[row].strip(), add_eos=True
+    )
     (found,) = translator.searcher.search([ids])
     scores = frozen["beam_4/scores"][row]
     real = scores > -1e6  # Upstream fills its lists up.

@@ -11,6 +11,7 @@ import pytest
 import tensorflow as tf
 from reference_search import reference_beam_search
 
+from official_transformer.data.vocabulary_files import VocabFiles
 from official_transformer.decoding import loading
 from official_transformer.decoding.batching import BatchLimits
 from official_transformer.decoding.loading import load_model, open_model
@@ -51,7 +52,7 @@ def model_dir(tmp_path_factory):
   request = ImportRequest(
     "v2",
     str(UPSTREAM / "cp.ckpt"),
-    str(UPSTREAM / "vocab.m30k"),
+    VocabFiles.joint(str(UPSTREAM / "vocab.m30k")),
     None,
     {},
     None,
@@ -77,7 +78,7 @@ def test_translations_are_upstreams(model_dir, text):
 
 def test_log_probabilities_are_upstreams(model_dir, text):
   model = load_model(*open_model(model_dir))
-  scorer = Scorer(model.transformer, model.tokenizer)
+  scorer = Scorer(model.transformer, model.tokenizers)
   scores = scorer.score_stream(zip(*text, strict=True))
   table = (UPSTREAM / "val.scores.tsv").read_text().split("\n")[1:-1]
   for line, score in zip(table, scores, strict=True):

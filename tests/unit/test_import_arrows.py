@@ -46,7 +46,7 @@ DOORS = {
   "transformer_main": {"commands", "flag_groups"},
   "translate": {"commands", "flag_groups"},
   "compute_bleu": {"data", "evaluation", "flag_groups"},
-  "import_checkpoint": {"importing", "flag_groups"},
+  "import_checkpoint": {"data", "importing", "flag_groups"},
   "translation_server": {"commands", "flag_groups"},
 }
 LEAF_ARROWS = {

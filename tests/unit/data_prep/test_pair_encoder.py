@@ -5,6 +5,7 @@ from data_prep import pair_encoder as lib
 from data_prep.filters import FilterSettings
 from data_prep.text_blocks import Block
 from official_transformer.data.text_form import TextForm
+from official_transformer.data.vocabulary_files import VocabFiles
 from official_transformer.errors import InputError
 
 
@@ -66,7 +67,9 @@ def test_records_know_their_pairs(tmp_path):
   vocab_file = str(tmp_path / "vocab")
   Subtokenizer.build([str(text)], 20, min_count=2).save(vocab_file)
   settings = FilterSettings(duplicates=True, max_tokens=3)
-  encoder = lib.PairEncoder(lib.EncodingPlan(vocab_file, TextForm(), settings))
+  encoder = lib.PairEncoder(
+    lib.EncodingPlan(VocabFiles.joint(vocab_file), TextForm(), settings)
+  )
   block = Block(
     *(2, 100, "one", "other", 1),
     [b"aa\n", b"\n", b"aa bb cc\n", b"cc dd\n"],

@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 from trained_model import lines_of, read_frozen
 
+from official_transformer.data.vocabulary_files import Tokenizers
 from official_transformer.decoding import ctranslate2_model
 from official_transformer.decoding.ctranslate2_searcher import (
   CTranslate2Searcher,
@@ -26,14 +27,16 @@ ctranslate2 = pytest.importorskip("ctranslate2")
 class Numbers:
   """A vocabulary of numbers; 3 and 7 have the same entry."""
 
-  def __init__(self, vocab_size=18):
+  def __init__(self, vocab_size=18, sign="n"):
     self.vocab_size = vocab_size
+    self.sign = sign
 
   def pieces(self, ids):
-    return ["n3" if i == 7 else f"n{i}" for i in ids if i < self.vocab_size]
+    numbers = [3 if i == 7 else i for i in ids if i < self.vocab_size]
+    return [f"{self.sign}{i}" for i in numbers]
 
 
-@pytest.fixture(params=["zero", "pad_row"])
+@pytest.fixture(params=["zero", "pad_row", "separate"])
 def transformer(request):
   tf.keras.utils.set_random_seed(3)
   transformer = build_transformer(
@@ -44,7 +47,8 @@ def transformer(request):
       num_heads=2,
       filter_size=32,
       extra_decode_length=3,
-      start_symbol=request.param,
+      source_vocab_size=25 if request.param == "separate" else 0,
+      start_symbol="pad_row" if request.param == "pad_row" else "zero",
       target_space_embedding=request.param == "zero",
     )
   )
@@ -55,8 +59,11 @@ def transformer(request):
 
 
 def searcher(transformer, vocab_size=18, **params):
+  tokenizers = Tokenizers.of(Numbers(vocab_size))
+  if transformer.params.source_vocab_size:
+    tokenizers = Tokenizers(Numbers(23, "s"), tokenizers.target)
   made = CTranslate2Searcher.of(
-    transformer, Numbers(vocab_size), Engine("ctranslate2"), workers=1
+    transformer, tokenizers, Engine("ctranslate2"), workers=1
   )
   made.params = dataclasses.replace(made.params, **params)
   return made
@@ -69,11 +76,9 @@ def test_given_targets_have_the_same_probabilities(transformer):
   made = searcher(transformer)
   targets = [[4, 5, 1], [7, 1], [17, 2, 2, 9, 9, 1], [3, 1]]
 
-  def entries(ids):
-    return [made.entries[i] for i in ids[:-1]]
-
   found = made.translator.score_batch(
-    [entries(s) for s in SOURCES], [entries(t) for t in targets]
+    [[made.sources[i] for i in ids[:-1]] for ids in SOURCES],
+    [[made.entries[i] for i in ids[:-1]] for ids in targets],
   )
   expected = Scorer(transformer, Numbers()).score_batch(
     list(zip(SOURCES, targets, strict=True))

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from official_transformer.data.buckets import Batching
 from official_transformer.data.identity import Vocabularies, Vocabulary
+from official_transformer.data.vocabulary_files import VocabFiles
 from official_transformer.decoding import loading
 from official_transformer.errors import InputError
 from official_transformer.model import dense
@@ -39,7 +40,7 @@ def model_dir(params, tmp_path):
       Vocabularies.joint(Vocabulary.of(str(vocab_file), 20)),
       Batching(1024, 40),
     ),
-    str(vocab_file),
+    VocabFiles.joint(str(vocab_file)),
   )
   keras.utils.set_random_seed(3)
   weights = build_transformer(params).weights
@@ -56,7 +57,7 @@ def test_the_model_is_the_checkpoints(model_dir):
   model = load(model_dir, beam_size=2)
   assert model.max_length == 40
   assert model.transformer.params.beam_size == 2
-  assert model.tokenizer.vocab_size == 20
+  assert model.tokenizers.source.vocab_size == 20
   stored = tf.train.load_checkpoint(
     ModelDirectory(model_dir).latest_checkpoint()
   )

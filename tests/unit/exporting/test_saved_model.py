@@ -5,6 +5,7 @@ import pytest
 import tensorflow as tf
 from trained_model import lines_of, read_frozen
 
+from official_transformer.data.vocabulary_files import VocabFiles
 from official_transformer.decoding.loading import load_model, open_model
 from official_transformer.decoding.options import DecodingOptions
 from official_transformer.decoding.translator import Translator
@@ -19,8 +20,8 @@ def model(trained_model):
 @pytest.fixture(scope="module")
 def saved(model, trained_model, tmp_path_factory):
   directory = str(tmp_path_factory.mktemp("saved"))
-  vocab_file = f"{trained_model}/vocab"
-  write_saved_model(model, vocab_file, directory, with_text=True)
+  files = VocabFiles.joint(f"{trained_model}/vocab")
+  write_saved_model(model, files, directory, with_text=True)
   return tf.saved_model.load(directory)
 
 
@@ -50,7 +51,7 @@ def test_text_is_translated_as_the_translator_does(saved, model, size):
 
 def test_ids_are_the_first_versions(saved, model):
   line = lines_of(read_frozen(), "sources")[0]
-  ids = model.tokenizer.encode(line.strip(), add_eos=True)
+  ids = model.tokenizers.source.encode(line.strip(), add_eos=True)
   translate = saved.signatures["translate"]
   (spec,) = translate.structured_input_signature[1].values()
   assert (spec.name, spec.dtype, spec.shape.as_list()) == (
@@ -90,5 +91,5 @@ def test_nothing_and_blank_lines_become_nothing(saved):
 def test_the_vocabulary_is_an_asset(saved, trained_model):
   with open(f"{trained_model}/vocab", "rb") as stream:
     expected = stream.read()
-  with open(saved.vocabulary.asset_path.numpy(), "rb") as stream:
+  with open(saved.vocabularies[0].asset_path.numpy(), "rb") as stream:
     assert stream.read() == expected

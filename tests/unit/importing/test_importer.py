@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from official_transformer.data.vocabulary_files import VocabFiles
 from official_transformer.errors import InputError
 from official_transformer.importing.importer import (
   ImportRequest,
@@ -65,7 +66,7 @@ def run(tmp_path, vocabulary):
     request = ImportRequest(
       format_name,
       checkpoint or prefix,
-      vocabulary,
+      VocabFiles.joint(vocabulary),
       **{**options, **changes},
     )
     directory = ModelDirectory(str(tmp_path / "model"))
@@ -190,4 +191,4 @@ def test_a_table_smaller_than_the_vocabulary_is_refused(run):
 def test_rows_that_a_constant_added_can_be_said(run):
   said, directory = run(with_rows(24 + 2000), spare_rows=2000)
   assert "2000 more rows" in said
-  assert directory.read().vocabularies.size == 24
+  assert directory.read().vocabularies.source.size == 24

@@ -234,3 +234,34 @@ def test_the_source_is_projected_once(model, monkeypatch):
   )
   model.beam_search(SOURCE)
   assert calls == [(3, 4, 16)]  # Three sentences, not a tile for each beam.
+
+
+def test_two_equal_tables_are_as_one(params):
+  """A table of the source's own takes part as the shared one does."""
+  shared = build_transformer(params)
+  separate = build_transformer(
+    dataclasses.replace(params, source_vocab_size=params.vocab_size)
+  )
+  values = {weight.path: weight.numpy() for weight in shared.weights}
+  table = "transformer/embedding/weights"
+  own = "transformer/source_embedding/weights"
+  assert {w.path for w in separate.weights} == values.keys() | {own}
+  for weight in separate.weights:
+    weight.assign(values[table if weight.path == own else weight.path])
+  batch = [tf.constant([[5, 7, 1]]), tf.constant([[6, 3, 2, 1]])]
+  tf.debugging.assert_equal(shared(batch), separate(batch))
+  found = [made.beam_search(batch[0]) for made in (shared, separate)]
+  tf.debugging.assert_equal(*(f.ids for f in found))
+  with tf.GradientTape() as tape:
+    loss = tf.reduce_sum(separate(batch) ** 2)
+  gradients = dict(
+    zip(
+      (w.path for w in separate.weights),
+      tape.gradient(loss, [w.value for w in separate.weights]),
+      strict=True,
+    )
+  )
+  rows = tf.convert_to_tensor(gradients[own])
+  # What is not read is not moved.
+  moved = tf.where(tf.reduce_any(rows != 0, axis=1))[:, 0].numpy().tolist()
+  assert moved == [1, 5, 7]

@@ -1,4 +1,5 @@
 import dataclasses
+import json
 
 import pytest
 
@@ -103,15 +104,31 @@ def test_anything_else_raises(field, value):
 
 
 def test_another_vocabulary_is_refused_with_both():
-  FULL.check_vocabulary(JOINT.source, "v", "model")
-  other = Vocabulary("w.model", 300, "cd" * 32)
+  FULL.check_vocabularies(JOINT, "v", "model")
+  other = Vocabularies.joint(Vocabulary("w.model", 300, "cd" * 32))
   with pytest.raises(InputError, match=r"w has 300 .*cdcd.* with 400 .*abab"):
-    FULL.check_vocabulary(other, "w", "model")
+    FULL.check_vocabularies(other, "w", "model")
 
 
-def test_both_sides_share_one_vocabulary():
-  with pytest.raises(InputError, match="both sides share one"):
-    Vocabularies(JOINT.source, Vocabulary("w.model", 300, "cd" * 32))
+def test_each_side_may_have_a_vocabulary_of_its_own():
+  other = Vocabulary("w.model", 300, "cd" * 32)
+  own = Vocabularies(other, JOINT.source)
+  params = dataclasses.replace(FULL.params, source_vocab_size=300)
+  separate = dataclasses.replace(FULL, params=params, vocabularies=own)
+  content = json.loads(json.dumps(separate.to_json()))
+  assert ModelDescription.from_json(content) == separate
+  with pytest.raises(InputError, match="has 400 .*trained with 300 .*400"):
+    separate.check_vocabularies(JOINT, "v", "model")
+  for rows in (0, 299):
+    wrong = dataclasses.replace(params, source_vocab_size=rows)
+    content["params"] = dataclasses.asdict(wrong)
+    with pytest.raises(ValueError, match="rows"):
+      ModelDescription.from_json(content)
+
+
+def test_two_vocabularies_have_two_names():
+  with pytest.raises(InputError, match="both named v.model, and differ"):
+    Vocabularies(JOINT.source, Vocabulary("v.model", 300, "cd" * 32))
 
 
 def test_data_with_something_left_out_may_be_the_same():

@@ -4,6 +4,7 @@ import os
 import pytest
 
 from official_transformer.data.identity import Vocabularies, Vocabulary
+from official_transformer.data.vocabulary_files import VocabFiles
 from official_transformer.errors import InputError
 from official_transformer.model_directory import directory as lib
 from official_transformer.model_directory.description import (
@@ -27,7 +28,7 @@ def directory(tmp_path):
     Vocabularies.joint(Vocabulary.of(str(vocabulary), 2)),
     origin=Origin("v2", "/old/cp", 7),
   )
-  model.write(description, str(vocabulary))
+  model.write(description, VocabFiles.joint(str(vocabulary)))
   return model
 
 
@@ -63,7 +64,7 @@ def test_a_file_of_the_vocabularys_name_is_not_replaced(directory, tmp_path):
   (tmp_path / "other" / "vocab").write_text("mine")
   other = ModelDirectory(str(tmp_path / "other"))
   with pytest.raises(InputError, match="another file than"):
-    other.write(directory.read(), str(tmp_path / "vocab"))
+    other.write(directory.read(), directory.vocab_files())
   assert (tmp_path / "other" / "vocab").read_text() == "mine"
 
 

@@ -161,14 +161,16 @@ def test_a_lack_of_memory_is_that_of_the_line_that_lacks_it(make):
 
 def test_what_cannot_be_text_hurts_nobody_else(make, monkeypatch):
   batcher = make()
-  decode = batcher.translator.tokenizer.decode
+  decode = batcher.translator.tokenizers.target.decode
 
   def decode_some(ids):
     if 2 in ids:
       raise RuntimeError("no such piece")
     return decode(ids)
 
-  monkeypatch.setattr(batcher.translator.tokenizer, "decode", decode_some)
+  monkeypatch.setattr(
+    batcher.translator.tokenizers.target, "decode", decode_some
+  )
   hold(batcher)
   bad, good = batcher.submit(["ab"], 1), batcher.submit(["cd"], 1)
   batcher.translator.searcher.go.set()

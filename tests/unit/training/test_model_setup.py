@@ -83,10 +83,10 @@ def resume(directory, data_dir, request=NOTHING, batching=None, vocab=None):
 def test_the_directory_is_complete_in_itself(tmp_path, data_dirs):
   directory, made = trained(tmp_path, data_dirs[0])
   assert made == directory.read()
-  assert made.params.vocab_size == made.vocabularies.size > 0
+  assert made.params.vocab_size == made.vocabularies.source.size > 0
   assert made.params.hidden_size == TINY.hidden_size
   assert made.batching == Batching(1024, 256)
-  assert os.path.exists(directory.vocab_file())
+  assert os.path.exists(directory.vocab_files().source)
   assert {"tensorflow", "keras"} <= set(made.versions)
 
 
@@ -177,7 +177,7 @@ def imported(tmp_path, data_dirs):
   made = prepare_directory(directory, asked(data_dirs[0], TINY_REQUEST))
   directory.write(
     dataclasses.replace(made, batching=None, origin=ORIGIN),
-    directory.vocab_file(),
+    directory.vocab_files(),
   )
   os.makedirs(directory.checkpoint_directory(0))
   return directory
@@ -387,7 +387,7 @@ def test_a_set_says_how_a_new_model_is_trained(tmp_path, source, data_dirs):
   other = dataclasses.replace(
     stored.params, learning_rate=0.25, relu_dropout=0.4, beam_size=7
   )
-  source.write(dataclasses.replace(stored, params=other), source.vocab_file())
+  source.write(dataclasses.replace(stored, params=other), source.vocab_files())
   target = ModelDirectory(str(tmp_path / "target"))
   request = RequestedParams("tiny", {"label_smoothing": 0.2})
   plan_from(target, source.path, data_dirs[0], request).carry_out()
@@ -428,7 +428,7 @@ def test_a_strangers_model_writes_nothing_outside(tmp_path, source, data_dirs):
   path = os.path.join(source.path, "model.json")
   with open(path, encoding="utf-8") as stream:
     content = json.load(stream)
-  shutil.copyfile(source.vocab_file(), tmp_path / "outside")
+  shutil.copyfile(source.vocab_files().source, tmp_path / "outside")
   content["vocabulary"]["file"] = "../outside"
   with open(path, "w", encoding="utf-8") as stream:
     json.dump(content, stream)
@@ -445,7 +445,7 @@ def test_a_model_of_other_sizes_than_its_weights_is_refused(
 ):
   stored = source.read()
   vast = dataclasses.replace(stored.params, hidden_size=2**20)
-  source.write(dataclasses.replace(stored, params=vast), source.vocab_file())
+  source.write(dataclasses.replace(stored, params=vast), source.vocab_files())
   with pytest.raises(InputError, match="does not fit this model: rows and col"):
     plan_from(
       ModelDirectory(str(tmp_path / "target")), source.path, data_dirs[0]
