@@ -28,7 +28,7 @@ EXTRAS["dev"] = [
   *EXTRAS["tensorflow-serving"],
   *EXTRAS["ray"],
   *EXTRAS["zstd"],
-  *("httpx2", "playwright"),
+  *("httpx2", "matplotlib", "playwright"),
 ]
 
 setuptools.setup(
@@ -74,6 +74,7 @@ setuptools.setup(
       "translation_server=official_transformer.translation_server:run",
       "prepare_data=data_prep.prepare_data:run",
       "data_download=data_prep.data_download:run",
+      "check_data=data_prep.check_data:run",
       "demo_corpus=data_prep.demo_corpus:run",
     ]
   },

@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from absl import flags
 
+from data_prep.check_data import define_check_data_flags
 from data_prep.data_download import define_data_download_flags
 from data_prep.demo_corpus import define_demo_corpus_flags
 from data_prep.prepare_data import define_prepare_data_flags
@@ -30,6 +31,7 @@ COMMANDS: dict[str, Callable[[], None]] = {
   MAIN: define_transformer_flags,
   "prepare_data": define_prepare_data_flags,
   "data_download": define_data_download_flags,
+  "check_data": define_check_data_flags,
   "compute_bleu": define_compute_bleu_flags,
   "import_checkpoint": define_import_flags,
   "translation_server": define_serving_flags,

@@ -25,6 +25,7 @@ SERVER = "official_transformer.translation_server"
 PREPARE = "data_prep.prepare_data"
 DEMO = "data_prep.demo_corpus"
 DOWNLOAD = "data_prep.data_download"
+CHECK = "data_prep.check_data"
 # What defines each command's flags.
 _DEFINERS = {
   MAIN: (
@@ -41,6 +42,7 @@ _DEFINERS = {
   PREPARE: (PREPARE, "define_prepare_data_flags"),
   DEMO: (DEMO, "define_demo_corpus_flags"),
   DOWNLOAD: (DOWNLOAD, "define_data_download_flags"),
+  CHECK: (CHECK, "define_check_data_flags"),
 }
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import itertools
+import re
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -24,6 +25,8 @@ from official_transformer.storage import file_system
 from official_transformer.storage.durable_files import new_file
 
 UNK_ID = 2
+# What SentencePiece says of a vocabulary that is too small.
+_TOO_FEW = re.compile(r"smaller than required_chars\. \d+ vs (\d+)")
 NO_ID = -1
 
 
@@ -201,8 +204,11 @@ def train_sentencepiece(
       minloglevel=2,
     )
   except (OSError, RuntimeError) as error:
+    said = str(error)
+    if few := _TOO_FEW.search(said):
+      said = f"its characters alone are {few[1]}; ask for more pieces"
     raise InputError(
-      f"SentencePiece cannot make {vocab_size} pieces from this text: {error}"
+      f"SentencePiece cannot make {vocab_size} pieces from this text: {said}"
     ) from None
   with (
     new_file(vocab_file) as aside,

@@ -51,6 +51,7 @@ def test_flags_that_are_named_exist(page, transformer_flags):
     command_line.DEMO,
     command_line.SERVER,
     command_line.DOWNLOAD,
+    command_line.CHECK,
   ):
     with command_line.fresh_flags(command) as values:
       known |= set(values)

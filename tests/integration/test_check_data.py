@@ -1,0 +1,159 @@
+"""`check_data` on text and on prepared data, sound and damaged."""
+
+import gzip
+import pathlib
+import shutil
+
+import command_line
+import pytest
+from command_line import CHECK, fail, succeed
+
+ODD = [
+  ("a dog runs", "ein Hund rennt"),
+  ("", "nichts"),
+  ("nothing", " "),
+  ("a dog runs", "ein Hund rennt"),
+  ("a dog runs", "der Hund l\u00e4uft"),
+  ("same", "same"),
+  ("a bell\x07", "eine Glocke"),
+  ("two\u2028lines", "zwei\x85Zeilen"),
+  ("\u0441\u043e\u0431\u0430\u043a\u0430", "ein Hund"),
+  ("held out", "zur\u00fcckgehalten"),
+]
+
+
+def write(path, lines):
+  path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+  return str(path)
+
+
+@pytest.fixture
+def text(tmp_path, demo_text):
+  """The demo corpus, with oddities after it."""
+  pairs = [
+    (demo_text / f"train.{x}").read_text("utf-8").splitlines()
+    for x in ("en", "de")
+  ]
+  flags = [
+    f"--{tag}_{side}={write(tmp_path / f'{tag}.{side}', lines)}"
+    for side, lines, odd in zip(
+      ("source", "target"), pairs, zip(*ODD, strict=True), strict=True
+    )
+    for tag, lines in (
+      ("train", [*lines, *odd]),
+      ("dev", ["held out" if side == "source" else "etwas \u014fderes"]),
+    )
+  ]
+  return [*flags, "--vocab_sizes=200,400", "--sample=500"]
+
+
+def shown(said, name):
+  """Returns the number of pairs in a row of the table of filters."""
+  (row,) = [
+    line for line in said.splitlines() if line.strip().startswith(name + "  ")
+  ]
+  return int(row.replace(name, "", 1).split()[0])
+
+
+def test_each_oddity_is_counted(text):
+  done = succeed(CHECK, *text)
+  train, dev = done.stdout.split("\ndev: ")
+  for name, count in {
+    "empty source": 1,
+    "empty target": 1,
+    "identical sides": 1,
+    "control characters": 2,  # U+0085 is one, too.
+    "source script": 1,
+    "in held-out text": 1,
+    "duplicate": 1,
+  }.items():
+    assert shown(train, name) == count, name
+  assert "U+2028 LINE SEPARATOR in 1 lines" in train
+  assert "U+0085 NEXT LINE in 1 lines" in train
+  assert "pairs whose source has come before: " in train
+  assert "in it: 1 of 2 different ones" in train
+  assert "target: 1, 1 times: \u014f" in dev
+  assert "Nothing here would break a training." in dev
+  assert "most unequal pairs" in dev
+
+
+def test_the_report_does_not_depend_on_the_workers(text, monkeypatch):
+  from data_prep import text_blocks
+
+  monkeypatch.setattr(text_blocks, "BLOCK_BYTES", 3000)
+  one, two = (succeed(CHECK, *text, f"--workers={n}").stdout for n in (1, 2))
+  assert one == two
+
+
+def test_what_would_break_a_training_is_told(text, tmp_path):
+  source = tmp_path / "train.source"
+  whole = source.read_bytes()
+  source.write_bytes(whole.replace(b"a dog runs\n", b"a dog \xff\n"))
+  done = command_line.run(CHECK, *text)
+  assert done.status == 1
+  assert "PROBLEM: 3 lines of the source are not UTF-8" in done.stdout
+  assert f"{source}, line 601; {source}, line 604" in done.stdout
+  source.write_bytes(whole + b"one more\n")
+  done = command_line.run(CHECK, *text)
+  assert done.status == 1
+  assert "has 611 lines and" in done.stdout
+  source.write_bytes(b"\n" * 610)
+  done = command_line.run(CHECK, *text)
+  assert done.status == 1
+  assert "no pair has text on both sides" in done.stdout
+  source.write_bytes(whole)
+  done = command_line.run(CHECK, *text[:4], "--vocab_sizes=32")
+  assert done.status == 1
+  assert "its characters alone are" in done.stdout
+  packed = gzip.compress(whole)[:-20]
+  (tmp_path / "cut.gz").write_bytes(packed)
+  done = command_line.run(CHECK, f"--train_source={tmp_path}/cut.gz", *text[1:])
+  assert done.status == 1
+  assert "is not a whole .gz file" in done.stdout
+
+
+def test_mistakes_cost_one_line(text, tmp_path, demo_data):
+  assert "name text" in fail(CHECK)
+  assert "name text" in fail(CHECK, *text, f"--data_dir={demo_data}")
+  assert "no number of entries" in fail(CHECK, *text, "--vocab_sizes=8k")
+  assert "there is no file" in fail(CHECK, *text, f"--dev_source={tmp_path}/x")
+  assert "save it in a file" in fail(CHECK, "--train_pairs=-")
+  assert "no data.json" in fail(CHECK, f"--data_dir={tmp_path}")
+
+
+def test_prepared_data(demo_data, tmp_path):
+  done = succeed(CHECK, f"--data_dir={demo_data}")
+  assert "train: 600 pairs in 2 shards" in done.stdout
+  assert "dev: 40 pairs in 1 shards" in done.stdout
+  assert "of which <unk> 0.0000%" in done.stdout
+  assert "longest pairs" in done.stdout
+  damaged = tmp_path / "data"
+  shutil.copytree(demo_data, damaged)
+  shard = sorted(pathlib.Path(damaged).glob("*train*"))[0]
+  content = bytearray(shard.read_bytes())
+  content[len(content) // 2] ^= 0xFF
+  shard.write_bytes(content)
+  done = command_line.run(CHECK, f"--data_dir={damaged}")
+  assert done.status == 1
+  assert f"{shard}, record" in done.stdout
+  shard.unlink()
+  done = command_line.run(CHECK, f"--data_dir={damaged}")
+  assert done.status == 1
+
+
+def test_histograms_are_drawn(text, tmp_path):
+  pytest.importorskip("matplotlib")
+  succeed(CHECK, *text, f"--plot_dir={tmp_path}/plots")
+  pictures = list((tmp_path / "plots").iterdir())
+  assert len(pictures) == 2
+  for picture in pictures:
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_one_file_of_both_sides(tmp_path):
+  pairs = write(
+    tmp_path / "pairs",
+    [f"a dog{n}\tein Hund{n}" for n in range(60)] + ["alone", ""],
+  )
+  done = succeed(CHECK, f"--train_pairs={pairs}", "--vocab_sizes=50")
+  assert shown(done.stdout, "not two columns") == 1
