@@ -12,6 +12,7 @@ from official_transformer.storage import file_system
 
 _BARS = 40
 _BINS = 12
+_DRAWN_BINS = 50
 _WIDEST = 100  # Characters of a line that is shown.
 
 
@@ -74,20 +75,12 @@ class Report:
       values: numbers, at least one.
     """
     self._histograms[name] = values
-    # The few that are far off would leave one bar for all others.
-    most = float(np.quantile(values, 0.99, method="higher"))
-    least = float(values.min())
-    width = (most - least) / _BINS
-    if np.issubdtype(values.dtype, np.integer):
-      width = max(np.ceil((most - least) / _BINS), 1)
-    edges = least + width * np.arange(_BINS + 1)
-    edges = edges[: np.searchsorted(edges, most) + 1]
-    if len(edges) < 2:
-      edges = np.array([least, least + 1])
-    counts, _ = np.histogram(np.minimum(values, most), edges)
+    edges = _edges(values, _BINS)
+    # What is beyond counts for the last.
+    counts, _ = np.histogram(np.minimum(values, edges[-1]), edges)
     self.title(
-      f"{name}: median {np.median(values):.4g}, 99% at most {most:.4g}, "
-      f"largest {values.max():.4g}"
+      f"{name}: median {np.median(values):.4g}, 99% at most "
+      f"{_most(values):.4g}, largest {values.max():.4g}"
     )
     for count, low in zip(counts, edges, strict=False):
       bar = "#" * round(_BARS * count / max(counts.max(), 1))
@@ -123,8 +116,8 @@ class Report:
     file_system.make_directories(directory)
     for name, values in self._histograms.items():
       figure, axes = pyplot.subplots(figsize=(7, 4), layout="constrained")
-      most = float(np.quantile(values, 0.995))
-      axes.hist(values[values <= most], bins=50, color="#3465a4")
+      edges = _edges(values, _DRAWN_BINS)
+      axes.hist(np.minimum(values, edges[-1]), bins=edges, color="#3465a4")
       axes.set_title(name)
       axes.set_ylabel("pairs")
       axes.spines[["top", "right"]].set_visible(False)
@@ -142,3 +135,19 @@ class Report:
       else ["Nothing here would break a training."]
     )
     return "\n".join([*self._lines, "", *end]).lstrip("\n")
+
+
+def _most(values: np.ndarray) -> float:
+  """Returns what 99% are at most: the rest would leave one bar for them."""
+  return float(np.quantile(values, 0.99, method="higher"))
+
+
+def _edges(values: np.ndarray, bins: int) -> np.ndarray:
+  """Returns the edges of at most so many bins; whole ones of whole numbers."""
+  least, most = float(values.min()), _most(values)
+  width = (most - least) / bins or 1.0
+  if np.issubdtype(values.dtype, np.integer):
+    width = max(np.ceil((most - least + 1) / bins), 1)
+    most += 1
+  count = max(int(np.ceil((most - least) / width)), 1)
+  return least + width * np.arange(count + 1)
