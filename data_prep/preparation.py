@@ -9,6 +9,7 @@ the same command goes on from; the data themselves change only at the end.
 from __future__ import annotations
 
 import dataclasses
+import errno
 import functools
 import os
 import pathlib
@@ -52,7 +53,7 @@ from official_transformer.data.data_directory import (
 )
 from official_transformer.data.text_files import STANDARD_STREAM, open_lines
 from official_transformer.data.vocabulary_files import VocabFiles, describe
-from official_transformer.errors import InputError
+from official_transformer.errors import InputError, RunError
 from official_transformer.storage import file_system
 from official_transformer.storage.durable_files import INCOMPLETE, copy_file
 
@@ -60,6 +61,8 @@ from official_transformer.storage.durable_files import INCOMPLETE, copy_file
 _FEW_BYTES = 1 << 24
 # Of the way in which all this is computed: what another has left is of no use.
 _FORMAT = 1
+# What a system says of a full disk, or of a user's share of it.
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 _PUBLISHING = "publishing"
 _SAID_EVERY = 30.0  # Seconds.
 
@@ -73,11 +76,26 @@ def prepare(corpora: dict[str, Corpus], settings: DataSettings) -> None:
 
   Raises:
     InputError: if a file is missing, or a pair of files does not match.
-    OSError: if the system refuses; what has been done is kept.
+    RunError: if the disk is full; what has been done is kept.
+    OSError: if the system refuses; likewise.
   """
   check(corpora, settings)
   _check_directory(settings)
   file_system.make_directories(settings.data_dir)
+  try:
+    _prepare(corpora, settings)
+  except OSError as error:
+    if error.errno not in _NO_ROOM:
+      raise
+    raise RunError(
+      f"no room is left for {settings.data_dir} ({error.strerror}): besides "
+      "the data there must be room for them once more, while they are made. "
+      "What is done stays there; the same command goes on"
+    ) from None
+
+
+def _prepare(corpora: dict[str, Corpus], settings: DataSettings) -> None:
+  """Makes data in a directory that is there."""
   with scratch_for(settings.data_dir, _plan(corpora, settings)) as scratch:
     if scratch.is_resumed:
       logging.info("going on with what is in %s", scratch.directory)
