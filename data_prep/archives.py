@@ -14,6 +14,7 @@ import html
 import lzma
 import os
 import re
+import stat
 import tarfile
 import zipfile
 import zlib
@@ -35,12 +36,25 @@ _DAMAGE = (
   lzma.LZMAError,
   zlib.error,
   EOFError,
+  OSError,  # bz2 has no other.
+  UnicodeDecodeError,
   NotImplementedError,  # A way of compressing that is not known.
   RuntimeError,  # It is encrypted.
 )
 _SGML = ".sgm"
 _SEGMENT = re.compile(r"<seg[^>]*>(.*?)</seg>", re.DOTALL | re.IGNORECASE)
-_OPENERS = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+_TARS = (".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz")
+_OPENERS: dict[str, Any] = {
+  ".gz": gzip.open,
+  ".bz2": bz2.open,
+  ".xz": lzma.open,
+}
+# By what a compressed file begins with.
+_MAGIC: dict[bytes, Any] = {
+  b"\x1f\x8b": gzip.open,
+  b"BZ": bz2.open,
+  b"\xfd7": lzma.open,
+}
 
 
 def extract(archive: str, name: str, directory: str) -> str:
@@ -65,10 +79,14 @@ def extract(archive: str, name: str, directory: str) -> str:
       _copy(source, aside, most, name, archive)
       if name.endswith(_SGML):
         _as_lines(aside)
+  except RunError:
+    raise
   except _DAMAGE as error:
+    if getattr(error, "errno", None) is not None:
+      raise  # It is the system that refuses.
     raise RunError(
-      f"{archive} is damaged: {error}; remove it, and the same command "
-      "downloads it again"
+      f"{archive} is damaged, or no such archive: {error}; remove it, and the "
+      "same command downloads it again"
     ) from None
   return path
 
@@ -102,19 +120,24 @@ def _member(
   archive: str, name: str
 ) -> contextlib.AbstractContextManager[IO[bytes]]:
   """Opens a file of an archive, decompressed."""
-  if zipfile.is_zipfile(archive):
+  # By the name, not by what is in it: an error page would be taken for text.
+  if archive.endswith(".zip"):
     return _zip_member(archive, name)
-  if tarfile.is_tarfile(archive):
+  if archive.endswith(_TARS):
     return _tar_member(archive, name)
-  opened: Any = _OPENERS.get(os.path.splitext(archive)[1], open)
-  return opened(archive, "rb")
+  kind = os.path.splitext(archive)[1]
+  if kind not in _OPENERS:
+    raise RunError(f"{archive} is no archive of a known kind")
+  return _OPENERS[kind](archive, "rb")
 
 
 @contextlib.contextmanager
 def _zip_member(archive: str, name: str) -> Iterator[IO[bytes]]:
   with zipfile.ZipFile(archive) as container:
     for entry in container.infolist():
-      if _is_wanted(entry.filename, name) and not entry.is_dir():
+      # What other systems take for a link holds no text but a path.
+      is_link = stat.S_ISLNK(entry.external_attr >> 16)
+      if _is_wanted(entry.filename, name) and not (entry.is_dir() or is_link):
         with container.open(entry) as source:
           yield _plain(source, entry.filename)
         return
@@ -123,7 +146,12 @@ def _zip_member(archive: str, name: str) -> Iterator[IO[bytes]]:
 
 @contextlib.contextmanager
 def _tar_member(archive: str, name: str) -> Iterator[IO[bytes]]:
-  with tarfile.open(archive) as container:
+  with open(archive, "rb") as stream:
+    opener = _MAGIC.get(stream.read(2), open)
+  with (
+    opener(archive, "rb") as stream,
+    _open_tar(_Bounded(stream)) as container,
+  ):
     names = []
     for member in container:
       names.append(member.name)
@@ -134,6 +162,27 @@ def _tar_member(archive: str, name: str) -> Iterator[IO[bytes]]:
           yield _plain(source, member.name)
         return
     raise _missing(archive, name, names)
+
+
+def _open_tar(stream: Any) -> tarfile.TarFile:
+  return tarfile.open(fileobj=stream, mode="r:")
+
+
+class _Bounded:
+  """A file of which no more is read at once than memory has room for.
+
+  Headers of an archive are read whole, and may say that they are any size.
+  """
+
+  def __init__(self, stream: IO[bytes]) -> None:
+    self._stream = stream
+    self.seek, self.tell = stream.seek, stream.tell
+
+  def read(self, size: int) -> bytes:
+    """Reads so many bytes."""
+    if size > _CHUNK_BYTES:
+      raise tarfile.ReadError(f"a header of {size} bytes")
+    return self._stream.read(size)
 
 
 def _is_wanted(path: str, name: str) -> bool:

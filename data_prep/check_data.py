@@ -12,7 +12,8 @@ from __future__ import annotations
 from absl import flags
 
 from data_prep import data_flags
-from data_prep.data_report import Report
+from data_prep.data_report import Report, check_drawing
+from official_transformer.data.tokenizer import load_tokenizer
 from official_transformer.errors import InputError, describe_failures
 from official_transformer.flag_groups import core as flags_core
 from official_transformer.flag_groups.core import define, start_section
@@ -20,6 +21,12 @@ from official_transformer.startup import start_tensorflow
 from official_transformer.storage.standard_streams import show_result
 
 FLAGS = flags.FLAGS
+
+# Flags that prepared data leave nothing for.
+_OF_TEXT = (
+  *("vocab_sizes", "vocab_file", "sample", "workers"),
+  *("normalize", "lowercase"),
+)
 
 
 def define_check_data_flags() -> None:
@@ -39,6 +46,20 @@ def define_check_data_flags() -> None:
     ["2000", "8000", "32000"],
     "Vocabularies to try on the text, SentencePiece's, by their entries.",
   )
+  define(
+    flags.DEFINE_string,
+    "vocab_file",
+    None,
+    "An existing vocabulary to try on the text, in the place of those.",
+    short_name="vf",
+  )
+  _define_bounds()
+  data_flags.define_worker_flag()
+  data_flags.define_form_flags()
+
+
+def _define_bounds() -> None:
+  """Defines what is odd, and how much of it is shown."""
   define(
     flags.DEFINE_integer,
     "max_tokens",
@@ -75,7 +96,6 @@ def define_check_data_flags() -> None:
     None,
     "Where to draw the histograms, as PNG (extra [plots]).",
   )
-  data_flags.define_worker_flag()
 
 
 def main(_: list[str]) -> int:
@@ -86,6 +106,17 @@ def main(_: list[str]) -> int:
       "name text, with --train_source and --train_target, or prepared data, "
       "with --data_dir"
     )
+  if FLAGS.data_dir and (
+    given := [f"--{name}" for name in _OF_TEXT if FLAGS[name].present]
+  ):
+    raise InputError(
+      f"{', '.join(given)}: for text; prepared data have a vocabulary and a "
+      "form of their own"
+    )
+  if FLAGS.vocab_file:
+    load_tokenizer(FLAGS.vocab_file)  # Raises if it is none.
+  if FLAGS.plot_dir:
+    check_drawing(FLAGS.plot_dir)
   report = Report(FLAGS.max_tokens, FLAGS.max_length_ratio, FLAGS.worst)
   if FLAGS.data_dir:
     # Records are read with TensorFlow, which takes its time to be imported.
@@ -94,14 +125,21 @@ def main(_: list[str]) -> int:
 
     check_prepared(FLAGS.data_dir, report)
   else:
-    from data_prep.raw_check import RawCheck
+    from data_prep.raw_check import RawCheck, RawRequest
 
-    sizes = [_size(text) for text in FLAGS.vocab_sizes]
-    check = RawCheck(report, sizes, FLAGS.sample, FLAGS.workers)
-    check.run(corpora)
+    RawCheck(
+      report,
+      RawRequest(
+        data_flags.read_form(),
+        [_size(text) for text in FLAGS.vocab_sizes if text],
+        FLAGS.vocab_file,
+        FLAGS.sample,
+      ),
+      FLAGS.workers,
+    ).run(corpora)
+  show_result(report.text())
   if FLAGS.plot_dir:
     report.draw(FLAGS.plot_dir)
-  show_result(report.text())
   return 1 if report.problems else 0
 
 

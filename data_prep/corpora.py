@@ -113,20 +113,26 @@ def check(corpora: Mapping[str, Corpus], settings: DataSettings) -> None:
       "--train_source and --train_target are needed, or --train_pairs"
     )
   for tag, corpus in corpora.items():
-    if len(corpus.sources) != len(corpus.targets):
-      raise InputError(
-        f"--{tag}_source names {len(corpus.sources)} files and --{tag}_target "
-        f"{len(corpus.targets)}: each source file needs its target file"
-      )
-    for path in corpus.paths:
-      check_input(path)
+    check_sides(tag, corpus)
   paths = [path for corpus in corpora.values() for path in corpus.paths]
+  paths += settings.filters.held_out
   if paths.count(STANDARD_STREAM) > 1:
     raise InputError("only one of the files can be -, standard input")
   for path in settings.filters.held_out:
     check_input(path)
   for path in settings.given_vocabularies:
     load_tokenizer(path)  # Raises if it is none.
+
+
+def check_sides(tag: str, corpus: Corpus) -> None:
+  """Raises an `InputError` if a corpus lacks a side or a file."""
+  if len(corpus.sources) != len(corpus.targets):
+    raise InputError(
+      f"--{tag}_source names {len(corpus.sources)} files and --{tag}_target "
+      f"{len(corpus.targets)}: each source file needs its target file"
+    )
+  for path in corpus.paths:
+    check_input(path)
 
 
 def state_of(path: str) -> list[Any]:

@@ -27,9 +27,10 @@ from official_transformer.data.data_directory import (
   read_description,
 )
 from official_transformer.data.subtokenizer import Subtokenizer
-from official_transformer.errors import describe_failures
+from official_transformer.errors import InputError, describe_failures
 from official_transformer.flag_groups import core as flags_core
 from official_transformer.flag_groups.core import define, start_section
+from official_transformer.storage.file_lock import FileLock, HeldError
 
 FLAGS = flags.FLAGS
 
@@ -81,8 +82,22 @@ def main(_: list[str]) -> None:
   if _is_done(source):
     logging.info("the data are in %s", FLAGS.data_dir)
     return
+  if FLAGS.source_dir and not os.path.isdir(FLAGS.source_dir):
+    raise InputError(f"--source_dir={FLAGS.source_dir} is no directory")
   for name in ("raw_dir", "data_dir"):
     os.makedirs(FLAGS[name].value, exist_ok=True)
+  try:
+    with FileLock(os.path.join(FLAGS.raw_dir, "data_download.lock")):
+      _make(source)
+  except HeldError as holder:
+    raise InputError(
+      f"another run, {holder}, downloads to {FLAGS.raw_dir}; wait for it or "
+      "stop it, or name another --raw_dir"
+    ) from None
+
+
+def _make(source: Source) -> None:
+  """Downloads a corpus and prepares it."""
   raw = RawText(FLAGS.raw_dir, FLAGS.source_dir)
   logging.info("Step 1/4: the test set")
   raw.find(source.test, FLAGS.data_dir)
@@ -114,8 +129,13 @@ def main(_: list[str]) -> None:
 def _is_done(source: Source) -> bool:
   """Returns whether an earlier run has made all of these data."""
   description = read_description(FLAGS.data_dir)
+  texts = [text for p in source.test for text in (p.source, p.target)]
   return (
     description is not None
+    and all(
+      os.path.exists(os.path.join(FLAGS.data_dir, text.plain_name))
+      for text in texts
+    )
     and description.vocabularies.source.file == source.vocabulary
     and has_shards(FLAGS.data_dir, TRAIN_TAG)
     and not missing_shards(FLAGS.data_dir, TRAIN_TAG)
@@ -128,6 +148,8 @@ def _vocabulary(source: Source, train: Corpus) -> str:
   path = os.path.join(FLAGS.data_dir, source.vocabulary)
   if os.path.exists(path):
     logging.info("%s is there", path)
+    if FLAGS.search:
+      logging.warning("--search has no effect: remove it to have another made")
     return path
   made = Subtokenizer.build(
     [*train.sources, *train.targets],

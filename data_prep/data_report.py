@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -97,23 +98,16 @@ class Report:
         self.say(f"    {side[:_WIDEST]}{more}")
 
   def draw(self, directory: str) -> None:
-    """Draws the histograms.
+    """Draws the histograms, after `check_drawing`.
 
     Raises:
-      InputError: if matplotlib is not installed.
       OSError: if the system refuses.
     """
-    try:
-      import matplotlib
-    except ImportError as error:
-      raise InputError(
-        f"--plot_dir needs more packages ({error}): pip install "
-        "'official-transformer[plots]'"
-      ) from None
+    import matplotlib
+
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    file_system.make_directories(directory)
     for name, values in self._histograms.items():
       figure, axes = pyplot.subplots(figsize=(7, 4), layout="constrained")
       edges = _edges(values, _DRAWN_BINS)
@@ -135,6 +129,23 @@ class Report:
       else ["Nothing here would break a training."]
     )
     return "\n".join([*self._lines, "", *end]).lstrip("\n")
+
+
+def check_drawing(directory: str) -> None:
+  """Makes a directory for pictures.
+
+  Raises:
+    InputError: if matplotlib is not installed.
+    OSError: if the system refuses.
+  """
+  try:
+    importlib.import_module("matplotlib")
+  except ImportError as error:
+    raise InputError(
+      f"--plot_dir needs more packages ({error}): pip install "
+      "'official-transformer[plots]'"
+    ) from None
+  file_system.make_directories(directory)
 
 
 def _most(values: np.ndarray) -> float:

@@ -1,9 +1,9 @@
 """Files from the network: whole, checked, gone on with where they broke off.
 
-A file has its name only when it is whole; until then what has come is beside
-it, as `NAME.part`, and is gone on with by a range request, if the server knows
-them and still has the same file. What has a known checksum is used only if it
-has it.
+A file has its name only when it is whole; until then what has come from each
+address is beside it, as `NAME.1.part`, and is gone on with by a range request,
+if the server knows them and still has the same file. What has a known checksum
+is used only if it has it.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from collections.abc import Sequence
 import requests
 import tenacity
 import tqdm
+import urllib3
 from absl import logging
 
 from official_transformer.errors import RunError
@@ -26,7 +27,7 @@ from official_transformer.storage.file_system import remove_if_there
 
 # What has come of a file, and which version of it that is.
 _PART = ".part"
-_NOTE = _PART + ".json"
+_NOTE = ".json"
 _CHUNK_BYTES = 1 << 16
 # Of a server that says nothing: to connect, and between two reads.
 _TIMEOUT = (20.0, 60.0)
@@ -89,24 +90,27 @@ def download(file: RemoteFile, directory: str) -> str:
     return path
   os.makedirs(directory, exist_ok=True)
   problems = []
-  for url in file.urls:
+  for number, url in enumerate(file.urls, start=1):
     logging.info("downloading %s", url)
+    part = f"{path}.{number}{_PART}"
     try:
-      _Transfer(url, path, file.size).run()
+      _Transfer(url, part, file.size).run()
     except (_UselessError, _BrokenOffError) as error:
       problems.append(f"{url}: {error}")
       logging.warning("%s", problems[-1])
       continue
-    if problem := difference(path + _PART, file):
+    if problem := difference(part, file):
       problems.append(f"{url}: not the file that is known: {problem}")
       logging.warning("%s", problems[-1])
       # Going on with it would not make it right.
-      os.remove(path + _PART)
+      os.remove(part)
       continue
     # Forced to the disk before it has its name.
     with new_file(path) as aside:
-      os.replace(path + _PART, aside)
-    remove_if_there(path + _NOTE)
+      os.replace(part, aside)
+    for other in range(1, len(file.urls) + 1):
+      remove_if_there(f"{path}.{other}{_PART}")
+      remove_if_there(f"{path}.{other}{_PART}{_NOTE}")
     return path
   raise RunError(
     f"{file.name} cannot be downloaded: {'; '.join(problems)}. The same "
@@ -143,10 +147,10 @@ def checksum(path: str, algorithm: str) -> str:
 class _Transfer:
   """One file from one address, in as many requests as it takes."""
 
-  def __init__(self, url: str, path: str, size: int | None) -> None:
+  def __init__(self, url: str, part: str, size: int | None) -> None:
     self._url = url
-    self._part = path + _PART
-    self._note = path + _NOTE
+    self._part = part
+    self._note = part + _NOTE
     self._size = size
 
   def run(self) -> None:
@@ -179,7 +183,7 @@ class _Transfer:
       with requests.get(
         self._url, headers=fields, stream=True, timeout=_TIMEOUT
       ) as answer:
-        self._receive(answer, start)
+        self._receive(answer, start, validator)
     except requests.exceptions.SSLError as error:
       raise _UselessError(f"no safe connection ({error})") from None
     except (
@@ -188,7 +192,7 @@ class _Transfer:
       requests.exceptions.TooManyRedirects,
     ) as error:
       raise _UselessError(str(error)) from None
-    except requests.RequestException as error:
+    except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
       raise _BrokenOffError(str(error)) from None
 
   def _begun(self) -> tuple[int, str]:
@@ -205,8 +209,16 @@ class _Transfer:
       pass
     return 0, ""
 
-  def _receive(self, answer: requests.Response, start: int) -> None:
-    """Adds what an answer brings."""
+  def _receive(
+    self, answer: requests.Response, start: int, validator: str
+  ) -> None:
+    """Adds what an answer brings.
+
+    Args:
+      answer: its head has come.
+      start: how many bytes are there.
+      validator: what tells the version that they are of.
+    """
     if answer.status_code == 416:
       # There is nothing after what is there; whether that is all, is checked.
       if self._size is not None and start == self._size:
@@ -219,36 +231,29 @@ class _Transfer:
       raise _UselessError(f"status {answer.status_code}")
     if answer.status_code == 200:
       start = 0
-    elif not re.match(
-      rf"bytes {start}-", answer.headers.get("Content-Range", "")
+    elif (
+      not re.match(rf"bytes {start}-", answer.headers.get("Content-Range", ""))
+      or _validator(answer) != validator
     ):
       remove_if_there(self._note)
-      raise _BrokenOffError("another range than asked for")
+      raise _BrokenOffError("another range, or version, than asked for")
     length = answer.headers.get("Content-Length")
     total = start + int(length) if length and length.isdigit() else None
     if self._size is not None and total not in (None, self._size):
       raise _UselessError(f"it has {total} bytes there, not {self._size}")
-    self._remember(answer)
+    # Cut first: a note of this version must not find another's bytes.
+    with open(self._part, "ab") as stream:
+      stream.truncate(start)
+    with open(self._note, "w", encoding="utf-8") as note:
+      json.dump({"url": self._url, "validator": _validator(answer)}, note)
     self._write(answer, start, total)
-
-  def _remember(self, answer: requests.Response) -> None:
-    """Notes which version of the file this is."""
-    tag = answer.headers.get("ETag", "")
-    if tag.startswith("W/"):  # It says that two are alike, not the same.
-      tag = ""
-    note = {
-      "url": self._url,
-      "validator": tag or answer.headers.get("Last-Modified", ""),
-    }
-    with open(self._note, "w", encoding="utf-8") as stream:
-      json.dump(note, stream)
 
   def _write(
     self, answer: requests.Response, start: int, total: int | None
   ) -> None:
     """Writes an answer's body."""
     with (
-      open(self._part, "r+b" if start else "wb") as stream,
+      open(self._part, "ab") as stream,
       tqdm.tqdm(
         desc=os.path.basename(self._part).removesuffix(_PART),
         initial=start,
@@ -259,9 +264,8 @@ class _Transfer:
         leave=False,
       ) as bar,
     ):
-      stream.seek(start)
-      stream.truncate()
-      for chunk in answer.iter_content(_CHUNK_BYTES):
+      # As it is: some servers say of a .gz that it is text, compressed.
+      for chunk in answer.raw.stream(_CHUNK_BYTES, decode_content=False):
         stream.write(chunk)
         bar.update(len(chunk))
         if self._size is not None and stream.tell() > self._size:
@@ -269,3 +273,11 @@ class _Transfer:
       end = stream.tell()
     if total is not None and end != total:
       raise _BrokenOffError(f"broken off after {end} of {total} bytes")
+
+
+def _validator(answer: requests.Response) -> str:
+  """Returns what tells this version of a file from others."""
+  tag = answer.headers.get("ETag", "")
+  if tag.startswith("W/"):  # It says that two are alike, not the same.
+    tag = ""
+  return tag or answer.headers.get("Last-Modified", "")

@@ -17,7 +17,7 @@ import numpy as np
 from data_prep import filters
 from data_prep.filters import FilterSettings, TextFilter, token_reason
 from data_prep.records import framed, serialize_packed
-from data_prep.text_blocks import Block
+from data_prep.text_blocks import Block, split_columns
 from official_transformer.data.text_form import TextForm
 from official_transformer.data.vocabulary_files import (
   VocabFiles,
@@ -127,17 +127,17 @@ class PairCleaner:
   ) -> tuple[Sequence[str], Sequence[str], dict[int, str]]:
     """Returns both sides; where there is none, it is empty, and noted why."""
     damages: dict[int, str] = {}
-    sources = self._lines(block.sources, block.source_name, block, damages)
-    if block.targets is not None:
-      targets = self._lines(block.targets, block.target_name, block, damages)
-      return sources, targets, damages
-    sides = [line.split("\t")[:2] for line in sources]
-    for row, columns in enumerate(sides):
-      if len(columns) < 2:
-        if columns[0].strip():
-          damages.setdefault(row, filters.NOT_TWO_COLUMNS)
-        sides[row] = ["", ""]
-    return [side[0] for side in sides], [side[1] for side in sides], damages
+    source_lines, target_lines = block.sources, block.targets
+    if target_lines is None:
+      sides = split_columns(block.sources)
+      for row, columns in enumerate(sides):
+        if columns is None and block.sources[row].strip():
+          damages[row] = filters.NOT_TWO_COLUMNS
+      source_lines = [side[0] + b"\n" if side else b"\n" for side in sides]
+      target_lines = [side[1] + b"\n" if side else b"\n" for side in sides]
+    sources = self._lines(source_lines, block.source_name, block, damages)
+    targets = self._lines(target_lines, block.target_name, block, damages)
+    return sources, targets, damages
 
   def _lines(
     self,

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import collections
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from data_prep.data_report import Report
-from data_prep.raw_check import report_lengths, show_worst
+from data_prep.raw_check import ratios, report_lengths, show_worst
 from official_transformer.data.data_directory import (
+  DESCRIPTION_FILE,
   DEV_TAG,
   TRAIN_TAG,
   DataDescription,
@@ -24,15 +24,18 @@ from official_transformer.data.record_check import parse_records
 from official_transformer.data.tokenizer import (
   UNK_ID,
   SentencePieceTokenizer,
+  Tokenizer,
   plain_tokenizer,
 )
 from official_transformer.data.vocabulary_files import (
   Tokenizers,
+  describe,
   load_tokenizers,
 )
 from official_transformer.errors import InputError
 
 _AT_ONCE = 4096
+_HASHES = 2**63 - 1
 
 
 def check_prepared(data_dir: str, report: Report) -> None:
@@ -51,6 +54,11 @@ def check_prepared(data_dir: str, report: Report) -> None:
   tokenizers = load_tokenizers(files)
   report.title(f"{data_dir}: {description.vocabularies}")
   report.say(f"text: {description.form}")
+  if not describe(files).are_as(description.vocabularies):
+    report.problem(
+      f"{files} is not the vocabulary that {DESCRIPTION_FILE} describes, "
+      f"{description.vocabularies}: prepare the data again, or copy it again"
+    )
   try:
     read_prepared_data(
       data_dir,
@@ -76,12 +84,13 @@ def _check_tag(
     paths = shard_paths(data_dir, tag)
   except InputError:
     return  # It has been told.
-  lengths, unknown, seen = [], [0, 0], collections.Counter[int]()
-  for ids in _read(paths):
+  lengths, unknown, seen = [], [0, 0], []
+  for records in _read(paths):
+    ids = parse_records(records)
+    seen.append(tf.strings.to_hash_bucket_fast(records, _HASHES).numpy())
     lengths.append(np.stack([side.row_lengths() for side in ids], axis=1))
     for side, rows in enumerate(ids):
       unknown[side] += int((rows.values.numpy() == UNK_ID).sum())
-    seen.update(_hashes(ids))
   everything = np.concatenate([np.zeros((0, 2), np.int64), *lengths])
   report.title(f"{tag}: {len(everything)} pairs in {len(paths)} shards")
   part = description.train if tag == TRAIN_TAG else description.dev
@@ -96,54 +105,57 @@ def _check_tag(
     if isinstance(plain_tokenizer(tokenizers[side]), SentencePieceTokenizer):
       said += f", of which <unk> {unknown[side] / max(tokens, 1):.4%}"
     report.say(said)
-  report.say(f"pairs that have come before: {len(everything) - len(seen)}")
+  different = len(np.unique(np.concatenate(seen)))
+  report.say(f"pairs that have come before: {len(everything) - different}")
   if tag == TRAIN_TAG:
-    different = dict.fromkeys(description.vocabularies.sizes)
-    sizes = " and ".join(map(str, different))
+    each = dict.fromkeys(description.vocabularies.sizes)
+    sizes = " and ".join(map(str, each))
     report_lengths(report, everything, f"{sizes} entries")
     _show(paths, everything, tokenizers, report)
 
 
 def _read(paths: list[str]) -> Any:
-  """Yields the ids of both sides, ragged [B, (L)], as far as can be read."""
+  """Yields records, string [B], as far as they can be read."""
   for path in paths:
     try:
       for batch in tf.data.TFRecordDataset(path).batch(_AT_ONCE):
-        yield parse_records(batch)
+        parse_records(batch)  # Raises of what is no pair.
+        yield batch
     except (tf.errors.OpError, UnicodeDecodeError):
       return  # It has been told.
-
-
-def _hashes(ids: list[Any]) -> list[int]:
-  """Returns what equal pairs have in common."""
-  rows = zip(*(side.to_list() for side in ids), strict=True)
-  return [hash((tuple(a), tuple(b))) for a, b in rows]
 
 
 def _show(
   paths: list[str], lengths: np.ndarray, tokenizers: Tokenizers, report: Report
 ) -> None:
   """Shows the worst pairs as text."""
-  tokens = np.maximum(lengths - 1, 1)
-  ratio = tokens.max(1) / tokens.min(1)
   worst = {
     int(n)
-    for values in (ratio, lengths.max(1))
+    for values in (ratios(lengths), lengths.max(1))
     for n in np.argsort(-values, kind="stable")[: report.worst]
   }
   kept, first = {}, 0
-  for ids in _read(paths):
-    count = ids[0].nrows().numpy()
-    for number in worst & set(range(first, first + count)):
+  for records in _read(paths):
+    ids = parse_records(records)
+    for number in worst & set(range(first, first + len(records))):
       kept[number] = tuple(
-        tokenizer.decode(side[number - first].numpy().tolist()[:-1])
+        _text(tokenizer, side[number - first].numpy().tolist()[:-1])
         for tokenizer, side in zip(tokenizers, ids, strict=True)
       )
-    first += count
+    first += len(records)
   order = sorted(kept)
   show_worst(
     report,
     lengths[order],
     [kept[n][0] for n in order],
     [kept[n][1] for n in order],
+  )
+
+
+def _text(tokenizer: Tokenizer, ids: list[int]) -> str:
+  """Returns the text of ids, some of which the vocabulary may not have."""
+  known = [i for i in ids if 0 <= i < tokenizer.vocab_size]
+  unknown = len(ids) - len(known)
+  return tokenizer.decode(known) + f" (and {unknown} unknown ids)" * (
+    unknown > 0
   )

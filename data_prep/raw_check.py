@@ -5,13 +5,14 @@ from __future__ import annotations
 import collections
 import functools
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from data_prep import filters
-from data_prep.corpora import Corpus
+from data_prep.corpora import Corpus, check_sides
 from data_prep.data_report import Report
-from data_prep.filters import FilterSettings, read_held_out
+from data_prep.filters import FilterSettings
 from data_prep.pair_encoder import CleanPairs, PairCleaner
 from data_prep.sampling import sample_pairs
 from data_prep.text_blocks import read_blocks
@@ -20,6 +21,7 @@ from data_prep.text_check import (
   SideFindings,
   TextCheck,
   TextFindings,
+  both_sides,
 )
 from data_prep.vocabulary_check import (
   VocabularyFindings,
@@ -30,6 +32,7 @@ from data_prep.workers import Workers
 from official_transformer.data.data_directory import DEV_TAG, TRAIN_TAG
 from official_transformer.data.text_files import STANDARD_STREAM, check_input
 from official_transformer.data.text_form import TextForm
+from official_transformer.data.tokenizer import load_tokenizer
 from official_transformer.errors import InputError
 from official_transformer.storage import file_system
 
@@ -38,27 +41,38 @@ _SHOWN_CHARACTERS = 30
 _GUESSED_FROM = 20_000  # Letters.
 
 
+class RawRequest(NamedTuple):
+  """What to try on text.
+
+  Attributes:
+    form: what is done to all text first.
+    vocab_sizes: of vocabularies to make.
+    vocab_file: an existing one to try instead, or None.
+    sample: pairs to try them on.
+  """
+
+  form: TextForm
+  vocab_sizes: Sequence[int]
+  vocab_file: str | None
+  sample: int
+
+
 class RawCheck:
   """Checks the text of a training."""
 
   def __init__(
-    self,
-    report: Report,
-    vocab_sizes: Sequence[int],
-    sample: int,
-    workers: int | None,
+    self, report: Report, request: RawRequest, workers: int | None
   ) -> None:
     """Says what to find out.
 
     Args:
       report: gets what is found.
-      vocab_sizes: of vocabularies to try.
-      sample: pairs to try them on.
+      request: what to try.
       workers: processes; None is one a processor.
     """
     self._report = report
-    self._sizes = vocab_sizes
-    self._sample = sample
+    self._request = request
+    self._form = request.form
     self._workers = workers
 
   def run(self, corpora: Mapping[str, Corpus]) -> None:
@@ -72,45 +86,50 @@ class RawCheck:
       if path == STANDARD_STREAM or not file_system.is_file(path):
         raise InputError(f"{path} is read several times; save it in a file")
     found = {}
-    dev = corpora.get(DEV_TAG, Corpus())
-    held_out = read_held_out(
-      [] if dev.pairs else [*dev.sources, *dev.targets], TextForm()
-    )
     for tag, corpus in corpora.items():
       self._report.title(f"{tag}: {', '.join(corpus.paths)}")
+      held_out: frozenset[str] = frozenset()
       try:
-        of_tag = self._look_at(corpus, held_out if tag == TRAIN_TAG else None)
+        check_sides(tag, corpus)
+        if tag == TRAIN_TAG and DEV_TAG in corpora:
+          held_out = self._lines_of(corpora[DEV_TAG])
+        of_tag = self._look_at(corpus, held_out)
       except InputError as error:
         # Files of different lengths, or one that is damaged.
         self._report.problem(str(error))
         continue
       found[tag] = of_tag
-      self._tell(of_tag, held_out if tag == TRAIN_TAG else frozenset())
+      self._tell(of_tag, held_out, tag)
     if len(found) == 2:
       self._tell_strange_characters(found[TRAIN_TAG], found[DEV_TAG])
     if TRAIN_TAG in found and found[TRAIN_TAG].usable:
       self._try_vocabularies(corpora[TRAIN_TAG])
 
-  def _look_at(
-    self, corpus: Corpus, held_out: frozenset[str] | None
-  ) -> TextFindings:
-    if len(corpus.sources) != len(corpus.targets):
-      raise InputError(
-        f"{len(corpus.sources)} files of sources and {len(corpus.targets)} of "
-        "targets: each source file needs its target file"
-      )
+  def _lines_of(self, dev: Corpus) -> frozenset[str]:
+    """Returns the lines of development text, as they are compared."""
+    found = set()
+    for block in read_blocks(dev):
+      for lines in both_sides(block):
+        for line in lines:
+          text = line.decode("utf-8", "replace")
+          found.add(self._form.apply(text).strip())
+    return frozenset(found - {""})
+
+  def _look_at(self, corpus: Corpus, held_out: frozenset[str]) -> TextFindings:
     source, target = _scripts_of(corpus)
     settings = FilterSettings(source_script=source, target_script=target)
     found = TextFindings()
     for part in Workers(self._workers).each(
-      functools.partial(TextCheck, settings, held_out or frozenset()),
+      functools.partial(TextCheck, settings, self._form, held_out),
       TextCheck.check,
       read_blocks(corpus),
     ):
       found.add(part)
     return found
 
-  def _tell(self, found: TextFindings, held_out: frozenset[str]) -> None:
+  def _tell(
+    self, found: TextFindings, held_out: frozenset[str], tag: str
+  ) -> None:
     """Tells what was found of a corpus."""
     report = self._report
     total = found.source.lines
@@ -120,9 +139,17 @@ class RawCheck:
       report.problem("no pair has text on both sides")
       return
     duplicates, sources = found.duplicates()
-    found.dropped[filters.DUPLICATE] = duplicates
+    if tag == TRAIN_TAG:
+      found.dropped[filters.DUPLICATE] = duplicates
     report.say("what each filter would leave out by itself:")
-    report.shares(dict(sorted(found.dropped.items())), total)
+    names = {
+      filters.SOURCE_SCRIPT: f"--source_script={found.source.main_script()}",
+      filters.TARGET_SCRIPT: f"--target_script={found.target.main_script()}",
+    }
+    report.shares(
+      {names.get(why, why): n for why, n in sorted(found.dropped.items())},
+      total,
+    )
     report.say(f"pairs whose source has come before: {sources}")
     if held_out:
       report.say(
@@ -149,14 +176,19 @@ class RawCheck:
   def _try_vocabularies(self, train: Corpus) -> None:
     """Tells how vocabularies cut the text, and how long it is then."""
     report = self._report
-    cleaner = PairCleaner(TextForm(), FilterSettings(invalid_utf8="drop"))
+    cleaner = PairCleaner(self._form, FilterSettings(invalid_utf8="drop"))
     sample = CleanPairs([], [], [], collections.Counter())
-    for part in sample_pairs(read_blocks(train), cleaner, self._sample, _SEED):
+    for part in sample_pairs(
+      read_blocks(train), cleaner, self._request.sample, _SEED
+    ):
       sample.sources.extend(part.sources)
       sample.targets.extend(part.targets)
     found: list[VocabularyFindings] = []
     unusable: list[str] = []
-    for size in self._sizes:
+    if self._request.vocab_file:
+      tokenizer = load_tokenizer(self._request.vocab_file)
+      found.append(try_vocabulary(tokenizer, sample.sources, sample.targets))
+    for size in () if found else self._request.vocab_sizes:
       try:
         tokenizer = make_tokenizer(sample, size)
       except InputError as error:
@@ -164,8 +196,9 @@ class RawCheck:
         continue
       found.append(try_vocabulary(tokenizer, sample.sources, sample.targets))
     if not found:
-      report.title("vocabularies")
-      report.problem("; ".join(unusable))
+      if unusable:
+        report.title("vocabularies")
+        report.problem("; ".join(unusable))
       return
     report.title(f"vocabularies for both sides, of {len(sample.sources)} pairs")
     report.table(
@@ -206,7 +239,7 @@ def report_lengths(report: Report, lengths: np.ndarray, of: str) -> None:
     of: by which vocabulary.
   """
   longer = lengths.max(1)
-  ratio = _ratios(lengths)
+  ratio = ratios(lengths)
   report.title(f"lengths by the vocabulary of {of}")
   report.shares(
     {
@@ -219,6 +252,11 @@ def report_lengths(report: Report, lengths: np.ndarray, of: str) -> None:
     },
     len(lengths),
   )
+  if (longer > report.max_tokens).all():
+    report.problem(
+      f"every pair has a side of over {report.max_tokens} tokens, and training "
+      "leaves out what is over its --max_length"
+    )
   report.histogram("tokens of the longer side", longer)
   report.histogram("ratio of the longer side to the shorter", ratio)
 
@@ -230,7 +268,7 @@ def show_worst(
   targets: Sequence[str],
 ) -> None:
   """Shows the longest pairs and the most unequal ones."""
-  ratio = _ratios(lengths)
+  ratio = ratios(lengths)
   for title, values in (
     ("most unequal pairs", ratio),
     ("longest pairs", lengths.max(1)),
@@ -248,7 +286,7 @@ def show_worst(
     )
 
 
-def _ratios(lengths: np.ndarray) -> np.ndarray:
+def ratios(lengths: np.ndarray) -> np.ndarray:
   """Returns the longer side by the shorter, EOS apart, as filters have it."""
   tokens = np.maximum(lengths - 1, 1)
   return tokens.max(1) / tokens.min(1)
@@ -285,18 +323,9 @@ def _scripts_of(corpus: Corpus) -> tuple[str | None, str | None]:
   """Guesses the script of either side from the beginning of the text."""
   sides = SideFindings(), SideFindings()
   for block in read_blocks(corpus):
-    targets = block.targets
-    sources = block.sources
-    if targets is None:
-      columns = [line.split(b"\t") for line in sources]
-      sources = [c[0] for c in columns]
-      targets = [c[1] if len(c) > 1 else b"" for c in columns]
+    sources, targets = both_sides(block)
     sides[0].look_at(sources[:2000], block.source_name, 1)
     sides[1].look_at(targets[:2000], block.target_name, 1)
     if min(sum(side.letters.values()) for side in sides) > _GUESSED_FROM:
       break
-  source, target = (
-    next((n for n, _ in side.scripts() if n in filters.SCRIPTS), None)
-    for side in sides
-  )
-  return source, target
+  return sides[0].main_script(), sides[1].main_script()

@@ -14,7 +14,11 @@ from data_prep.corpora import Corpus
 from data_prep.downloads import RemoteFile, checksum, difference, download
 from data_prep.shuffle import shuffle_keys
 from data_prep.sources import Bitext, TextFile
-from official_transformer.data.text_files import read_lines, write_lines
+from official_transformer.data.text_files import (
+  read_lines,
+  read_parallel,
+  write_lines,
+)
 from official_transformer.errors import RunError
 from official_transformer.storage.durable_files import new_file
 
@@ -60,7 +64,7 @@ class RawText:
 
   def _text(self, text: TextFile, directory: str) -> str:
     """Returns the path of a text file."""
-    path = os.path.join(directory, text.name.removesuffix(".sgm"))
+    path = os.path.join(directory, text.plain_name)
     if os.path.exists(path):
       logging.info("%s is there", path)
     else:
@@ -89,7 +93,8 @@ def _columns(path: str, columns: tuple[int, int]) -> tuple[str, str]:
   paths = f"{path}.source", f"{path}.target"
   for out, column in zip(paths, columns, strict=True):
     if not os.path.exists(out):
-      lines = (line.split("\t") for line in read_lines(path))
+      read = read_lines(path, replace_invalid=True)
+      lines = (line.split("\t") for line in read)
       write_lines(
         out, (line[column] if column < len(line) else "" for line in lines)
       )
@@ -111,19 +116,30 @@ def hold_out(
     test: likewise.
 
   Raises:
+    InputError: if files do not match, or are not UTF-8.
+    RunError: if there are too few pairs.
     OSError: if the system refuses.
   """
   if all(map(os.path.exists, [*dev, *test])):
     return
-  different = dict.fromkeys(
-    pair
-    for source, target in zip(corpus.sources, corpus.targets, strict=True)
-    for pair in zip(read_lines(source), read_lines(target), strict=True)
-    if all(side.strip() for side in pair)
-  )
-  order = np.argsort(shuffle_keys(np.arange(len(different)), _SEED))
-  all_pairs = list(different)
-  drawn = [all_pairs[n] for n in order[: 2 * pairs]]
+  found: list[tuple[str, str]] = []
+  for files in zip(corpus.sources, corpus.targets, strict=True):
+    found += zip(*read_parallel(*files), strict=True)
+  order = np.argsort(shuffle_keys(np.arange(len(found)), _SEED))
+  drawn: list[tuple[str, str]] = []
+  seen: set[str] = set()
+  for n in order.tolist():
+    # Nor do the two sets share a line.
+    if all(map(str.strip, found[n])) and seen.isdisjoint(found[n]):
+      drawn.append(found[n])
+      seen.update(found[n])
+    if len(drawn) == 2 * pairs:
+      break
+  if len(drawn) < 2 * pairs:
+    raise RunError(
+      f"{' and '.join(corpus.paths)} have too few different pairs to draw "
+      f"{2 * pairs} from: are they the right files?"
+    )
   for paths, part in ((dev, drawn[:pairs]), (test, drawn[pairs:])):
     for path, lines in zip(paths, zip(*part, strict=True), strict=True):
       write_lines(path, lines)

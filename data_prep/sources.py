@@ -26,6 +26,11 @@ class TextFile:
   name: str
   md5: str | None = None
 
+  @property
+  def plain_name(self) -> str:
+    """The name of the text itself."""
+    return self.name.removesuffix(".sgm")
+
 
 @dataclasses.dataclass(frozen=True)
 class Bitext:
@@ -92,8 +97,16 @@ def _columns(file: RemoteFile, source: int, target: int) -> Bitext:
   return Bitext(text, text, (source, target))
 
 
-def _at(host: str, path: str) -> tuple[str, ...]:
-  """Returns the addresses of a file: by some, certificates run out."""
+def _at(host: str, path: str) -> tuple[str]:
+  """Returns the address of a file."""
+  return (f"https://{host}/{path}",)
+
+
+def _checked_at(host: str, path: str) -> tuple[str, str]:
+  """Returns the addresses of a file whose checksum is known.
+
+  Certificates run out there, and nobody can put another file in its place.
+  """
   return f"https://{host}/{path}", f"http://{host}/{path}"
 
 
@@ -102,7 +115,7 @@ _DATA = "data.statmt.org"
 
 _NEWS_V9 = RemoteFile(_at(_STATMT, "wmt14/training-parallel-nc-v9.tgz"))
 _NEWS_V12 = RemoteFile(
-  _at(_DATA, "wmt17/translation-task/training-parallel-nc-v12.tgz"),
+  _checked_at(_DATA, "wmt17/translation-task/training-parallel-nc-v12.tgz"),
   168591139,
   "2b45f30ef1d550d302fd17dd3a5cbe19134ccc4c2cf50c2dae534aee600101a2",
 )
@@ -114,12 +127,12 @@ _TITLES = RemoteFile(
   _at(_DATA, "wikititles/v1/wikititles-v1.zh-en.tsv.gz"), 12974754
 )
 _COMMON_CRAWL = RemoteFile(
-  _at(_STATMT, "wmt13/training-parallel-commoncrawl.tgz"),
+  _checked_at(_STATMT, "wmt13/training-parallel-commoncrawl.tgz"),
   918311367,
   "c7a74e2ea01ac6c920123108627e35278d4ccb5701e15428ffa34de86fa3a9e5",
 )
 _EUROPARL = RemoteFile(
-  _at(_STATMT, "wmt13/training-parallel-europarl-v7.tgz"),
+  _checked_at(_STATMT, "wmt13/training-parallel-europarl-v7.tgz"),
   657632379,
   "0224c7c710c8a063dfd893b0cc0830202d61f4c75c17eb8e31836103d27d96e7",
 )
@@ -128,7 +141,7 @@ _DEV_17 = RemoteFile(
   _at(_DATA, "wmt17/translation-task/dev.tgz"), name="wmt17-dev.tgz"
 )
 _DEV_19 = RemoteFile(
-  _at(_DATA, "wmt19/translation-task/dev.tgz"),
+  _checked_at(_DATA, "wmt19/translation-task/dev.tgz"),
   38654961,
   "7a7deccf82ebb05ba508dba5eb21356492224e8f630ec4f992132b029b4b25e7",
   name="wmt19-dev.tgz",
@@ -140,8 +153,12 @@ _TEST_14 = RemoteFile(
   )
 )
 _TEST_14_FULL = RemoteFile(
-  _at(_STATMT, "wmt14/test-full.tgz"), md5="a8cd784e006feb32ac6f3d9ec7eb389a"
+  _checked_at(_STATMT, "wmt14/test-full.tgz"),
+  md5="a8cd784e006feb32ac6f3d9ec7eb389a",
 )
+
+_UN = RemoteFile(_at(_STATMT, "wmt13/training-parallel-un.tgz"))
+_GIGA = RemoteFile(_at(_STATMT, "wmt10/training-giga-fren.tar"))
 
 _COMMON_CRAWL_ENDE = _in_one(
   _COMMON_CRAWL, "commoncrawl.de-en.en", "commoncrawl.de-en.de"
@@ -163,7 +180,7 @@ def _multi30k(target: str) -> Source:
   def part(stem: str) -> Bitext:
     def text(language: str) -> TextFile:
       name = f"{stem}.{language}"
-      urls = _at("raw.githubusercontent.com", f"{base}/{name}.gz")[:1]
+      urls = _at("raw.githubusercontent.com", f"{base}/{name}.gz")
       return TextFile(RemoteFile(urls), name)
 
     return Bitext(text("en"), text(target))
@@ -184,7 +201,7 @@ def _tatoeba(first: str, second: str) -> Source:
   archive = RemoteFile(
     _at(
       "object.pouta.csc.fi", f"OPUS-Tatoeba/v2023-04-12/moses/{pair}.txt.zip"
-    )[:1],
+    ),
     name=f"tatoeba.{pair}.zip",
   )
   target = second if first == "en" else first
@@ -238,6 +255,48 @@ SOURCES = {
       ),
     ),
     *("wmt14ende32k", "vocab.wmt14.ende.32768"),
+  ),
+  "wmt14-enfr": Source(
+    "WMT14 English to French, 40 million pairs: that of the paper",
+    ("en", "fr"),
+    (
+      _in_one(_EUROPARL, "europarl-v7.fr-en.en", "europarl-v7.fr-en.fr"),
+      _in_one(_COMMON_CRAWL, "commoncrawl.fr-en.en", "commoncrawl.fr-en.fr"),
+      _in_one(_UN, "undoc.2000.fr-en.en", "undoc.2000.fr-en.fr"),
+      _in_one(
+        _NEWS_V9, "news-commentary-v9.fr-en.en", "news-commentary-v9.fr-en.fr"
+      ),
+      _in_one(
+        _GIGA, "giga-fren.release2.fixed.en", "giga-fren.release2.fixed.fr"
+      ),
+    ),
+    (_in_one(_DEV_17, "newstest2013.en", "newstest2013.fr"),),
+    (
+      _in_one(
+        _TEST_14_FULL,
+        "newstest2014-fren-src.en.sgm",
+        "newstest2014-fren-ref.fr.sgm",
+      ),
+    ),
+    *("wmt14enfr32k", "vocab.wmt14.enfr.32768"),
+  ),
+  "wmt17-zhen": Source(
+    "WMT17 Chinese to English, news commentary alone, 230,000 pairs",
+    ("zh", "en"),
+    (
+      _in_one(
+        _NEWS_V12,
+        "news-commentary-v12.zh-en.zh",
+        "news-commentary-v12.zh-en.en",
+      ),
+    ),
+    (
+      _in_one(
+        _DEV_17, "newsdev2017-zhen-src.zh.sgm", "newsdev2017-zhen-ref.en.sgm"
+      ),
+    ),
+    (),
+    *("wmt17zhen32k", "vocab.wmt17.zhen.32768"),
   ),
   "wmt19-zhen": Source(
     "WMT19 Chinese to English, news commentary and Wikipedia's titles, 1.1 "

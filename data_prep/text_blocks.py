@@ -7,7 +7,7 @@ can: it finds the ends of lines and hands on what is between them.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import IO, NamedTuple
 
 from data_prep.corpora import Corpus
@@ -39,6 +39,16 @@ class Block(NamedTuple):
   first_line: int
   sources: list[bytes]
   targets: list[bytes] | None
+
+
+def split_columns(lines: Sequence[bytes]) -> list[tuple[bytes, bytes] | None]:
+  """Returns the two sides of lines that hold both; None where one lacks.
+
+  Args:
+    lines: with their ends.
+  """
+  columns = (line.rstrip(b"\r\n").split(b"\t", 2) for line in lines)
+  return [(c[0], c[1]) if len(c) > 1 else None for c in columns]
 
 
 def read_blocks(corpus: Corpus) -> Iterator[Block]:

@@ -16,7 +16,8 @@ import numpy as np
 from data_prep import filters
 from data_prep.filters import SCRIPTS, FilterSettings, TextFilter
 from data_prep.pair_encoder import fingerprint
-from data_prep.text_blocks import Block
+from data_prep.text_blocks import Block, split_columns
+from official_transformer.data.text_form import TextForm
 
 # Characters that editors show as the end of a line, and files have inside one.
 SEPARATORS = {
@@ -34,6 +35,7 @@ SEPARATORS = {
   "\ufffd": "U+FFFD, what an earlier conversion could not read",
 }
 _SHOWN = 5
+_MIXED_SHARE = 0.05  # Of letters.
 
 
 class Place(NamedTuple):
@@ -128,6 +130,16 @@ class SideFindings:
     total = sum(found.values()) or 1
     return [(name, count / total) for name, count in found.most_common()]
 
+  def main_script(self) -> str | None:
+    """Returns the script that a filter would be told, None if there is none."""
+    shares = dict(self.scripts())
+    # Japanese and Korean are written in several.
+    if shares.get("hiragana", 0) + shares.get("katakana", 0) > _MIXED_SHARE:
+      return "japanese"
+    if shares.get("hangul", 0) > _MIXED_SHARE:
+      return "korean"
+    return next((name for name in shares if name in SCRIPTS), None)
+
 
 def script_of(letter: str) -> str:
   """Returns the name of a letter's script, as filters know it if they do."""
@@ -183,19 +195,35 @@ class TextFindings:
     return found[0], found[1]
 
 
+def both_sides(block: Block) -> tuple[list[bytes], list[bytes]]:
+  """Returns the lines of either side; empty where a line has one alone."""
+  if block.targets is not None:
+    return block.sources, block.targets
+  sides = split_columns(block.sources)
+  return (
+    [side[0] if side else b"" for side in sides],
+    [side[1] if side else b"" for side in sides],
+  )
+
+
 class TextCheck:
   """Looks at blocks of text; each process has one."""
 
   def __init__(
-    self, settings: FilterSettings, held_out: frozenset[str] = frozenset()
+    self,
+    settings: FilterSettings,
+    form: TextForm,
+    held_out: frozenset[str] = frozenset(),
   ) -> None:
     """Says what to look for.
 
     Args:
       settings: the filters to try.
-      held_out: lines of other text.
+      form: what is done to all text before they look at it.
+      held_out: lines of other text, in that form.
     """
     self._held_out = held_out
+    self._form = form
     # Each by itself: together, the first would hide the others.
     self._filters = [
       TextFilter(one)
@@ -217,19 +245,21 @@ class TextCheck:
     """Returns what is found in a block."""
     found = TextFindings()
     if block.targets is None:
-      columns = [line.rstrip(b"\r\n").split(b"\t") for line in block.sources]
-      lacking = sum(len(c) < 2 and bool(c[0].strip()) for c in columns)
+      lacking = sum(
+        side is None and bool(line.strip())
+        for side, line in zip(
+          split_columns(block.sources), block.sources, strict=True
+        )
+      )
       if lacking:
         found.dropped[filters.NOT_TWO_COLUMNS] = lacking
-      source_lines = [c[0] if len(c) > 1 else b"" for c in columns]
-      target_lines = [c[1] if len(c) > 1 else b"" for c in columns]
-    else:
-      source_lines, target_lines = block.sources, block.targets
+    source_lines, target_lines = both_sides(block)
     first = block.first_line
     sources = found.source.look_at(source_lines, block.source_name, first)
     targets = found.target.look_at(target_lines, block.target_name, first)
     pairs, alone = [], []
-    for source, target in zip(sources, targets, strict=True):
+    for pair in zip(sources, targets, strict=True):
+      source, target = (self._form.apply(side).strip() for side in pair)
       if not source or not target:
         reason = filters.EMPTY_TARGET if source else filters.EMPTY_SOURCE
         found.dropped[reason] += 1

@@ -16,7 +16,9 @@ class FaultyServer:
     faults: for each path what to do wrong, one a request: a status to answer
       with; `("cut", n)`, to close after n bytes; `("length", n)`, to promise n
       more than come; `("shift", n)`, to begin a range n bytes off;
-      `("tag", t)`, to have another version. None is none.
+      `("tag", t)`, to have another version, and to know it; `("mix", t)`, to
+      send the rest of another version as if it were of the one asked for;
+      `("label", e)`, to say that what it sends is encoded so. None is none.
     ranges: whether ranges are known.
     requests: those that came.
   """
@@ -65,8 +67,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
       self.end_headers()
       return
     kind, value = fault or (None, None)
-    tag = f'"{value}"' if kind == "tag" else '"one"'
-    if not state.ranges or if_range != tag:
+    tag = f'"{value}"' if kind in ("tag", "mix") else '"one"'
+    if not state.ranges or (if_range != tag and kind != "mix"):
       start = 0
     self._answer(state.files[path], start, tag, kind, value)
 
@@ -86,6 +88,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     more = value if kind == "length" else 0
     self.send_header("Content-Length", str(len(body) + more))
     self.send_header("ETag", tag)
+    if kind == "label":
+      self.send_header("Content-Encoding", value)
     self.end_headers()
     self.wfile.write(body[:value] if kind == "cut" else body)
     self.close_connection = True

@@ -8,6 +8,8 @@ import command_line
 import pytest
 from command_line import CHECK, fail, succeed
 
+from official_transformer.data.tokenizer import train_sentencepiece
+
 ODD = [
   ("a dog runs", "ein Hund rennt"),
   ("", "nichts"),
@@ -63,7 +65,7 @@ def test_each_oddity_is_counted(text):
     "empty target": 1,
     "identical sides": 1,
     "control characters": 2,  # U+0085 is one, too.
-    "source script": 1,
+    "--source_script=latin": 1,
     "in held-out text": 1,
     "duplicate": 1,
   }.items():
@@ -121,6 +123,42 @@ def test_mistakes_cost_one_line(text, tmp_path, demo_data):
   assert "no data.json" in fail(CHECK, f"--data_dir={tmp_path}")
 
 
+def test_what_is_tried_is_as_it_will_be(text, demo_data, tmp_path):
+  vocabulary = demo_data / "vocab.400.model"
+  done = succeed(CHECK, *text[:4], f"--vocab_file={vocabulary}", "--lowercase")
+  assert "\n  400 " in done.stdout
+  assert "lengths by the vocabulary of 400 entries" in done.stdout
+  done = succeed(CHECK, *text[:4], "--vocab_sizes=")
+  assert "vocabular" not in done.stdout
+  done = command_line.run(CHECK, *text, "--max_tokens=2")
+  assert done.status == 1
+  assert "every pair has a side of over 2 tokens" in done.stdout
+  said = fail(CHECK, f"--data_dir={demo_data}", "--sample=3")
+  assert "--sample: for text" in said
+  said = fail(CHECK, *text, "--plot_dir=/dev/null/x", status=1)
+  assert "Not a directory" in said
+
+
+def test_overlap_is_seen_in_pairs_too(tmp_path):
+  lines = [f"a dog{n}\tein Hund{n}" for n in range(60)]
+  train = write(tmp_path / "train", lines)
+  dev = write(tmp_path / "dev", lines[:5])
+  done = succeed(
+    *(CHECK, f"--train_pairs={train}", f"--dev_pairs={dev}"), "--vocab_sizes=50"
+  )
+  assert "in it: 10 of 10 different ones" in done.stdout
+
+
+def test_japanese_is_known_by_its_syllables(tmp_path):
+  lines = ["\u79c1\u306f\u72ac\u304c\u597d\u304d\u3067\u3059"] * 30
+  source, target = (write(tmp_path / x, lines) for x in "ab")
+  done = succeed(
+    *(CHECK, f"--train_source={source}", f"--train_target={target}"),
+    "--vocab_sizes=",
+  )
+  assert "script" not in done.stdout.split("leave out")[1]
+
+
 def test_prepared_data(demo_data, tmp_path):
   done = succeed(CHECK, f"--data_dir={demo_data}")
   assert "train: 600 pairs in 2 shards" in done.stdout
@@ -139,6 +177,20 @@ def test_prepared_data(demo_data, tmp_path):
   shard.unlink()
   done = command_line.run(CHECK, f"--data_dir={damaged}")
   assert done.status == 1
+
+
+def test_another_vocabulary_beside_prepared_data(demo_data, tmp_path):
+  """Smaller: some of the ids are none of its own."""
+  damaged = tmp_path / "data"
+  shutil.copytree(demo_data, damaged)
+  vocabulary = damaged / "vocab.400.model"
+  texts = [str(tmp_path / "text")]
+  write(tmp_path / "text", ["a dog runs and a cat sits"] * 30)
+  train_sentencepiece(texts, str(vocabulary), 30)
+  done = command_line.run(CHECK, f"--data_dir={damaged}")
+  assert done.status == 1
+  assert "is not the vocabulary that data.json describes" in done.stdout
+  assert "unknown ids)" in done.stdout
 
 
 def test_histograms_are_drawn(text, tmp_path):

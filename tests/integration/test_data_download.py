@@ -19,6 +19,7 @@ from data_prep.downloads import RemoteFile
 from data_prep.sources import Bitext, TextFile
 from official_transformer.data.data_directory import read_description
 from official_transformer.data.subtokenizer import Subtokenizer
+from official_transformer.storage.file_lock import FileLock
 
 
 def packed(**files):
@@ -195,8 +196,36 @@ def test_a_corpus_without_a_test_set_is_split(
   assert description.dev.pairs == 30
   test = (data / "tatoeba-ende.test.en").read_text().splitlines()
   assert len(test) == 30
+  dev = (tmp_path / "raw" / "tatoeba-ende.dev.en").read_text().splitlines()
+  assert not set(dev) & set(test)
   dropped = description.train.dropped["in held-out text"]
   assert dropped >= 60 and description.train.pairs == 300 - dropped
+
+
+def test_mistakes_cost_one_line(server, tmp_path, monkeypatch):
+  command = (DOWNLOAD, f"--data_dir={tmp_path / 'data'}")
+  raw = tmp_path / "raw"
+  said = command_line.fail(
+    *command, f"--raw_dir={raw}", f"--source_dir={tmp_path / 'none'}"
+  )
+  assert "is no directory" in said
+  raw.mkdir()
+  with FileLock(str(raw / "data_download.lock")):
+    said = command_line.fail(*command, f"--raw_dir={raw}")
+  assert "downloads to" in said
+  few = dataclasses.replace(sources.SOURCES["wmt17-ende"], dev=(), held_out=200)
+  monkeypatch.setitem(sources.SOURCES, "wmt17-ende", few)
+  said = command_line.fail(*command, f"--raw_dir={raw}", status=1)
+  assert "too few different pairs" in said
+
+
+def test_a_missing_test_set_is_fetched_again(server, tmp_path):
+  data = tmp_path / "data"
+  command = (DOWNLOAD, f"--data_dir={data}", f"--raw_dir={tmp_path / 'raw'}")
+  succeed(*command)
+  (data / "newstest2014.en").unlink()
+  succeed(*command)
+  assert (data / "newstest2014.en").exists()
 
 
 def test_two_columns_in_the_other_order(server, tmp_path, monkeypatch, text):

@@ -77,6 +77,7 @@ def test_it_translates_is_measured_and_scores(model, demo_text, tmp_path):
     *(MAIN, "--mode=score", f"--model_dir={model}"),
     *(f"--file={demo_text}/test.en", f"--reference_file={translated}"),
   ).stdout.splitlines()
+  compared = 0
   for line, score in zip(found, scored, strict=True):
     one, normalized = json.loads(line), float(score.split("\t")[2])
     # Detokenized and cut again, a line may have other tokens.
@@ -84,6 +85,8 @@ def test_it_translates_is_measured_and_scores(model, demo_text, tmp_path):
       len(one["tokens"]) + 1
     ):
       assert normalized == pytest.approx(one["score"], abs=2e-4)
+      compared += 1
+  assert compared
   succeed(
     *(BLEU, f"--translation={translated}"),
     f"--reference={demo_text}/test.de",

@@ -44,8 +44,11 @@ def test_a_file_by_its_name(tmp_path, mode):
     with open(extract(archive, name, str(out)), "rb") as stream:
       assert stream.read() == content
   assert files_in(out) == ["text.de", "text.en"]
-  with pytest.raises(RunError, match="has no file text.fr; it has deep"):
+  with pytest.raises(
+    RunError, match="has no file text.fr; it has deep"
+  ) as told:
     extract(archive, "text.fr", str(out))
+  assert "damaged" not in str(told.value)
 
 
 @pytest.mark.parametrize(
@@ -77,8 +80,9 @@ def test_a_bomb_is_let_lie(tmp_path):
   path = tmp_path / "bomb.zip"
   with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
     archive.writestr("text.en", bytes(50_000_000))
-  with pytest.raises(RunError, match="more than 200 times as large"):
+  with pytest.raises(RunError, match="more than 200 times as large") as told:
     extract(str(path), "text.en", str(tmp_path))
+  assert "damaged" not in str(told.value)
   assert files_in(tmp_path) == ["bomb.zip"]
 
 
@@ -132,3 +136,51 @@ def test_damage_is_named(tmp_path, kind):
   with pytest.raises(RunError, match="is damaged"):
     extract(str(path), "train.en", str(tmp_path))
   assert files_in(tmp_path) == [kind]
+
+
+@pytest.mark.parametrize(
+  "content", [b"<html>Not found</html>", b"", b"PK\x03\x04cut off"]
+)
+@pytest.mark.parametrize("name", ["a.tgz", "a.zip", "a.tar", "text.en.gz"])
+def test_what_is_no_archive_is_no_text(tmp_path, name, content):
+  path = tmp_path / name
+  path.write_bytes(content)
+  if name == "text.en.gz" and not content:
+    # Nothing, compressed to nothing: gzip has it so.
+    return
+  with pytest.raises(RunError, match="damaged, or no such archive|has no file"):
+    extract(str(path), "text.en", str(tmp_path))
+  assert files_in(tmp_path) == [name]
+
+
+def test_an_unknown_kind_is_refused(tmp_path):
+  (tmp_path / "a.rar").write_bytes(b"Rar!")
+  with pytest.raises(RunError, match="no archive of a known kind"):
+    extract(str(tmp_path / "a.rar"), "text.en", str(tmp_path))
+
+
+def test_a_header_is_not_read_without_bounds(tmp_path):
+  path = tmp_path / "a.tgz"
+  entry = tarfile.TarInfo("header")
+  entry.type, entry.size = tarfile.XHDTYPE, 1 << 31
+  with gzip.open(path, "wb") as stream:
+    stream.write(entry.tobuf())
+    stream.write(bytes(1 << 21))
+  with pytest.raises(RunError, match="a header of 2147483648 bytes"):
+    extract(str(path), "text.en", str(tmp_path))
+
+
+def test_a_link_in_a_zip_is_no_text(tmp_path):
+  entry = zipfile.ZipInfo("text.en")
+  entry.external_attr = 0o120777 << 16
+  with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+    archive.writestr(entry, "/etc/passwd")
+  with pytest.raises(RunError, match="has no file"):
+    extract(str(tmp_path / "a.zip"), "text.en", str(tmp_path))
+
+
+def test_segments_in_another_encoding_are_damage(tmp_path):
+  archive = tar(tmp_path / "a.tgz", [("x.sgm", b"<seg>\xff</seg>")])
+  with pytest.raises(RunError, match="damaged"):
+    extract(archive, "x.sgm", str(tmp_path))
+  assert files_in(tmp_path) == ["a.tgz"]

@@ -1,3 +1,4 @@
+import gzip
 import hashlib
 import random
 
@@ -47,7 +48,7 @@ def test_another_run_goes_on(server, tmp_path):
   server.faults["text.gz"] = [("cut", 100_000), *[500] * 5, None]
   with pytest.raises(RunError, match="status 500.*goes on with what has come"):
     lib.download(remote(server), str(tmp_path))
-  assert content(tmp_path / "text.gz.part") == CONTENT[:100_000]
+  assert content(tmp_path / "text.gz.1.part") == CONTENT[:100_000]
   assert content(lib.download(remote(server), str(tmp_path))) == CONTENT
   assert server.requests[-1].start == 100_000
 
@@ -79,8 +80,8 @@ def test_more_has_come_than_there_is(server, tmp_path):
 def test_nothing_but_the_end_was_missing(server, tmp_path):
   server.faults["text.gz"] = [("length", 5)]
   file = remote(server)
-  (tmp_path / "text.gz.part").write_bytes(CONTENT)
-  (tmp_path / "text.gz.part.json").write_text(
+  (tmp_path / "text.gz.1.part").write_bytes(CONTENT)
+  (tmp_path / "text.gz.1.part.json").write_text(
     f'{{"url": "{file.urls[0]}", "validator": "\\"one\\""}}'
   )
   known = remote(server, size=len(CONTENT))
@@ -121,3 +122,34 @@ def test_no_server_at_all(tmp_path, monkeypatch):
   file = RemoteFile(["http://127.0.0.1:9/text.gz", "nonsense://x/text.gz"])
   with pytest.raises(RunError, match="text.gz cannot be downloaded"):
     lib.download(file, str(tmp_path))
+
+
+def test_one_address_leaves_what_came_from_another(server, tmp_path):
+  server.files["b/text.gz"] = CONTENT
+  server.faults["text.gz"] = [("cut", 200_000), *[503] * 5, None]
+  server.faults["b/text.gz"] = [("cut", 1000), *[503] * 5]
+  file = remote(server, "text.gz", "b/text.gz")
+  with pytest.raises(RunError, match="cannot be downloaded"):
+    lib.download(file, str(tmp_path))
+  assert content(tmp_path / "text.gz.1.part") == CONTENT[:200_000]
+  assert content(lib.download(file, str(tmp_path))) == CONTENT
+  assert server.requests[-1].start == 200_000
+  assert [p.name for p in tmp_path.iterdir()] == ["text.gz"]
+
+
+def test_another_version_is_not_mixed_in(server, tmp_path):
+  """By a server that does not look at what it is asked for."""
+  server.faults["text.gz"] = [("cut", 100_000), ("mix", "two"), None]
+  unchecked = remote(server, sha256=None)
+  assert content(lib.download(unchecked, str(tmp_path))) == CONTENT
+  assert [r.start for r in server.requests] == [0, 100_000, 0]
+
+
+@pytest.mark.parametrize("label", ["gzip", "x-gzip"])
+def test_a_compressed_file_stays_as_it_is(server, tmp_path, label):
+  """Some servers say of a .gz that it is text, compressed on its way."""
+  packed = gzip.compress(CONTENT[:1000])
+  server.files["text.gz"] = packed
+  server.faults["text.gz"] = [("label", label)]
+  file = RemoteFile([server.url("text.gz")])
+  assert content(lib.download(file, str(tmp_path))) == packed
