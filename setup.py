@@ -17,7 +17,6 @@ EXTRAS = {
   ],
   "tensorflow-serving": ["tensorflow-serving-api>=2.19"],
   "zstd": ["zstandard"],
-  "beam": ["apache-beam"],
 }
 EXTRAS["ray"] = ["ray[serve]>=2.40", *EXTRAS["server"]]
 # All that the tests use.

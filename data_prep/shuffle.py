@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import itertools
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,8 +23,8 @@ from data_prep.filters import DUPLICATE
 from data_prep.pair_encoder import EncodedBlock
 from official_transformer.storage.durable_files import new_file
 
-# Of a shard's records, held at a time.
-_GATHERED_BYTES = 1 << 26
+# Of a shard's records, held at a time, more or less.
+_GATHERED_BYTES = 1 << 22
 _INDEX = ".npz"
 _LAST_KEY = (1 << 64) - 1
 # Fingerprints that are sorted at a time.
@@ -302,22 +303,20 @@ def _read(
   return np.frombuffer(stream.read((last - first) * dtype.itemsize), dtype)
 
 
-def _key_ranges(
-  parts: Sequence[_Part],
-) -> Iterator[tuple[int, int]]:
-  """Yields ranges of keys, the records of which fit into memory."""
+def _key_ranges(parts: Sequence[_Part]) -> Iterator[tuple[int, int]]:
+  """Yields ranges of keys, the records of which fit into memory.
+
+  Keys are spread evenly, or count all pairs: ranges of equal width hold about
+  as many records each.
+  """
   if not parts:
     return
-  keys = np.concatenate([part.keys for part in parts])
-  sizes = np.concatenate([part.sizes for part in parts])
-  order = np.argsort(keys)
-  ends = np.cumsum(sizes[order])
-  low = 0
-  for limit in range(_GATHERED_BYTES, int(ends[-1]), _GATHERED_BYTES):
-    high = int(keys[order[np.searchsorted(ends, limit)]])
-    yield low, high
-    low = high
-  yield low, _LAST_KEY + 1
+  size = sum(int(part.sizes.sum()) for part in parts)
+  ranges = max(-(-size // _GATHERED_BYTES), 1)
+  first = min(int(part.keys[0]) for part in parts)
+  end = max(int(part.keys[-1]) for part in parts) + 1
+  bounds = [first + (end - first) * n // ranges for n in range(ranges + 1)]
+  yield from itertools.pairwise(bounds)
 
 
 def _gathered(parts: Sequence[_Part], low: int, high: int) -> bytes:
