@@ -345,13 +345,19 @@ def test_an_occupied_port_is_named(trained_model):
     (["--model_dir={model}", "--api_key_file={tmp}/empty"], "holds no key"),
     (["--model_dir={model}", "--host=256.1.1.1"], "cannot be had"),
     (["--model_dir={model}", "--host=a..b"], "cannot be had"),
-    (["--model_dir={model}", "--padded_decode"], "Unknown command line flag"),
   ],
 )
 def test_mistakes_cost_one_line(trained_model, tmp_path, flags, complaint):
   (tmp_path / "empty").write_text("\n")
   flags = [f.format(tmp=tmp_path, model=trained_model) for f in flags]
   assert complaint in fail(SERVER, *flags)
+
+
+def test_padded_decoding_is_no_flag_of_a_service(trained_model):
+  said = fail(
+    SERVER, f"--model_dir={trained_model}", "--padded_decode", status=1
+  )
+  assert "Unknown command line flag 'padded_decode'" in said
 
 
 def test_missing_packages_are_named(trained_model, monkeypatch):

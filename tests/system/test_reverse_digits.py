@@ -81,7 +81,7 @@ def test_reverses_digit_strings_it_has_never_seen(tmp_path):
     num_parallel_calls=2,
   )
   data = read_prepared_data(
-    data_dir, description.vocabularies.size, with_dev=False
+    data_dir, description.vocabularies.sizes, with_dev=False
   )
   Trainer(directory, description.params, settings, data).train()
   translated = Translator.load(directory.path).translate(unseen)
