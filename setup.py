@@ -17,6 +17,7 @@ EXTRAS = {
   ],
   "tensorflow-serving": ["tensorflow-serving-api>=2.19"],
   "zstd": ["zstandard"],
+  "beam": ["apache-beam>=2.60"],
 }
 EXTRAS["ray"] = ["ray[serve]>=2.40", *EXTRAS["server"]]
 # All that the tests use.

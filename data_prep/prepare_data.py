@@ -12,8 +12,9 @@ from __future__ import annotations
 from absl import flags
 
 from data_prep import data_flags
+from data_prep.making import Engine
 from data_prep.preparation import prepare
-from official_transformer.errors import describe_failures
+from official_transformer.errors import InputError, describe_failures
 from official_transformer.flag_groups import core as flags_core
 from official_transformer.flag_groups.core import define, start_section
 
@@ -49,6 +50,7 @@ def define_prepare_data_flags() -> None:
     upper_bound=2**63 - 1,
   )
   data_flags.define_worker_flag()
+  flags_core.define_beam()
   data_flags.define_vocabulary_flags()
   data_flags.define_form_flags()
   data_flags.define_filter_flags()
@@ -56,7 +58,38 @@ def define_prepare_data_flags() -> None:
 
 def main(_: list[str]) -> None:
   """Runs the command."""
-  prepare(data_flags.read_corpora(), data_flags.read_settings())
+  corpora, settings = data_flags.read_corpora(), data_flags.read_settings()
+  if not FLAGS.runner:
+    if FLAGS.beam_options:
+      raise InputError("--beam_options are for --runner")
+    prepare(corpora, settings)
+    return
+  if FLAGS.workers:
+    raise InputError(
+      "--workers are of this machine; how many a pipeline has is said in "
+      "--beam_options"
+    )
+  prepare(
+    corpora, settings, beam_engine(FLAGS.runner, flags_core.read_beam_options())
+  )
+
+
+def beam_engine(runner: str, options: list[str]) -> Engine:
+  """Returns what runs a preparation as a pipeline.
+
+  Raises:
+    InputError: if Beam is not installed.
+  """
+  try:
+    # It is an extra, and takes seconds to be imported.
+    from data_prep import beam_preparation
+  except ImportError as error:
+    raise InputError(
+      f"--runner needs more packages ({error}): pip install -c "
+      "constraints-beam.txt 'official-transformer[beam]', in an environment of "
+      "its own"
+    ) from None
+  return beam_preparation.engine(runner, options)
 
 
 def run() -> None:

@@ -277,6 +277,34 @@ class Statistics:
       self.dropped[DUPLICATE] += duplicates
     self.bytes += int(index.sizes.sum())
 
+  def add_all(self, other: Statistics) -> None:
+    """Adds what others hold."""
+    self.pairs += other.pairs
+    self.tokens = (
+      self.tokens[0] + other.tokens[0],
+      self.tokens[1] + other.tokens[1],
+    )
+    self.histogram.update(other.histogram)
+    self.dropped.update(other.dropped)
+    self.bytes += other.bytes
+
+  def to_json(self) -> dict[str, Any]:
+    """Returns all of it as JSON has it."""
+    fields = vars(self)
+    return {**fields, "histogram": dict(self.histogram)}
+
+  @classmethod
+  def from_json(cls, content: Mapping[str, Any]) -> Statistics:
+    """Reads what `to_json` returned."""
+    source, target = content["tokens"]
+    return cls(
+      content["pairs"],
+      (source, target),
+      collections.Counter({int(k): n for k, n in content["histogram"].items()}),
+      collections.Counter(content["dropped"]),
+      content["bytes"],
+    )
+
 
 class _Part(NamedTuple):
   """What a block has of a shard.

@@ -70,6 +70,15 @@ def read_blocks(corpus: Corpus) -> Iterator[Block]:
       first_line += len(sources)
 
 
+def count_pairs(corpus: Corpus) -> int:
+  """Returns how many pairs of lines a corpus has.
+
+  Raises:
+    InputError: as `read_blocks`.
+  """
+  return sum(len(block.sources) for block in read_blocks(corpus))
+
+
 def _line_lists(
   source: str, target: str | None
 ) -> Iterator[tuple[list[bytes], list[bytes] | None]]:

@@ -12,6 +12,10 @@ from typing import Any
 from absl import app, flags
 
 from official_transformer.flag_groups._base import define_base
+from official_transformer.flag_groups._beam import (
+  define_beam,
+  read_beam_options,
+)
 from official_transformer.flag_groups._benchmark import define_benchmark
 from official_transformer.flag_groups._conventions import (
   Effect,
@@ -46,6 +50,7 @@ __all__ = [
   "define",
   "define_all",
   "define_base",
+  "define_beam",
   "define_benchmark",
   "define_device",
   "define_distribution",
@@ -54,6 +59,7 @@ __all__ = [
   "definition_of",
   "fixed_loss_scale",
   "help_wrap",
+  "read_beam_options",
   "read_by",
   "run",
   "start_section",
