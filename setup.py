@@ -28,6 +28,7 @@ EXTRAS["dev"] = [
   *EXTRAS["tensorflow-serving"],
   *EXTRAS["ray"],
   *EXTRAS["zstd"],
+  *EXTRAS["beam"],
   *("httpx2", "matplotlib", "playwright"),
 ]
 

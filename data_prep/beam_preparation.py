@@ -17,16 +17,12 @@ import collections
 import dataclasses
 import functools
 import json
-import logging
 import os
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import apache_beam as beam
 import numpy as np
-from apache_beam.options.pipeline_options import PipelineOptions
-from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 
 from data_prep.corpora import Corpus
 from data_prep.filters import DUPLICATE
@@ -36,17 +32,12 @@ from data_prep.scratch import NAME
 from data_prep.shuffle import Order, Statistics
 from data_prep.text_blocks import Block, count_pairs, read_blocks
 from official_transformer.data.vocabulary_files import VocabFiles
-from official_transformer.errors import InputError, RunError
+from official_transformer.distribution import beam_pipeline
 from official_transformer.storage import file_system
 from official_transformer.storage.durable_files import (
   copy_file,
   new_file,
   write_text,
-)
-
-# How a failure of ours looks after it has come from another process.
-_INPUT_ERROR = re.compile(
-  r"InputError: (.*?)(?: \[while running .*)?$", re.MULTILINE
 )
 
 
@@ -95,7 +86,7 @@ def engine(runner: str, options: Sequence[str]) -> Engine:
 
   Args:
     runner: as Beam names it.
-    options: Beam's own, as on a command line.
+    options: Beam's own, one by one.
   """
   return functools.partial(_make, runner, options)
 
@@ -113,10 +104,12 @@ def _make(
     making.vocab_files, jobs[0].plan.vocab_files, strict=True
   ):
     copy_file(local, there)
-  pipeline = make_pipeline(runner, options)
-  for job in jobs:
-    build(pipeline, job)
-  _run(pipeline)
+
+  def build_all(pipeline: beam.Pipeline) -> None:
+    for job in jobs:
+      build(pipeline, job)
+
+  beam_pipeline.run(runner, options, build_all)
   found = {}
   for job in jobs:
     with file_system.open_file(job.statistics_path) as stream:
@@ -160,38 +153,6 @@ def job_of(tag: str, making: Making, shared: str) -> CorpusJob:
     [os.path.join(shared, name) for name in making.shard_names(tag)],
     os.path.join(shared, f"{tag}.statistics.json"),
   )
-
-
-def make_pipeline(runner: str, options: Sequence[str]) -> beam.Pipeline:
-  """Returns an empty pipeline."""
-  # It tells of each of its stages, and what its workers tell.
-  logging.getLogger("apache_beam").setLevel(logging.WARNING)
-  # DirectRunner would look for another on the network first, and use this one
-  # where it has none.
-  chosen: Any = FnApiRunner() if runner == "DirectRunner" else runner
-  return beam.Pipeline(chosen, options=PipelineOptions(list(options)))
-
-
-def _run(pipeline: beam.Pipeline) -> None:
-  """Runs a pipeline.
-
-  Raises:
-    InputError: if the text is to blame.
-    RunError: if it fails.
-  """
-  try:
-    pipeline.run().wait_until_finish()
-  except Exception as error:
-    # Whatever was raised elsewhere comes as text.
-    said = str(error)
-    if found := _INPUT_ERROR.search(said) or (
-      re.match(r"(.*?)(?: \[while running .*)?$", said, re.DOTALL)
-      if isinstance(error, InputError)
-      else None
-    ):
-      raise InputError(found[1]) from None
-    last = said.strip().splitlines()[-1] if said.strip() else repr(error)
-    raise RunError(f"the pipeline has failed: {last}") from error
 
 
 def build(pipeline: beam.Pipeline, job: CorpusJob) -> None:
@@ -283,10 +244,10 @@ class _Encode(beam.DoFn):
     if not len(fingerprints):
       fingerprints = np.zeros(len(keys), np.uint64)
     columns = (encoded.pairs, keys, shards, fingerprints, encoded.lengths)
-    for *numbers, lengths, data in zip(
+    for pair, key, shard, fingerprint, (source, target), data in zip(
       *(column.tolist() for column in columns), encoded.records, strict=True
     ):
-      yield _Record(*numbers, tuple(lengths), data)
+      yield _Record(pair, key, shard, fingerprint, (source, target), data)
     yield beam.pvalue.TaggedOutput(
       self.DROPPED,
       Statistics(dropped=collections.Counter(encoded.dropped)),

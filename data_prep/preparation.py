@@ -113,7 +113,10 @@ def _prepare(
 def _description(found: Statistics) -> CorpusDescription:
   """Returns a corpus' part of data.json."""
   return CorpusDescription(
-    found.pairs, *found.tokens, dict(found.dropped), dict(found.histogram)
+    found.pairs,
+    *found.tokens,
+    dict(sorted(found.dropped.items())),
+    dict(sorted(found.histogram.items())),
   )
 
 

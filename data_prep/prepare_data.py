@@ -12,8 +12,10 @@ from __future__ import annotations
 from absl import flags
 
 from data_prep import data_flags
+from data_prep.local_engine import make_locally
 from data_prep.making import Engine
 from data_prep.preparation import prepare
+from official_transformer.distribution import beam_pipeline
 from official_transformer.errors import InputError, describe_failures
 from official_transformer.flag_groups import core as flags_core
 from official_transformer.flag_groups.core import define, start_section
@@ -59,37 +61,25 @@ def define_prepare_data_flags() -> None:
 def main(_: list[str]) -> None:
   """Runs the command."""
   corpora, settings = data_flags.read_corpora(), data_flags.read_settings()
+  prepare(corpora, settings, _engine())
+
+
+def _engine() -> Engine:
+  """Returns what writes the records, as the flags say."""
   if not FLAGS.runner:
     if FLAGS.beam_options:
       raise InputError("--beam_options are for --runner")
-    prepare(corpora, settings)
-    return
+    return make_locally
   if FLAGS.workers:
     raise InputError(
       "--workers are of this machine; how many a pipeline has is said in "
       "--beam_options"
     )
-  prepare(
-    corpora, settings, beam_engine(FLAGS.runner, flags_core.read_beam_options())
-  )
+  options = beam_pipeline.check(FLAGS.runner, FLAGS.beam_options)
+  # Beam need not be installed.
+  from data_prep import beam_preparation
 
-
-def beam_engine(runner: str, options: list[str]) -> Engine:
-  """Returns what runs a preparation as a pipeline.
-
-  Raises:
-    InputError: if Beam is not installed.
-  """
-  try:
-    # It is an extra, and takes seconds to be imported.
-    from data_prep import beam_preparation
-  except ImportError as error:
-    raise InputError(
-      f"--runner needs more packages ({error}): pip install -c "
-      "constraints-beam.txt 'official-transformer[beam]', in an environment of "
-      "its own"
-    ) from None
-  return beam_preparation.engine(runner, options)
+  return beam_preparation.engine(FLAGS.runner, options)
 
 
 def run() -> None:

@@ -25,6 +25,7 @@ from official_transformer.data.text_form import TextForm
 from official_transformer.data.vocabulary_files import VocabFiles, describe
 from official_transformer.decoding.batching import check_n_best
 from official_transformer.decoding.engines import TENSORFLOW, check_installed
+from official_transformer.distribution import beam_pipeline
 from official_transformer.distribution.cluster import Cluster
 from official_transformer.errors import InputError
 from official_transformer.exporting.formats import (
@@ -104,6 +105,11 @@ def check_eval() -> None:
 
 def check_predict() -> None:
   """Refuses flags that do not say what to translate, and a missing model."""
+  if "runner" in FLAGS and FLAGS.runner:
+    _check_bulk()
+    return
+  if "beam_options" in FLAGS and FLAGS.beam_options:
+    raise InputError("--beam_options are for --runner")
   if FLAGS.interactive:
     standard = (None, text_files.STANDARD_STREAM)
     if FLAGS.text is not None or FLAGS.file not in standard:
@@ -120,6 +126,26 @@ def check_predict() -> None:
   _check_engine()
   inputs = [FLAGS.file] if FLAGS.file is not None else []
   _check_files(inputs)
+  check_n_best(FLAGS.n_best, _check_model().params.beam_size)
+
+
+def _check_bulk() -> None:
+  """Refuses flags that do not say which files to translate, and where to."""
+  beam_pipeline.check(FLAGS.runner, FLAGS.beam_options)
+  standard = text_files.STANDARD_STREAM
+  if (
+    FLAGS.interactive
+    or FLAGS.text is not None
+    or FLAGS.file in (None, standard)
+    or FLAGS.file_out == standard
+  ):
+    raise InputError(
+      "--runner translates files: --file names them, as a pattern or between "
+      "commas, and --file_out the directory of their translations"
+    )
+  if file_system.is_file(FLAGS.file_out):
+    raise InputError(f"--file_out={FLAGS.file_out} is a file, not a directory")
+  _check_engine()
   check_n_best(FLAGS.n_best, _check_model().params.beam_size)
 
 

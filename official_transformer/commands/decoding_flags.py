@@ -88,8 +88,9 @@ def _define_input_flags() -> None:
     flags.DEFINE_string,
     "file",
     None,
-    "A file to translate; - is standard input. With --mode=export: lines to "
-    "verify the export with, instead of the development data's.",
+    "A file to translate; - is standard input. With --runner: several, as a "
+    "pattern or between commas. With --mode=export: lines to verify the export "
+    "with, instead of the development data's.",
     read_by("predict", "score", "export"),
   )
   define(
@@ -135,7 +136,8 @@ def _define_output_flags() -> None:
     flags.DEFINE_string,
     "file_out",
     "-",
-    "Where its translation goes; - is standard output.",
+    "Where its translation goes; - is standard output. With --runner: a "
+    "directory.",
     read_by("predict", "score"),
   )
   define(

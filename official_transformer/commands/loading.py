@@ -17,6 +17,8 @@ from official_transformer.distribution.cpu_threads import (
   share_processors,
 )
 from official_transformer.distribution.devices import choose_devices
+from official_transformer.model_directory.description import ModelDescription
+from official_transformer.model_directory.directory import ModelDirectory
 
 FLAGS = flags.FLAGS
 
@@ -50,10 +52,65 @@ def dtype() -> str:
   return FLAGS.dtype if "dtype" in FLAGS else "fp32"
 
 
-def load_translator(
+@dataclasses.dataclass(frozen=True)
+class TranslatorPlan:
+  """Which translator a process loads; it can travel to another machine.
+
+  Attributes:
+    model_dir: where the model is.
+    description: of the model, decoded as the flags say.
+    checkpoint: which weights.
+    dtype: what TensorFlow computes in.
+    options: how lines are brought to the model.
+    num_gpus: wanted; None takes one if there is one.
+    workers: batches decoded side by side on CPUs; None is one a processor.
+  """
+
+  model_dir: str
+  description: ModelDescription
+  checkpoint: str
+  dtype: str
+  options: DecodingOptions
+  num_gpus: int | None
+  workers: int | None
+
+  def of_checkpoint(self, checkpoint: str) -> TranslatorPlan:
+    """Returns the same with other weights."""
+    return dataclasses.replace(self, checkpoint=checkpoint)
+
+  def load(self) -> Translator:
+    """Loads it for the devices that are here.
+
+    Raises:
+      InputError: if the model cannot be used, or not so.
+    """
+    options = self.options
+    on_tensorflow = options.engine.name == TENSORFLOW
+    on_cpu = choose_devices(self.num_gpus, on_tensorflow) == ["CPU:0"]
+    if not on_tensorflow:
+      engine = dataclasses.replace(options.engine, on_gpu=not on_cpu)
+      options = dataclasses.replace(options, engine=engine)
+    if self.workers and not on_cpu:
+      logging.warning("--decode_workers has no effect: it is for CPUs")
+    if on_cpu and options.limits.lines == 1:
+      serve_single_lines(self.description.params.hidden_size)
+    elif on_cpu and not options.padded_length:
+      workers = share_processors(self.workers)
+      options = dataclasses.replace(options, workers=workers)
+    model = load_model(
+      ModelDirectory(self.model_dir),
+      self.description,
+      # CTranslate2 is given the weights as they are.
+      self.dtype if on_tensorflow else "fp32",
+      self.checkpoint,
+    )
+    return Translator.of(model, options)
+
+
+def read_plan(
   n_best: int = 1, one_by_one: bool = False, step: int | None = None
-) -> Translator:
-  """Loads the model directory.
+) -> TranslatorPlan:
+  """Reads which translator the flags ask for.
 
   Args:
     n_best: hypotheses wanted of each line.
@@ -61,27 +118,29 @@ def load_translator(
     step: of the checkpoint to take; None is what --checkpoint says.
 
   Raises:
-    InputError: if the model cannot be used, or not so.
+    InputError: if there is no model, or it cannot be decoded so.
   """
   directory, description = read_model()
   options = decoding_options(n_best)
   options.check(description.params)
-  on_tensorflow = FLAGS.engine == TENSORFLOW
-  on_cpu = choose_devices(FLAGS.num_gpus, on_tensorflow) == ["CPU:0"]
-  if not on_tensorflow:
-    engine = Engine(FLAGS.engine, FLAGS.quantization, on_gpu=not on_cpu)
+  if FLAGS.engine != TENSORFLOW:
+    engine = Engine(FLAGS.engine, FLAGS.quantization)
     options = dataclasses.replace(options, engine=engine)
-  if FLAGS.decode_workers and not on_cpu:
-    logging.warning("--decode_workers has no effect: it is for CPUs")
   if one_by_one:
     options = dataclasses.replace(options, limits=BatchLimits(lines=1))
-    if on_cpu:
-      serve_single_lines(description.params.hidden_size)
-  elif on_cpu and not _is_padded():
-    workers = share_processors(FLAGS.decode_workers)
-    options = dataclasses.replace(options, workers=workers)
-  # CTranslate2 is given the weights as they are.
-  computed_in = dtype() if on_tensorflow else "fp32"
-  checkpoint = FLAGS.checkpoint if step is None else str(step)
-  model = load_model(directory, description, computed_in, checkpoint)
-  return Translator.of(model, options)
+  return TranslatorPlan(
+    directory.path,
+    description,
+    FLAGS.checkpoint if step is None else str(step),
+    dtype(),
+    options,
+    FLAGS.num_gpus,
+    FLAGS.decode_workers,
+  )
+
+
+def load_translator(
+  n_best: int = 1, one_by_one: bool = False, step: int | None = None
+) -> Translator:
+  """Loads what `read_plan` reads."""
+  return read_plan(n_best, one_by_one, step).load()

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from absl import flags, logging
 
 from official_transformer.data import text_files
-from official_transformer.decoding.output import json_line, text_lines
+from official_transformer.decoding.output import lines_of
 from official_transformer.decoding.translator import Translation
 
 FLAGS = flags.FLAGS
@@ -22,8 +22,4 @@ def write(lines: Iterable[str]) -> None:
 
 def write_translations(translations: Iterable[Translation]) -> None:
   """Writes translations in `--output_format`, as they come."""
-  if FLAGS.output_format == "text":
-    lines = (line for t in translations for line in text_lines(t, FLAGS.n_best))
-  else:
-    lines = (json_line(t, FLAGS.n_best) for t in translations)
-  write(lines)
+  write(lines_of(translations, FLAGS.output_format, FLAGS.n_best))

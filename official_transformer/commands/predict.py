@@ -1,4 +1,4 @@
-"""What `--mode=predict` does: translates a sentence, a file, or typed lines."""
+"""What `--mode=predict` does: translates a sentence, files, or typed lines."""
 
 from __future__ import annotations
 
@@ -21,7 +21,12 @@ FLAGS = flags.FLAGS
 
 def predict() -> None:
   """Translates what the flags name."""
-  if FLAGS.text is not None:
+  if "runner" in FLAGS and FLAGS.runner:
+    # Beam need not be installed.
+    from official_transformer.commands.bulk_predict import bulk_predict
+
+    bulk_predict()
+  elif FLAGS.text is not None:
     translator = load_translator(FLAGS.n_best, one_by_one=True)
     write_translations(iter([translator.translate_line(FLAGS.text)]))
   elif answers_lines():

@@ -44,6 +44,8 @@ def define_transformer_flags() -> None:
   define_training_flags()
   define_averaging_flags()
   define_decoding_flags()
+  flags_core.start_section("Decoding: many files on many machines")
+  flags_core.define_beam(read_by("predict"))
   define(
     flags.DEFINE_string,
     "reference_file",

@@ -4,11 +4,28 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from official_transformer.decoding.scorer import PairScore
 from official_transformer.decoding.translator import Hypothesis, Translation
+
+
+def lines_of(
+  translations: Iterable[Translation], output_format: str, n_best: int
+) -> Iterator[str]:
+  """Yields what is written of translations, as they come.
+
+  Args:
+    translations: in the order of their lines.
+    output_format: `text` or `jsonl`.
+    n_best: hypotheses of each.
+  """
+  for translation in translations:
+    if output_format == "text":
+      yield from text_lines(translation, n_best)
+    else:
+      yield json_line(translation, n_best)
 
 
 def text_lines(translation: Translation, n_best: int) -> Iterator[str]:

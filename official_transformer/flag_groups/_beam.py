@@ -1,12 +1,9 @@
 """Flags of what runs a job on many machines."""
 
-import shlex
-
 from absl import flags
 
 from official_transformer.flag_groups._conventions import Effect, define
 
-FLAGS = flags.FLAGS
 RUNNERS = (
   "DirectRunner",
   "FlinkRunner",
@@ -36,8 +33,3 @@ def define_beam(effect: Effect | None = None) -> None:
     "'--direct_num_workers=2 --direct_running_mode=multi_processing'.",
     *arguments,
   )
-
-
-def read_beam_options() -> list[str]:
-  """Returns Beam's own options, one by one."""
-  return shlex.split(FLAGS.beam_options)

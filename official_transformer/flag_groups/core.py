@@ -12,10 +12,7 @@ from typing import Any
 from absl import app, flags
 
 from official_transformer.flag_groups._base import define_base
-from official_transformer.flag_groups._beam import (
-  define_beam,
-  read_beam_options,
-)
+from official_transformer.flag_groups._beam import define_beam
 from official_transformer.flag_groups._benchmark import define_benchmark
 from official_transformer.flag_groups._conventions import (
   Effect,
@@ -59,7 +56,6 @@ __all__ = [
   "definition_of",
   "fixed_loss_scale",
   "help_wrap",
-  "read_beam_options",
   "read_by",
   "run",
   "start_section",

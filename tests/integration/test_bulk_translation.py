@@ -1,0 +1,136 @@
+"""Translating many files as a pipeline, beside predict's own way."""
+
+import gzip
+import importlib.util
+import os
+
+import pytest
+from command_line import MAIN, fail, succeed
+
+pytest.importorskip("apache_beam")
+
+TWO_PROCESSES = (
+  "--beam_options=--direct_num_workers=2 --direct_running_mode=multi_processing"
+)
+
+
+@pytest.fixture
+def files(tmp_path, demo_text):
+  """Some of all kinds, and odd lines."""
+  folder = tmp_path / "sources"
+  folder.mkdir()
+  lines = (demo_text / "dev.en").read_bytes().splitlines(keepends=True)
+  (folder / "one.en").write_bytes(b"".join(lines[:12]))
+  (folder / "two.en").write_bytes(
+    b"\n  spaces \n" + lines[3].replace(b" ", b"\xe2\x80\xa8") + lines[4] * 40
+  )
+  with gzip.open(folder / "three.en.gz", "wb") as stream:
+    stream.write(b"".join(lines[12:20]).rstrip(b"\n"))
+  (folder / "nothing.en").write_bytes(b"")
+  return folder
+
+
+def bulk(model, files, out, *more):
+  return (
+    *(MAIN, "--mode=predict", f"--model_dir={model}"),
+    *(f"--file={files}/*.en,{files}/*.gz", f"--file_out={out}"),
+    *("--runner=DirectRunner", *more),
+  )
+
+
+@pytest.mark.parametrize(
+  "more",
+  [[], [TWO_PROCESSES], ["--output_format=jsonl", "--n_best=2"]],
+  ids=["in memory", "two processes", "jsonl"],
+)
+def test_every_line_as_predict_has_it(trained_model, files, tmp_path, more):
+  out = tmp_path / "out"
+  done = succeed(*bulk(trained_model, files, out, *more))
+  assert "4 of 4 files are to be translated" in done.stderr
+  names = ["nothing.en", "one.en", "three.en", "two.en"]
+  assert sorted(os.listdir(out)) == ["bulk_translation.json", *names]
+  for path in files.iterdir():
+    alone = tmp_path / "alone"
+    succeed(
+      *(MAIN, "--mode=predict", f"--model_dir={trained_model}"),
+      *(f"--file={path}", f"--file_out={alone}"),
+      *(flag for flag in more if flag != TWO_PROCESSES),
+    )
+    name = path.name.removesuffix(".gz")
+    assert (out / name).read_bytes() == alone.read_bytes(), name
+  assert (out / "one.en").read_bytes().strip()
+
+
+def test_what_is_whole_is_not_made_again(trained_model, files, tmp_path):
+  out = tmp_path / "out"
+  bad = files / "bad.en"
+  bad.write_bytes(b"a\n\xff\n")
+  said = fail(*bulk(trained_model, files, out))
+  assert "bad.en, line 2: not UTF-8" in said
+  bad.unlink()
+  succeed(*bulk(trained_model, files, out))
+  whole = {path: path.stat() for path in out.glob("*.en")}
+  assert len(whole) == 4
+  (out / "two.en").unlink()
+  done = succeed(*bulk(trained_model, files, out))
+  assert "1 of 4 files are to be translated" in done.stderr
+  for path, before in whole.items():
+    same = path.stat().st_mtime_ns == before.st_mtime_ns
+    assert same == (path.name != "two.en")
+  assert not list(out.glob("*incomplete*"))
+
+
+def test_translations_of_two_kinds_do_not_mix(trained_model, files, tmp_path):
+  out = tmp_path / "out"
+  succeed(*bulk(trained_model, files, out))
+  said = fail(*bulk(trained_model, files, out, "--beam_size=2"))
+  assert "has translations by beam_size 4, not 2" in said
+  (files / "one.en").write_bytes(b"another\n")
+  said = fail(*bulk(trained_model, files, out))
+  assert "one.en is not the translation of" in said
+  (out / "bulk_translation.json").write_text("[")
+  assert "is damaged" in fail(*bulk(trained_model, files, out))
+
+
+@pytest.mark.parametrize(
+  ("changed", "complaint"),
+  [
+    (["--file={files}/none*"], "there is no file"),
+    (["--file={files}/one.en,{twin}/one.en"], "would both be"),
+    (["--file_out={files}"], "name another directory"),
+    (["--file_out={files}/one.en"], "is a file, not a directory"),
+    (["--file_out=-"], "the directory of their translations"),
+    (["--interactive"], "the directory of their translations"),
+    (["--n_best=9"], "beam"),
+    (["--beam_options=--none=3"], "none"),
+    (["--beam_options=--direct_num_workers=two"], "invalid int value: 'two'"),
+    (["--beam_options='"], "No closing quotation"),
+  ],
+)
+def test_mistakes_cost_one_line(
+  trained_model, files, tmp_path, changed, complaint
+):
+  twin = tmp_path / "twin"
+  twin.mkdir()
+  (twin / "one.en").write_bytes(b"a\n")
+  changed = [flag.format(files=files, twin=twin) for flag in changed]
+  command = bulk(trained_model, files, tmp_path / "out", *changed)
+  assert complaint in fail(*command)
+
+
+def test_it_is_for_files_alone(trained_model):
+  said = fail(
+    *(MAIN, "--mode=predict", f"--model_dir={trained_model}"),
+    *("--text=a", "--beam_options=--direct_num_workers=2"),
+  )
+  assert "are for --runner" in said
+
+
+def test_a_missing_package_is_named(trained_model, files, tmp_path, monkeypatch):
+  found = importlib.util.find_spec
+  monkeypatch.setattr(
+    "importlib.util.find_spec",
+    lambda name, *rest: None if name == "apache_beam" else found(name, *rest),
+  )
+  said = fail(*bulk(trained_model, files, tmp_path / "out"))
+  assert "official-transformer[beam]" in said
