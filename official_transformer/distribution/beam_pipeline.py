@@ -11,7 +11,7 @@ import io
 import logging
 import re
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from official_transformer.errors import InputError, RunError
@@ -40,6 +40,8 @@ def check(runner: str, options: str) -> list[str]:
       f"--runner={runner} needs Apache Beam: pip install "
       "'official-transformer[beam]'"
     )
+  with _quiet():  # It tells of each store that it could not use.
+    import apache_beam  # noqa: F401
   try:
     parts = shlex.split(options)
   except ValueError as error:
@@ -48,6 +50,16 @@ def check(runner: str, options: str) -> list[str]:
   if said and ("error:" in said or runner == DIRECT):
     raise InputError(f"--beam_options={options}: {said}")
   return parts
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+  """Keeps all back that is less than an error."""
+  logging.disable(logging.WARNING)
+  try:
+    yield
+  finally:
+    logging.disable(logging.NOTSET)
 
 
 def _complaint(options: Sequence[str]) -> str:
