@@ -126,7 +126,9 @@ def test_it_is_for_files_alone(trained_model):
   assert "are for --runner" in said
 
 
-def test_a_missing_package_is_named(trained_model, files, tmp_path, monkeypatch):
+def test_a_missing_package_is_named(
+  trained_model, files, tmp_path, monkeypatch
+):
   found = importlib.util.find_spec
   monkeypatch.setattr(
     "importlib.util.find_spec",

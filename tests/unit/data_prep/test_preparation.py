@@ -211,7 +211,7 @@ def test_a_run_that_breaks_off_is_gone_on_with(
     raise OSError("No space left on device")
 
   with monkeypatch.context() as patched:
-    patched.setattr(f"data_prep.preparation.{breaking}", fail)
+    patched.setattr(f"data_prep.local_engine.{breaking}", fail)
     with pytest.raises(OSError, match="No space"):
       prepare({"train": corpus, "dev": corpus}, settings(tmp_path))
   data = tmp_path / "data"
@@ -236,7 +236,7 @@ def test_other_input_is_begun_anew(tmp_path, corpus, monkeypatch):
     raise OSError("No space left on device")
 
   with monkeypatch.context() as patched:
-    patched.setattr("data_prep.preparation.write_block", fail)
+    patched.setattr("data_prep.local_engine.write_block", fail)
     with pytest.raises(OSError, match="No space"):
       prepare({"train": corpus}, settings(tmp_path))
   with open(tmp_path / "source", "a", encoding="utf-8") as stream:
@@ -255,7 +255,7 @@ def test_the_data_do_not_depend_on_the_workers(tmp_path, monkeypatch):
   from data_prep import text_blocks
 
   monkeypatch.setattr(text_blocks, "BLOCK_BYTES", 500)
-  monkeypatch.setattr("data_prep.preparation._FEW_BYTES", 0)
+  monkeypatch.setattr("data_prep.local_engine._FEW_BYTES", 0)
   lines = [f"{a} {b} {c}" for a in WORDS for b in WORDS for c in WORDS]
   text = write(tmp_path / "text", [*lines, *lines[:7]])
   filters = FilterSettings(duplicates=True, max_tokens=6)
@@ -361,7 +361,7 @@ def test_after_a_crash_of_the_machine_all_begins_anew(
     raise OSError("No space left on device")
 
   with monkeypatch.context() as patched:
-    patched.setattr("data_prep.preparation.ShuffledCorpus.join_indices", fail)
+    patched.setattr("data_prep.local_engine.ShuffledCorpus.join_indices", fail)
     with pytest.raises(OSError, match="No space"):
       prepare({"train": corpus}, settings(tmp_path))
   scratch = tmp_path / "data" / "preparation.incomplete"
