@@ -18,6 +18,7 @@ import dataclasses
 import functools
 import json
 import os
+import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -33,12 +34,9 @@ from data_prep.shuffle import Order, Statistics
 from data_prep.text_blocks import Block, count_pairs, read_blocks
 from official_transformer.data.vocabulary_files import VocabFiles
 from official_transformer.distribution import beam_pipeline
+from official_transformer.errors import RunError
 from official_transformer.storage import file_system
-from official_transformer.storage.durable_files import (
-  copy_file,
-  new_file,
-  write_text,
-)
+from official_transformer.storage.durable_files import copy_file, new_file
 
 
 class CorpusJob(NamedTuple):
@@ -96,9 +94,22 @@ def _make(
 ) -> dict[str, Statistics]:
   """Writes all shards by a pipeline."""
   data_dir = file_system.absolute(making.settings.data_dir)
-  shared = os.path.join(data_dir, NAME, "pipeline")
-  file_system.remove_tree(shared)
+  scratch = os.path.join(data_dir, NAME)
+  # In a remote store no lock keeps another run out.
+  shared = os.path.join(scratch, f"pipeline-{uuid.uuid4().hex}")
   file_system.make_directories(shared)
+  try:
+    return _make_in(shared, runner, options, making)
+  finally:
+    file_system.remove_tree(shared)
+    if file_system.is_remote(scratch) and not file_system.names_in(scratch):
+      file_system.remove_tree(scratch)
+
+
+def _make_in(
+  shared: str, runner: str, options: Sequence[str], making: Making
+) -> dict[str, Statistics]:
+  """Writes all shards into a directory that all workers see, then in place."""
   jobs = [job_of(tag, making, shared) for tag in sorted(making.corpora)]
   for local, there in zip(
     making.vocab_files, jobs[0].plan.vocab_files, strict=True
@@ -115,13 +126,29 @@ def _make(
     with file_system.open_file(job.statistics_path) as stream:
       found[job.tag] = Statistics.from_json(json.load(stream))
     report(job.tag, found[job.tag])
+    _check_shards(job, found[job.tag])
   take_the_place(making)
   for job in jobs:
     for path in job.shard_paths:
-      final = os.path.join(data_dir, os.path.basename(path))
-      file_system.rename(path, final)
-  file_system.remove_tree(shared)
+      name = os.path.basename(path)
+      file_system.rename(path, os.path.join(making.settings.data_dir, name))
   return found
+
+
+def _check_shards(job: CorpusJob, found: Statistics) -> None:
+  """Refuses shards that lack something, before they take others' place.
+
+  Raises:
+    RunError: if the pipeline has lost records.
+  """
+  there = [path for path in job.shard_paths if file_system.exists(path)]
+  written = sum(map(file_system.size, there))
+  if len(there) < len(job.shard_paths) or written != found.bytes:
+    raise RunError(
+      f"the pipeline has lost records of {job.tag}: {len(there)} of "
+      f"{len(job.shard_paths)} shards are there, with {written} bytes of "
+      f"{found.bytes}. Earlier data are as they were"
+    )
 
 
 def job_of(tag: str, making: Making, shared: str) -> CorpusJob:
@@ -185,7 +212,8 @@ def build(pipeline: beam.Pipeline, job: CorpusJob) -> None:
   if job.plan.filters.duplicates:
     records = (
       records
-      | f"{tag}: by text" >> beam.Map(lambda r: (r.fingerprint, r))
+      | f"{tag}: by text"
+      >> beam.Map(_by_text).with_output_types(tuple[bytes, Any])
       | f"{tag}: equal ones" >> beam.GroupByKey()
       | f"{tag}: keep the first" >> beam.FlatMap(_first_of_equal)
     )
@@ -200,11 +228,15 @@ def build(pipeline: beam.Pipeline, job: CorpusJob) -> None:
   _ = found | f"{tag}: write statistics" >> beam.Map(
     _write_statistics, job.statistics_path
   )
+  # A shard without records is a file, too.
   shards = pipeline | f"{tag}: shards" >> beam.Create(
     [(shard, None) for shard in range(job.order.shards)]
-  )
+  ).with_output_types(tuple[int, Any])
+  by_shard = records | f"{tag}: by shard" >> beam.Map(
+    lambda record: (record.shard, record)
+  ).with_output_types(tuple[int, Any])
   _ = (
-    (shards, records | f"{tag}: by shard" >> beam.Map(lambda r: (r.shard, r)))
+    (shards, by_shard)
     | f"{tag}: shards and records" >> beam.Flatten()
     | f"{tag}: gather" >> beam.GroupByKey()
     | f"{tag}: write" >> beam.Map(_write_shard, job.shard_paths)
@@ -254,7 +286,16 @@ class _Encode(beam.DoFn):
     )
 
 
-def _first_of_equal(item: tuple[int, Iterable[_Record]]) -> Iterator[_Record]:
+def _by_text(record: _Record) -> tuple[bytes, _Record]:
+  """Gives a record the key that it shares with equal ones.
+
+  Bytes, since half of the numbers are beyond what Beam has as integers, and a
+  key must look the same to all workers.
+  """
+  return record.fingerprint.to_bytes(8, "big"), record
+
+
+def _first_of_equal(item: tuple[bytes, Iterable[_Record]]) -> Iterator[_Record]:
   """Yields the first of equal pairs, and the others without their bytes."""
   first, *others = sorted(item[1])
   yield first
@@ -308,7 +349,8 @@ def _write_shard(
     (record.key, record.data) for record in records if record and record.data
   )
   with (
-    new_file(paths[shard]) as aside,
+    # A runner may have two workers try the same.
+    new_file(paths[shard], is_shared=True) as aside,
     file_system.open_file(aside, "wb") as stream,
   ):
     for _, data in kept:
@@ -316,4 +358,8 @@ def _write_shard(
 
 
 def _write_statistics(found: Statistics, path: str) -> None:
-  write_text(path, json.dumps(found.to_json()))
+  with (
+    new_file(path, is_shared=True) as aside,
+    file_system.open_file(aside, "w") as stream,
+  ):
+    json.dump(found.to_json(), stream)

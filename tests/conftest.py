@@ -9,6 +9,9 @@ os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
 
 import dataclasses
 import pathlib
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 
 import command_line
@@ -77,6 +80,37 @@ def trained_model(tmp_path_factory: pytest.TempPathFactory) -> str:
 
   made = make_once(tmp_path_factory, "trained_model", make_model_dir)
   return str(made / "model")
+
+
+@pytest.fixture(scope="session")
+def job_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
+  """Beam's job server in Python; the flags that have it run a pipeline."""
+  directory = tmp_path_factory.mktemp("job_server")
+  port_file = directory / "port"
+  with (directory / "log").open("wb") as log:
+    process = subprocess.Popen(
+      [
+        *(sys.executable, "-m"),
+        "apache_beam.runners.portability.local_job_service_main",
+        *(f"--port_file={port_file}", "--port=0"),
+        f"--staging_dir={directory}/staging",
+      ],
+      stdout=log,
+      stderr=log,
+    )
+  try:
+    deadline = time.monotonic() + 60
+    while not (port_file.exists() and port_file.read_text()):
+      assert process.poll() is None and time.monotonic() < deadline
+      time.sleep(0.1)
+    options = (
+      f"--job_endpoint=localhost:{port_file.read_text()}"
+      " --environment_type=LOOPBACK"
+    )
+    yield ["--runner=PortableRunner", f"--beam_options={options}"]
+  finally:
+    process.kill()
+    process.wait()
 
 
 @pytest.fixture(scope="session")

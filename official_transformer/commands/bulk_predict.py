@@ -9,14 +9,15 @@ files and translations must be where all workers find them.
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import functools
-import glob
-import importlib
 import json
 import os
+import shlex
 import threading
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from absl import flags, logging
@@ -26,7 +27,7 @@ from official_transformer.data import text_files
 from official_transformer.decoding.output import lines_of
 from official_transformer.decoding.translator import Translator
 from official_transformer.distribution import beam_pipeline
-from official_transformer.errors import InputError
+from official_transformer.errors import InputError, RunError
 from official_transformer.model_directory.directory import (
   LATEST,
   ModelDirectory,
@@ -42,17 +43,40 @@ DESCRIPTION_FILE = "bulk_translation.json"
 _UNFINISHED = "bulk_translation" + INCOMPLETE
 
 
+class Weights(NamedTuple):
+  """Which weights all files are translated with.
+
+  Attributes:
+    kind: of checkpoint.
+    step: of the checkpoint.
+    sha256: of its index, which holds a checksum of each tensor.
+  """
+
+  kind: str
+  step: int
+  sha256: str
+
+  @classmethod
+  def of(cls, directory: ModelDirectory, checkpoint: str) -> Weights:
+    """Finds those that `--checkpoint` names."""
+    kind, steps = directory.choose_checkpoints(checkpoint)
+    index = directory.checkpoint_prefix(steps[0], kind) + ".index"
+    return cls(kind, steps[0], file_system.sha256(index))
+
+
 class BulkJob(NamedTuple):
   """How files are translated; it travels to other processes.
 
   Attributes:
     plan: of the translator.
+    weights: that it must have.
     output_format: `text` or `jsonl`.
     replace_invalid: whether bytes that are not UTF-8 are replaced.
     directory: of the translations.
   """
 
   plan: TranslatorPlan
+  weights: Weights
   output_format: str
   replace_invalid: bool
   directory: str
@@ -64,16 +88,13 @@ class BulkJob(NamedTuple):
       name += ending
     return os.path.join(self.directory, name)
 
-  def description(self) -> Mapping[str, Any]:
+  def settings(self) -> Mapping[str, Any]:
     """Returns all that a translation depends on, besides its source."""
     plan = self.plan
-    kind, steps = ModelDirectory(plan.model_dir).choose_checkpoints(
-      plan.checkpoint
-    )
     params = plan.description.params
     return {
       "model": plan.model_dir,
-      "checkpoint": [kind, steps[0]],
+      "weights": list(self.weights),
       "dtype": plan.dtype,
       "engine": [plan.options.engine.name, plan.options.engine.quantization],
       "n_best": plan.options.n_best,
@@ -83,26 +104,62 @@ class BulkJob(NamedTuple):
       **{name: getattr(params, name) for name in DECODING_FIELDS},
     }
 
+  def load(self) -> Translator:
+    """Loads the translator.
+
+    Raises:
+      InputError: if the model has other weights by now.
+    """
+    directory = ModelDirectory(self.plan.model_dir)
+    translator = self.plan.load()
+    if Weights.of(directory, self.plan.checkpoint) != self.weights:
+      raise InputError(
+        f"{directory.path} has other weights now than when this run began; "
+        "start it again once the training has ended, or name the step of a "
+        "checkpoint that is kept, with --checkpoint"
+      )
+    return translator
+
+
+class Described(NamedTuple):
+  """What a directory of translations says of itself.
+
+  Attributes:
+    settings: `BulkJob.settings` of the run that made them.
+    files: `file_system.state` of each source, by path.
+  """
+
+  settings: Mapping[str, Any]
+  files: Mapping[str, Any]
+
 
 def bulk_predict() -> None:
   """Translates all files that have no translation yet."""
-  options = beam_pipeline.check(FLAGS.runner, FLAGS.beam_options)
+  options = shlex.split(FLAGS.beam_options)
   paths = find_files(FLAGS.file)
-  job = _read_job()
-  _check_names(job, paths)
-  file_system.make_directories(job.directory)
-  with _alone(job.directory):
-    missing = _missing(job, paths)
+  directory = file_system.absolute(FLAGS.file_out)
+  file_system.make_directories(directory)
+  with _alone(directory):
+    earlier = _read_description(directory)
+    job = _read_job(directory, earlier)
+    _check_names(job, paths)
+    missing = _missing(job, paths, earlier)
     logging.info(
       "%d of %d files are to be translated", len(missing), len(paths)
     )
-    unfinished = os.path.join(job.directory, _UNFINISHED)
+    unfinished = os.path.join(directory, _UNFINISHED)
     file_system.remove_tree(unfinished)
     if missing:
       file_system.make_directories(unfinished)
       build = functools.partial(build_pipeline, job=job, paths=missing)
       beam_pipeline.run(FLAGS.runner, options, build)
       file_system.remove_tree(unfinished)
+    lost = [p for p in missing if not file_system.exists(job.output(p))]
+  if lost:
+    raise RunError(
+      f"the pipeline has ended without {job.output(lost[0])} and "
+      f"{len(lost) - 1} more; the same command goes on"
+    )
   logging.info("%s has all %d translations", FLAGS.file_out, len(paths))
 
 
@@ -110,49 +167,56 @@ def find_files(patterns: str) -> list[str]:
   """Returns the files that `--file` names.
 
   Args:
-    patterns: of names, between commas.
+    patterns: of names, between commas, or one name.
 
   Raises:
     InputError: if there are none of a pattern, or one cannot be read.
   """
   paths: list[str] = []
-  for pattern in filter(None, patterns.split(",")):
-    if file_system.is_remote(pattern):
-      found = importlib.import_module("tensorflow").io.gfile.glob(pattern)
-    else:
-      found = glob.glob(pattern)
+  parts = [patterns] if file_system.exists(patterns) else patterns.split(",")
+  for pattern in filter(None, parts):
+    found = file_system.matching(pattern)
     if not found:
       raise InputError(f"--file: there is no file {pattern}; check the path")
-    paths += [file_system.absolute(path) for path in sorted(found)]
+    paths += map(file_system.absolute, found)
+  if not paths:
+    raise InputError("--file names no file to translate")
   for path in paths:
     text_files.check_input(path)
   return list(dict.fromkeys(paths))
 
 
-def _read_job() -> BulkJob:
+def _read_job(directory: str, earlier: Described | None) -> BulkJob:
   """Reads how files are translated."""
   plan = read_plan(FLAGS.n_best)
-  if plan.checkpoint == LATEST:
+  model = ModelDirectory(file_system.absolute(plan.model_dir))
+  checkpoint = plan.checkpoint
+  if checkpoint == LATEST:
     # All files by the same weights, though a training may go on meanwhile.
-    _, steps = ModelDirectory(plan.model_dir).choose_checkpoints(LATEST)
-    plan = plan.of_checkpoint(str(steps[0]))
+    if earlier and earlier.settings.get("model") == model.path:
+      checkpoint = str(earlier.settings["weights"][1])
+    else:
+      checkpoint = str(model.choose_checkpoints(LATEST)[1][0])
+  plan = dataclasses.replace(plan, model_dir=model.path, checkpoint=checkpoint)
   return BulkJob(
     plan,
+    Weights.of(model, checkpoint),
     FLAGS.output_format,
     FLAGS.invalid_utf8 == "replace",
-    file_system.absolute(FLAGS.file_out),
+    directory,
   )
 
 
 def _check_names(job: BulkJob, paths: list[str]) -> None:
   """Refuses files whose translations would be one another's, or a source."""
-  sources: dict[str, str] = {}
+  ours = [DESCRIPTION_FILE, DESCRIPTION_FILE + ".lock", _UNFINISHED]
+  sources = {os.path.join(job.directory, name): "this command" for name in ours}
   for path in paths:
     output = job.output(path)
     if other := sources.get(output):
       raise InputError(
-        f"the translations of {other} and {path} would both be {output}; "
-        "translate them into two directories"
+        f"the translation of {path} would be {output}, which is that of "
+        f"{other}; translate it into another directory"
       )
     sources[output] = path
     if file_system.is_same(os.path.dirname(path), job.directory):
@@ -175,43 +239,52 @@ def _alone(directory: str) -> FileLock:
   return lock
 
 
-def _missing(job: BulkJob, paths: list[str]) -> list[str]:
+def _missing(
+  job: BulkJob, paths: list[str], earlier: Described | None
+) -> list[str]:
   """Returns the files without a translation; writes down what will be made.
 
   Raises:
     InputError: if there are translations of something else, or made otherwise.
   """
-  described = os.path.join(job.directory, DESCRIPTION_FILE)
-  told: dict[str, Any] = {"settings": job.description(), "files": {}}
-  if file_system.exists(described):
-    settings, told["files"] = _read_description(described)
-    for name, value in told["settings"].items():
-      if settings.get(name) != value:
-        raise InputError(
-          f"{job.directory} has translations by {name} {settings.get(name)}, "
-          f"not {value}; name another --file_out, or remove it"
-        )
+  settings = job.settings()
+  files = dict(earlier.files) if earlier else {}
+  for name, value in settings.items():
+    if earlier and earlier.settings.get(name) != value:
+      raise InputError(
+        f"{job.directory} has translations by {name} "
+        f"{earlier.settings.get(name)}, not {value}; name another --file_out, "
+        "or remove it"
+      )
   missing = []
   for path in paths:
     output, state = job.output(path), file_system.state(path)
     if not file_system.exists(output):
       missing.append(path)
-    elif told["files"].get(path) != state:
+    elif files.get(path) != state:
       raise InputError(
         f"{output} is not the translation of {path} as it is now; name another "
         "--file_out, or remove it"
       )
-    told["files"][path] = state
-  write_text(described, json.dumps(told, indent=2))
+    files[path] = state
+  write_text(
+    os.path.join(job.directory, DESCRIPTION_FILE),
+    json.dumps(Described(settings, files)._asdict(), indent=2),
+  )
   return missing
 
 
-def _read_description(path: str) -> tuple[dict[str, Any], dict[str, Any]]:
-  """Reads settings and files of an earlier run."""
+def _read_description(directory: str) -> Described | None:
+  """Reads what an earlier run has written down, if there was one."""
+  path = os.path.join(directory, DESCRIPTION_FILE)
+  if not file_system.exists(path):
+    return None
   try:
     with file_system.open_file(path) as stream:
       told = json.load(stream)
-    return dict(told["settings"]), dict(told["files"])
+    found = Described(dict(told["settings"]), dict(told["files"]))
+    Weights(*found.settings["weights"])
+    return found
   except (ValueError, KeyError, TypeError):
     raise InputError(
       f"{path} is damaged: remove the directory, or name another --file_out"
@@ -237,22 +310,16 @@ _translators: dict[str, Translator] = {}
 def translate_file(job: BulkJob, path: str) -> str:
   """Translates a file; returns where its translation is."""
   with _loading:  # One model a process, whatever its threads.
-    key = repr(job.plan)
+    key = repr(job)
     if key not in _translators:
-      _translators[key] = job.plan.load()
+      _translators[key] = job.load()
   output = job.output(path)
   # A runner may have two workers try the same.
   name = f"{os.path.basename(output)}.{uuid.uuid4().hex}"
   aside = os.path.join(job.directory, _UNFINISHED, name)
   lines = text_files.read_lines(path, job.replace_invalid)
-  text_files.write_lines(aside, _translated(job, _translators[key], lines))
+  n_best = job.plan.options.n_best
+  with contextlib.closing(_translators[key].translate_stream(lines)) as stream:
+    text_files.write_lines(aside, lines_of(stream, job.output_format, n_best))
   file_system.rename(aside, output)
   return output
-
-
-def _translated(
-  job: BulkJob, translator: Translator, lines: Iterator[str]
-) -> Iterator[str]:
-  """Yields the lines of a file's translation."""
-  stream = translator.translate_stream(lines)
-  return lines_of(stream, job.output_format, job.plan.options.n_best)

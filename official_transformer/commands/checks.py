@@ -137,12 +137,18 @@ def _check_bulk() -> None:
     FLAGS.interactive
     or FLAGS.text is not None
     or FLAGS.file in (None, standard)
-    or FLAGS.file_out == standard
+    or FLAGS.file_out in ("", standard)
   ):
     raise InputError(
       "--runner translates files: --file names them, as a pattern or between "
       "commas, and --file_out the directory of their translations"
     )
+  for name in ("tf_gpu_thread_mode", "per_gpu_thread_count", "enable_xla"):
+    if FLAGS[name].present:
+      raise InputError(
+        f"--{name} is about this process, not the workers of --runner, whose "
+        "environment is theirs: leave it out"
+      )
   if file_system.is_file(FLAGS.file_out):
     raise InputError(f"--file_out={FLAGS.file_out} is a file, not a directory")
   _check_engine()

@@ -74,10 +74,6 @@ class TranslatorPlan:
   num_gpus: int | None
   workers: int | None
 
-  def of_checkpoint(self, checkpoint: str) -> TranslatorPlan:
-    """Returns the same with other weights."""
-    return dataclasses.replace(self, checkpoint=checkpoint)
-
   def load(self) -> Translator:
     """Loads it for the devices that are here.
 

@@ -44,8 +44,6 @@ def define_transformer_flags() -> None:
   define_training_flags()
   define_averaging_flags()
   define_decoding_flags()
-  flags_core.start_section("Decoding: many files on many machines")
-  flags_core.define_beam(read_by("predict"))
   define(
     flags.DEFINE_string,
     "reference_file",
@@ -53,6 +51,8 @@ def define_transformer_flags() -> None:
     "With --mode=score: the translations of --file to score.",
     read_by("score"),
   )
+  flags_core.start_section("Decoding: many files on many machines")
+  flags_core.define_beam(read_by("predict"))
   define_export_flags()
   flags_core.start_section("Precision, compilation, threads")
   flags_core.define_performance()

@@ -17,14 +17,14 @@ from typing import Any
 from official_transformer.errors import InputError, RunError
 
 DIRECT = "DirectRunner"
-_OPTIONS_LOGGER = "apache_beam.options.pipeline_options"
 # How a failure of ours looks after it has come from another process.
 _INPUT_ERROR = re.compile(r"InputError: (.*)")
+_SYSTEM_ERROR = re.compile(r"\[Errno (\d+)\] (.*)")
 _WHERE = re.compile(r" \[while running .*", re.DOTALL)
 
 
 def check(runner: str, options: str) -> list[str]:
-  """Takes Beam's own options apart.
+  """Takes Beam's own options apart, and says what is wrong with them.
 
   Args:
     runner: as Beam names it.
@@ -32,8 +32,8 @@ def check(runner: str, options: str) -> list[str]:
 
   Raises:
     InputError: if Beam is not installed; if an option has a value that it
-      cannot have, or is unknown to the runner of this machine. What others'
-      job servers know cannot be known here.
+      cannot have, is missing, or is unknown to the runner of this machine. What
+      others' job servers know cannot be known here.
   """
   if importlib.util.find_spec("apache_beam") is None:
     raise InputError(
@@ -49,7 +49,45 @@ def check(runner: str, options: str) -> list[str]:
   said = _complaint(parts)
   if said and ("error:" in said or runner == DIRECT):
     raise InputError(f"--beam_options={options}: {said}")
+  for name in ("-h", "--help", "--runner"):
+    if any(part.split("=")[0] == name for part in parts):
+      raise InputError(f"--beam_options={options}: {name} has no place there")
+  _check_together(runner, parts)
   return parts
+
+
+def _check_together(runner: str, options: Sequence[str]) -> None:
+  """Refuses options that a runner cannot do with."""
+  import apache_beam as beam
+  from apache_beam.options import pipeline_options
+
+  parsed = pipeline_options.PipelineOptions(list(options))
+  direct = parsed.view_as(pipeline_options.DirectOptions)
+  if direct.direct_num_workers < 0:
+    raise InputError("--beam_options: --direct_num_workers is below 0")
+  portable = parsed.view_as(pipeline_options.PortableOptions)
+  if runner == "PortableRunner" and not portable.job_endpoint:
+    raise InputError(
+      "--runner=PortableRunner needs the address of a job server: "
+      "--beam_options=--job_endpoint=HOST:PORT"
+    )
+  try:
+    with _quiet():
+      beam.Pipeline(None if runner == DIRECT else runner, options=parsed)
+  except ValueError as error:
+    said = " ".join(str(error).split("\n")[1:]) or str(error)
+    raise InputError(f"--runner={runner}, --beam_options: {said}") from None
+
+
+@contextlib.contextmanager
+def _level(logger: logging.Logger, level: int) -> Iterator[None]:
+  """Has a logger tell what is of some level or above, for a time."""
+  before = logger.level
+  logger.setLevel(level)
+  try:
+    yield
+  finally:
+    logger.setLevel(before)
 
 
 @contextlib.contextmanager
@@ -67,12 +105,16 @@ def _complaint(options: Sequence[str]) -> str:
   from apache_beam.options.pipeline_options import PipelineOptions
 
   said = io.StringIO()
-  logger = logging.getLogger(_OPTIONS_LOGGER)
+  logger = logging.getLogger("apache_beam.options.pipeline_options")
   handler = logging.StreamHandler(said)
   logger.addHandler(handler)
   logger.propagate = False
   try:
-    with contextlib.redirect_stderr(said), contextlib.suppress(SystemExit):
+    with (
+      _level(logger, logging.WARNING),
+      contextlib.redirect_stderr(said),
+      contextlib.suppress(SystemExit),
+    ):
       PipelineOptions(list(options)).get_all_options()
   finally:
     logger.removeHandler(handler)
@@ -98,21 +140,29 @@ def run(
   from apache_beam.options.pipeline_options import PipelineOptions
   from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 
-  # It tells of each of its stages, and what its workers tell.
-  logging.getLogger("apache_beam").setLevel(logging.WARNING)
   # DirectRunner would look for another on the network first, and use this one
   # where it has none.
   chosen: Any = FnApiRunner() if runner == DIRECT else runner
   try:
     pipeline = beam.Pipeline(chosen, options=PipelineOptions(list(options)))
     build(pipeline)
-    pipeline.run().wait_until_finish()
-  except Exception as error:
-    # Whatever was raised elsewhere comes as text.
-    said = str(error)
-    if isinstance(error, InputError):
-      raise InputError(_WHERE.sub("", said)) from None
-    if found := _INPUT_ERROR.search(said):
-      raise InputError(_WHERE.sub("", found[1])) from None
-    last = said.strip().splitlines()[-1] if said.strip() else repr(error)
-    raise RunError(f"the pipeline has failed: {last}") from error
+    # It tells of each of its stages, what its workers tell, and of a failure
+    # once more; that comes as an exception.
+    with _level(logging.getLogger("apache_beam"), logging.CRITICAL):
+      pipeline.run().wait_until_finish()
+  except (Exception, SystemExit) as error:
+    raise _as_ours(runner, error) from error
+
+
+def _as_ours(runner: str, error: BaseException) -> Exception:
+  """Returns what a failure means; of what others raise, the text comes."""
+  said = str(error).strip()
+  if isinstance(error, InputError):
+    return InputError(_WHERE.sub("", said))
+  if found := _INPUT_ERROR.search(said):
+    return InputError(_WHERE.sub("", found[1]))
+  if found := _SYSTEM_ERROR.search(said):
+    return OSError(int(found[1]), _WHERE.sub("", found[2]))
+  last = said.splitlines()[-1] if said else repr(error)
+  hint = "" if runner == DIRECT else "; is the job server that it needs there?"
+  return RunError(f"the pipeline of {runner} has failed: {last}{hint}")

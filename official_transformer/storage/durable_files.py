@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import uuid
 from collections.abc import Iterator
 
 from official_transformer.storage import file_system
@@ -43,7 +44,9 @@ def copy_file(source: str, path: str) -> None:
 
 
 @contextlib.contextmanager
-def new_file(path: str, keep_incomplete: bool = False) -> Iterator[str]:
+def new_file(
+  path: str, keep_incomplete: bool = False, is_shared: bool = False
+) -> Iterator[str]:
   """Gives the name of a file to write, which then becomes `path`.
 
   It does so if the body ends without an exception, and takes the place of an
@@ -53,6 +56,8 @@ def new_file(path: str, keep_incomplete: bool = False) -> Iterator[str]:
     path: the file's final name.
     keep_incomplete: whether what has been written stays, under its other name,
       if the body fails; else it is removed.
+    is_shared: whether another process may write the same at the same time: its
+      name meanwhile is like no other's then.
 
   Yields:
     Its name meanwhile.
@@ -60,7 +65,7 @@ def new_file(path: str, keep_incomplete: bool = False) -> Iterator[str]:
   Raises:
     OSError: if the system refuses; `path` is as it was.
   """
-  aside = path + INCOMPLETE
+  aside = path + (f".{uuid.uuid4().hex}" if is_shared else "") + INCOMPLETE
   try:
     yield aside
     _sync(aside)

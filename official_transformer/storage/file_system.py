@@ -8,6 +8,7 @@ TensorFlow. What goes wrong is an `OSError` either way.
 from __future__ import annotations
 
 import contextlib
+import glob
 import hashlib
 import io
 import os
@@ -107,6 +108,19 @@ def names_in(directory: str) -> list[str]:
     names = _gfile().listdir(directory)
   # Some stores end the names of directories so, or list the directory itself.
   return sorted({name.rstrip("/") for name in names} - {""})
+
+
+def matching(pattern: str) -> list[str]:
+  """Returns the paths that a pattern with `*`, `?` or `[...]` names, in order.
+
+  What bears the pattern's own characters as its name is named by that alone.
+  """
+  if exists(pattern):
+    return [pattern]
+  if not is_remote(pattern):
+    return sorted(glob.glob(pattern))
+  with _as_os_errors():
+    return sorted(_gfile().glob(pattern))
 
 
 def size(path: str) -> int:

@@ -1,13 +1,25 @@
 """The preparation as a pipeline, beside that of this machine's processes."""
 
+import concurrent.futures
 import filecmp
 import os
+import pathlib
 
+import apache_beam as beam
 import command_line
 import pytest
+from apache_beam.portability import common_urns
 from command_line import PREPARE, fail, succeed
 
-beam = pytest.importorskip("apache_beam")
+from data_prep import beam_preparation, data_flags
+from data_prep.filters import FilterSettings
+from data_prep.making import Making
+from data_prep.pair_encoder import EncodingPlan
+from data_prep.scratch import Scratch
+from official_transformer.data.text_form import TextForm
+from official_transformer.data.vocabulary_files import VocabFiles
+
+coders = common_urns.coders
 
 TWO_PROCESSES = (
   "--beam_options=--direct_num_workers=2 --direct_running_mode=multi_processing"
@@ -87,16 +99,17 @@ def test_mistakes_cost_one_line(text, tmp_path):
   )
 
 
-def test_the_graph_is_portable(text, tmp_path):
-  """What other runners are handed; they need job servers to run it."""
-  from data_prep import beam_preparation, data_flags
-  from data_prep.filters import FilterSettings
-  from data_prep.making import Making
-  from data_prep.pair_encoder import EncodingPlan
-  from data_prep.scratch import Scratch
-  from official_transformer.data.text_form import TextForm
-  from official_transformer.data.vocabulary_files import VocabFiles
+def test_a_portable_runner(job_server, text, tmp_path):
+  """The pipeline as Flink and Spark are given it, by Beam's job server."""
+  local, pipeline = tmp_path / "local", tmp_path / "pipeline"
+  more = ["--drop_duplicates"]
+  succeed(PREPARE, *text, *more, f"--data_dir={local}")
+  succeed(PREPARE, *text, *more, f"--data_dir={pipeline}", *job_server)
+  assert equal(local, pipeline)
 
+
+def graph_of(text, tmp_path):
+  """Returns what other runners are handed; they need job servers to run it."""
   with command_line.fresh_flags(PREPARE) as values:
     values(["", *text, f"--data_dir={tmp_path}/data"])
     corpora, settings = data_flags.read_corpora(), data_flags.read_settings()
@@ -112,8 +125,109 @@ def test_the_graph_is_portable(text, tmp_path):
     beam_preparation.build(
       pipeline, beam_preparation.job_of(tag, making, str(tmp_path))
     )
-  graph = pipeline.to_runner_api(use_fake_coders=False)
-  names = {t.unique_name for t in graph.components.transforms.values()}
+  return pipeline.to_runner_api(use_fake_coders=False).components
+
+
+def test_the_graph_is_portable(text, tmp_path):
+  graph = graph_of(text, tmp_path)
+  urns = common_urns.primitives
+
+  def coder(collection):
+    """Returns a coder with its parts, whatever they are called."""
+
+    def parts(name):
+      found = graph.coders[name]
+      return (
+        found.spec.urn,
+        found.spec.payload,
+        *map(parts, found.component_coder_ids),
+      )
+
+    return parts(graph.pcollections[collection].coder_id)
+
+  keys = set()
+  flattened = 0
+  for transform in graph.transforms.values():
+    if transform.spec.urn == urns.FLATTEN.urn:
+      (out,) = transform.outputs.values()
+      for collection in transform.inputs.values():
+        # Not all runners convert them.
+        assert coder(collection) == coder(out), transform.unique_name
+        flattened += 1
+    if transform.spec.urn == urns.GROUP_BY_KEY.urn:
+      (collection,) = transform.inputs.values()
+      _, _, key, _ = coder(collection)
+      if "Reshuffle" not in transform.unique_name:
+        keys.add((transform.unique_name.split("/")[0], key[0]))
+  assert flattened == 8
+  integers, some_bytes = coders.VARINT.urn, coders.BYTES.urn
   for tag in ("train", "dev"):
-    for stage in ("read blocks", "encode", "gather", "write", "add up"):
-      assert f"{tag}: {stage}" in names
+    assert (f"{tag}: gather", integers) in keys
+    assert (f"{tag}: equal ones", some_bytes) in keys
+
+
+def test_two_workers_may_write_one_shard(tmp_path):
+  paths = [str(tmp_path / "shard")]
+  records = [None, *(record(n) for n in range(2000))]
+  with concurrent.futures.ThreadPoolExecutor(4) as pool:
+    list(
+      pool.map(
+        lambda _: beam_preparation._write_shard((0, records), paths), range(40)
+      )
+    )
+  written = pathlib.Path(paths[0]).read_bytes()
+  assert written == b"".join(f"{n:09d}".encode() for n in range(2000))
+  assert [p.name for p in tmp_path.iterdir()] == ["shard"]
+
+
+def record(n):
+  data = f"{n:09d}".encode()
+  return beam_preparation._Record(n, n, 0, 0, (1, 1), data)
+
+
+def test_a_pipeline_that_loses_records_leaves_earlier_data(
+  text, tmp_path, monkeypatch
+):
+  command = (PREPARE, *text, f"--data_dir={tmp_path}", "--runner=DirectRunner")
+  succeed(*command)
+  before = {path.name: path.read_bytes() for path in tmp_path.glob("*-of-*")}
+  assert len(before) == 4
+  monkeypatch.setattr(beam_preparation, "_write_shard", lambda *_: None)
+  said = fail(*command, status=1)
+  assert "lost records of dev: 0 of 1 shards are there" in said
+  after = {path.name: path.read_bytes() for path in tmp_path.glob("*-of-*")}
+  assert after == before
+
+
+def test_a_remote_directory_keeps_nothing_else(text, tmp_path):
+  local, remote = tmp_path / "local", tmp_path / "remote"
+  succeed(PREPARE, *text, f"--data_dir={local}")
+  command = (f"--data_dir=file://{remote}", "--runner=DirectRunner")
+  succeed(PREPARE, *text, *command)
+  assert equal(local, remote)
+  (tmp_path / "again.de").write_bytes(b"\xff\n")
+  fail(PREPARE, *text, *command)
+  assert equal(local, remote)
+
+
+def test_a_run_of_either_kind_goes_on_with_the_others(
+  text, tmp_path, monkeypatch
+):
+  whole, data = tmp_path / "whole", tmp_path / "data"
+  succeed(PREPARE, *text, f"--data_dir={whole}")
+
+  def full(*_, **__):
+    raise OSError(28, "No space left on device")
+
+  local = (PREPARE, *text, f"--data_dir={data}")
+  pipeline = (*local, "--runner=DirectRunner")
+  for broken, other, breaking in (
+    (local, pipeline, "data_prep.local_engine._gather"),
+    (pipeline, local, "data_prep.beam_preparation._write_shard"),
+  ):
+    with monkeypatch.context() as patched:
+      patched.setattr(breaking, full)
+      said = fail(*broken, status=1)
+      assert "No space left" in said or "no room" in said
+    succeed(*other)
+    assert equal(whole, data)

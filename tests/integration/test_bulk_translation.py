@@ -3,6 +3,9 @@
 import gzip
 import importlib.util
 import os
+import shutil
+import subprocess
+import sys
 
 import pytest
 from command_line import MAIN, fail, succeed
@@ -96,7 +99,10 @@ def test_translations_of_two_kinds_do_not_mix(trained_model, files, tmp_path):
   ("changed", "complaint"),
   [
     (["--file={files}/none*"], "there is no file"),
-    (["--file={files}/one.en,{twin}/one.en"], "would both be"),
+    (["--file={files}/one.en,{twin}/one.en"], "which is that of"),
+    (["--file={twin}/*.json"], "which is that of this command"),
+    (["--file=,"], "names no file"),
+    (["--file_out="], "the directory of their translations"),
     (["--file_out={files}"], "name another directory"),
     (["--file_out={files}/one.en"], "is a file, not a directory"),
     (["--file_out=-"], "the directory of their translations"),
@@ -105,6 +111,12 @@ def test_translations_of_two_kinds_do_not_mix(trained_model, files, tmp_path):
     (["--beam_options=--none=3"], "none"),
     (["--beam_options=--direct_num_workers=two"], "invalid int value: 'two'"),
     (["--beam_options='"], "No closing quotation"),
+    (["--beam_options=--help"], "--help has no place there"),
+    (["--beam_options=--runner=FlinkRunner"], "has no place there"),
+    (["--beam_options=--direct_num_workers=-1"], "is below 0"),
+    (["--runner=PortableRunner"], "--job_endpoint=HOST:PORT"),
+    (["--runner=DataflowRunner"], "Missing required option: region"),
+    (["--enable_xla"], "is about this process"),
   ],
 )
 def test_mistakes_cost_one_line(
@@ -113,9 +125,90 @@ def test_mistakes_cost_one_line(
   twin = tmp_path / "twin"
   twin.mkdir()
   (twin / "one.en").write_bytes(b"a\n")
+  (twin / "bulk_translation.json").write_bytes(b"a\n")
   changed = [flag.format(files=files, twin=twin) for flag in changed]
   command = bulk(trained_model, files, tmp_path / "out", *changed)
   assert complaint in fail(*command)
+
+
+def test_other_weights_of_the_same_step_are_refused(
+  trained_model, files, tmp_path
+):
+  model, out = tmp_path / "model", tmp_path / "out"
+  shutil.copytree(trained_model, model)
+  succeed(*bulk(model, files, out))
+  (out / "one.en").unlink()
+  # All that a training saves later is left alone.
+  (newest,) = (model / "checkpoints").glob(f"step-{newest_step(model)}")
+  succeed(*bulk(model, files, out, f"--model_dir={model}/"))
+  (out / "one.en").unlink()
+  for path in newest.glob("*.index"):
+    path.write_bytes(path.read_bytes() + b" ")
+  said = fail(*bulk(model, files, out))
+  assert "has translations by weights" in said
+
+
+def newest_step(model):
+  return max(
+    int(path.name.removeprefix("step-"))
+    for path in (model / "checkpoints").glob("step-*")
+  )
+
+
+def test_later_weights_are_not_mixed_in(trained_model, files, tmp_path):
+  model, out = tmp_path / "model", tmp_path / "out"
+  shutil.copytree(trained_model, model)
+  succeed(*bulk(model, files, out))
+  before = (out / "one.en").read_bytes()
+  (out / "one.en").unlink()
+  newest = model / "checkpoints" / f"step-{newest_step(model)}"
+  shutil.copytree(newest, newest.with_name("step-99999"))
+  done = succeed(*bulk(model, files, out))
+  assert "1 of 4 files" in done.stderr
+  assert (out / "one.en").read_bytes() == before
+  said = fail(*bulk(model, files, out, "--checkpoint=99999"))
+  assert "has translations by weights" in said
+
+
+def test_odd_names(trained_model, tmp_path):
+  names = ["a,b.en", "[1].en", "a b.en", "ü.en", "no_ending"]
+  for name in names:
+    (tmp_path / name).write_bytes(b"a dog\n")
+    out = tmp_path / "out"
+    succeed(*bulk(trained_model, None, out, f"--file={tmp_path}/{name}"))
+    assert (out / name).read_bytes().count(b"\n") == 1
+
+
+def test_a_mistake_in_a_file_costs_few_lines(trained_model, files, tmp_path):
+  """As a user sees it, with what Beam itself has to say."""
+  (files / "bad.en").write_bytes(b"\xff\n")
+  command = bulk(trained_model, files, tmp_path / "out")
+  environment = {**os.environ, "PYTHONPATH": os.getcwd()}
+  del environment["TF_CPP_MIN_LOG_LEVEL"]  # Of the tests alone.
+  done = subprocess.run(
+    [sys.executable, "-m", *command],
+    capture_output=True,
+    text=True,
+    env=environment,
+  )
+  assert done.returncode == 2
+  assert "Traceback" not in done.stderr
+  assert len(done.stderr.splitlines()) <= 4, done.stderr
+  assert "bad.en, line 1: not UTF-8" in done.stderr.splitlines()[-1]
+
+
+def test_a_portable_runner(job_server, trained_model, files, tmp_path):
+  """The pipeline as Flink and Spark are given it, by Beam's job server."""
+  out, other = tmp_path / "out", tmp_path / "other"
+  succeed(*bulk(trained_model, files, out))
+  succeed(*bulk(trained_model, files, other, *job_server))
+  for path in out.glob("*.en"):
+    assert path.read_bytes() == (other / path.name).read_bytes()
+
+
+def test_an_unknown_store_is_named(trained_model, tmp_path):
+  command = bulk(trained_model, None, tmp_path / "out", "--file=none://x/*")
+  assert "scheme 'none'" in fail(*command, status=1)
 
 
 def test_it_is_for_files_alone(trained_model):
