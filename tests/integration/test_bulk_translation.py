@@ -10,8 +10,6 @@ import sys
 import pytest
 from command_line import MAIN, fail, succeed
 
-pytest.importorskip("apache_beam")
-
 TWO_PROCESSES = (
   "--beam_options=--direct_num_workers=2 --direct_running_mode=multi_processing"
 )
