@@ -79,19 +79,17 @@ class _Record(NamedTuple):
   data: bytes
 
 
-def engine(runner: str, options: Sequence[str]) -> Engine:
+def engine(runner: str, options: str) -> Engine:
   """Returns an engine of preparation.
 
   Args:
     runner: as Beam names it.
-    options: Beam's own, one by one.
+    options: Beam's own, as on a command line.
   """
   return functools.partial(_make, runner, options)
 
 
-def _make(
-  runner: str, options: Sequence[str], making: Making
-) -> dict[str, Statistics]:
+def _make(runner: str, options: str, making: Making) -> dict[str, Statistics]:
   """Writes all shards by a pipeline."""
   data_dir = file_system.absolute(making.settings.data_dir)
   scratch = os.path.join(data_dir, NAME)
@@ -107,7 +105,7 @@ def _make(
 
 
 def _make_in(
-  shared: str, runner: str, options: Sequence[str], making: Making
+  shared: str, runner: str, options: str, making: Making
 ) -> dict[str, Statistics]:
   """Writes all shards into a directory that all workers see, then in place."""
   jobs = [job_of(tag, making, shared) for tag in sorted(making.corpora)]

@@ -75,11 +75,11 @@ def _engine() -> Engine:
       "--workers are of this machine; how many a pipeline has is said in "
       "--beam_options"
     )
-  options = beam_pipeline.check(FLAGS.runner, FLAGS.beam_options)
+  beam_pipeline.check(FLAGS.runner, FLAGS.beam_options)
   # Beam need not be installed.
   from data_prep import beam_preparation
 
-  return beam_preparation.engine(FLAGS.runner, options)
+  return beam_preparation.engine(FLAGS.runner, FLAGS.beam_options)
 
 
 def run() -> None:

@@ -290,8 +290,7 @@ class Statistics:
 
   def to_json(self) -> dict[str, Any]:
     """Returns all of it as JSON has it."""
-    fields = vars(self)
-    return {**fields, "histogram": dict(self.histogram)}
+    return dict(vars(self))
 
   @classmethod
   def from_json(cls, content: Mapping[str, Any]) -> Statistics:

@@ -14,7 +14,6 @@ import dataclasses
 import functools
 import json
 import os
-import shlex
 import threading
 import uuid
 from collections.abc import Mapping
@@ -36,6 +35,7 @@ from official_transformer.model_params import DECODING_FIELDS
 from official_transformer.storage import file_system
 from official_transformer.storage.durable_files import INCOMPLETE, write_text
 from official_transformer.storage.file_lock import FileLock, HeldError
+from official_transformer.storage.typed_json import DAMAGE
 
 FLAGS = flags.FLAGS
 # In the directory of the translations: how and of what they were made.
@@ -135,7 +135,6 @@ class Described(NamedTuple):
 
 def bulk_predict() -> None:
   """Translates all files that have no translation yet."""
-  options = shlex.split(FLAGS.beam_options)
   paths = find_files(FLAGS.file)
   directory = file_system.absolute(FLAGS.file_out)
   file_system.make_directories(directory)
@@ -152,7 +151,7 @@ def bulk_predict() -> None:
     if missing:
       file_system.make_directories(unfinished)
       build = functools.partial(build_pipeline, job=job, paths=missing)
-      beam_pipeline.run(FLAGS.runner, options, build)
+      beam_pipeline.run(FLAGS.runner, FLAGS.beam_options, build)
       file_system.remove_tree(unfinished)
     lost = [p for p in missing if not file_system.exists(job.output(p))]
   if lost:
@@ -285,7 +284,7 @@ def _read_description(directory: str) -> Described | None:
     found = Described(dict(told["settings"]), dict(told["files"]))
     Weights(*found.settings["weights"])
     return found
-  except (ValueError, KeyError, TypeError):
+  except DAMAGE:
     raise InputError(
       f"{path} is damaged: remove the directory, or name another --file_out"
     ) from None

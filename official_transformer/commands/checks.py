@@ -105,7 +105,7 @@ def check_eval() -> None:
 
 def check_predict() -> None:
   """Refuses flags that do not say what to translate, and a missing model."""
-  if "runner" in FLAGS and FLAGS.runner:
+  if runs_as_pipeline():
     _check_bulk()
     return
   if "beam_options" in FLAGS and FLAGS.beam_options:
@@ -246,6 +246,14 @@ def exports_text_after_training() -> bool:
   if FLAGS["export_text"].present:
     return FLAGS.export_text
   return is_installed(TEXT_MODULE)
+
+
+def runs_as_pipeline() -> bool:
+  """Returns whether predict translates files as a pipeline.
+
+  translate.py, which has predict's other flags, cannot.
+  """
+  return "runner" in FLAGS and FLAGS.runner is not None
 
 
 def answers_lines() -> bool:

@@ -8,7 +8,10 @@ from collections.abc import Iterator
 
 from absl import flags, logging
 
-from official_transformer.commands.checks import answers_lines
+from official_transformer.commands.checks import (
+  answers_lines,
+  runs_as_pipeline,
+)
 from official_transformer.commands.loading import load_translator
 from official_transformer.commands.output import write_translations
 from official_transformer.data import text_files
@@ -21,7 +24,7 @@ FLAGS = flags.FLAGS
 
 def predict() -> None:
   """Translates what the flags name."""
-  if "runner" in FLAGS and FLAGS.runner:
+  if runs_as_pipeline():
     # Beam need not be installed.
     from official_transformer.commands.bulk_predict import bulk_predict
 

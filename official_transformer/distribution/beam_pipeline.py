@@ -23,8 +23,8 @@ _SYSTEM_ERROR = re.compile(r"\[Errno (\d+)\] (.*)")
 _WHERE = re.compile(r" \[while running .*", re.DOTALL)
 
 
-def check(runner: str, options: str) -> list[str]:
-  """Takes Beam's own options apart, and says what is wrong with them.
+def check(runner: str, options: str) -> None:
+  """Says what is wrong with Beam's own options, before anything is begun.
 
   Args:
     runner: as Beam names it.
@@ -53,7 +53,6 @@ def check(runner: str, options: str) -> list[str]:
     if any(part.split("=")[0] == name for part in parts):
       raise InputError(f"--beam_options={options}: {name} has no place there")
   _check_together(runner, parts)
-  return parts
 
 
 def _check_together(runner: str, options: Sequence[str]) -> None:
@@ -122,14 +121,12 @@ def _complaint(options: Sequence[str]) -> str:
   return (said.getvalue().strip().splitlines() or [""])[-1]
 
 
-def run(
-  runner: str, options: Sequence[str], build: Callable[[Any], None]
-) -> None:
+def run(runner: str, options: str, build: Callable[[Any], None]) -> None:
   """Makes a pipeline and runs it to its end.
 
   Args:
     runner: as Beam names it.
-    options: from `check`.
+    options: that have passed `check`.
     build: adds what is to be done to a `beam.Pipeline`.
 
   Raises:
@@ -144,7 +141,9 @@ def run(
   # where it has none.
   chosen: Any = FnApiRunner() if runner == DIRECT else runner
   try:
-    pipeline = beam.Pipeline(chosen, options=PipelineOptions(list(options)))
+    pipeline = beam.Pipeline(
+      chosen, options=PipelineOptions(shlex.split(options))
+    )
     build(pipeline)
     # It tells of each of its stages, what its workers tell, and of a failure
     # once more; that comes as an exception.
