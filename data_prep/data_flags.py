@@ -5,7 +5,8 @@ from __future__ import annotations
 from absl import flags
 
 from data_prep.corpora import Corpus, DataSettings, WantedVocabulary
-from data_prep.filters import SCRIPTS, FilterSettings
+from data_prep.filters import FilterSettings
+from official_transformer.data.scripts import SCRIPTS
 from official_transformer.data.text_form import NORMALIZATIONS, TextForm
 from official_transformer.errors import InputError
 from official_transformer.flag_groups.core import define, start_section

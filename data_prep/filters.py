@@ -11,13 +11,11 @@ are of tokens, which every language has.
 from __future__ import annotations
 
 import dataclasses
-import functools
 import re
-import sys
-import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from official_transformer.data.scripts import SCRIPTS, Script
 from official_transformer.data.text_files import read_lines
 from official_transformer.data.text_form import TextForm
 from official_transformer.errors import InputError
@@ -37,42 +35,6 @@ EMPTY_SOURCE, EMPTY_TARGET = "empty source", "empty target"
 SOURCE_WITHOUT_TOKENS = "source without tokens"
 TARGET_WITHOUT_TOKENS = "target without tokens"
 SOURCE_SCRIPT, TARGET_SCRIPT = "source script", "target script"
-
-# How the names of each script's letters begin, in Unicode.
-SCRIPTS = {
-  "arabic": ("ARABIC",),
-  "armenian": ("ARMENIAN",),
-  "bengali": ("BENGALI",),
-  "cyrillic": ("CYRILLIC",),
-  "devanagari": ("DEVANAGARI",),
-  "ethiopic": ("ETHIOPIC",),
-  "georgian": ("GEORGIAN",),
-  "greek": ("GREEK",),
-  "gujarati": ("GUJARATI",),
-  "gurmukhi": ("GURMUKHI",),
-  "han": ("CJK", "IDEOGRAPHIC"),
-  "hangul": ("HANGUL",),
-  "hebrew": ("HEBREW",),
-  "japanese": (
-    "CJK",
-    "IDEOGRAPHIC",
-    "HIRAGANA",
-    "KATAKANA",
-    "KATAKANA-HIRAGANA",
-  ),
-  "kannada": ("KANNADA",),
-  "khmer": ("KHMER",),
-  "korean": ("HANGUL", "CJK"),
-  "lao": ("LAO",),
-  "latin": ("LATIN",),
-  "malayalam": ("MALAYALAM",),
-  "myanmar": ("MYANMAR",),
-  "sinhala": ("SINHALA",),
-  "tamil": ("TAMIL",),
-  "telugu": ("TELUGU",),
-  "thai": ("THAI",),
-  "tibetan": ("TIBETAN",),
-}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -148,7 +110,7 @@ class TextFilter:
     self.settings = settings
     self._held_out = held_out
     self._scripts = [
-      (reason, _Script(name))
+      (reason, Script(name))
       for reason, name in (
         (SOURCE_SCRIPT, settings.source_script),
         (TARGET_SCRIPT, settings.target_script),
@@ -233,31 +195,3 @@ def read_held_out(paths: Iterable[str], form: TextForm) -> frozenset[str]:
 
 # C0 and C1 but for the tab, and what turns the direction of text around.
 _CONTROL = re.compile("[\0-\x08\x0a-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-
-
-class _Script:
-  """Tells a script's letters from those of others."""
-
-  def __init__(self, name: str) -> None:
-    self._letters = _letters(SCRIPTS[name])
-
-  def share(self, text: str) -> float:
-    """Returns how many of the letters are of the script; 1 without any."""
-    letters = _LETTERS.findall(text)
-    if not letters:
-      return 1.0
-    return sum(letter in self._letters for letter in letters) / len(letters)
-
-
-# Letters alone: no digits, and no underscore.
-_LETTERS = re.compile(r"[^\W\d_]")
-
-
-@functools.lru_cache
-def _letters(beginnings: tuple[str, ...]) -> frozenset[str]:
-  """Returns all letters whose names begin with one of some words."""
-  return frozenset(
-    character
-    for character in map(chr, range(sys.maxunicode + 1))
-    if unicodedata.name(character, "").split(" ")[0] in beginnings
-  )

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-import unicodedata
 from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
 
 from data_prep import filters
-from data_prep.filters import SCRIPTS, FilterSettings, TextFilter
+from data_prep.filters import FilterSettings, TextFilter
 from data_prep.pair_encoder import fingerprint
 from data_prep.text_blocks import Block, split_columns
+from official_transformer.data.scripts import main_script, script_shares
 from official_transformer.data.text_form import TextForm
 
 # Characters that editors show as the end of a line, and files have inside one.
@@ -35,7 +35,6 @@ SEPARATORS = {
   "\ufffd": "U+FFFD, what an earlier conversion could not read",
 }
 _SHOWN = 5
-_MIXED_SHARE = 0.05  # Of letters.
 
 
 class Place(NamedTuple):
@@ -123,31 +122,11 @@ class SideFindings:
 
   def scripts(self) -> list[tuple[str, float]]:
     """Returns the scripts of the letters with their shares, most first."""
-    found: collections.Counter[str] = collections.Counter()
-    for character, count in self.letters.items():
-      if unicodedata.category(character)[0] == "L":
-        found[script_of(character)] += count
-    total = sum(found.values()) or 1
-    return [(name, count / total) for name, count in found.most_common()]
+    return script_shares(self.letters)
 
   def main_script(self) -> str | None:
     """Returns the script that a filter would be told, None if there is none."""
-    shares = dict(self.scripts())
-    # Japanese and Korean are written in several.
-    if shares.get("hiragana", 0) + shares.get("katakana", 0) > _MIXED_SHARE:
-      return "japanese"
-    if shares.get("hangul", 0) > _MIXED_SHARE:
-      return "korean"
-    return next((name for name in shares if name in SCRIPTS), None)
-
-
-def script_of(letter: str) -> str:
-  """Returns the name of a letter's script, as filters know it if they do."""
-  first = unicodedata.name(letter, "unnamed").split(" ")[0]
-  for name, beginnings in SCRIPTS.items():
-    if first in beginnings and name not in ("japanese", "korean"):
-      return name
-  return first.lower()
+    return main_script(self.letters)
 
 
 @dataclasses.dataclass

@@ -80,6 +80,8 @@ def shown_default(flag: flags.Flag) -> str:
     return "processors"
   if flag.default in (None, "", []):
     return ""
+  if isinstance(flag.default, list):
+    return f"`{','.join(flag.default)}`"
   return f"`{str(flag.default).lower() if flag.boolean else flag.default}`"
 
 

@@ -1,15 +1,31 @@
-"""Scores a translation: official BLEU, sacreBLEU and chrF.
+"""Scores translations: official BLEU, and sacreBLEU's BLEU, chrF and TER.
 
 python compute_bleu.py --translation=out.de --reference=test.de
+
+Several translations are compared with the first:
+
+python compute_bleu.py --translation=a.de --translation=b.de --reference=test.de
 """
 
 from __future__ import annotations
 
-from absl import flags
+from absl import flags, logging
 
-from official_transformer.errors import describe_failures
+from official_transformer.commands.scoring_flag_readers import (
+  read_contest_settings,
+)
+from official_transformer.commands.scoring_flags import (
+  define_comet_flags,
+  define_scoring_flags,
+  define_tokenize_flag,
+)
+from official_transformer.errors import InputError, describe_failures
 from official_transformer.flag_groups import core as flags_core
-from official_transformer.flag_groups.core import define, start_section
+from official_transformer.flag_groups.core import (
+  Effect,
+  define,
+  start_section,
+)
 from official_transformer.storage.standard_streams import show_result
 
 FLAGS = flags.FLAGS
@@ -19,17 +35,19 @@ def define_compute_bleu_flags() -> None:
   """Defines the command's flags."""
   start_section("compute_bleu")
   define(
-    flags.DEFINE_string,
+    flags.DEFINE_multi_string,
     "translation",
     None,
-    "File of translated text; - is standard input.",
+    "File of translated text; - is standard input. Given again: another "
+    "system, compared with the first.",
     required=True,
   )
   define(
     flags.DEFINE_string,
     "reference",
     None,
-    "File of the reference translation.",
+    "File of the reference translation; several between commas. Official BLEU "
+    "takes the first.",
     required=True,
   )
   define(
@@ -42,17 +60,76 @@ def define_compute_bleu_flags() -> None:
     short_name="bv",
     case_sensitive=False,
   )
+  define_tokenize_flag("tokenize", Effect())
+  define_scoring_flags(Effect())
+  define(
+    flags.DEFINE_enum,
+    "output_format",
+    "text",
+    "text: lines to read. json: one object. latex: a table.",
+    enum_values=["text", "json", "latex"],
+  )
+  define(
+    flags.DEFINE_string,
+    "sentence_scores",
+    None,
+    "A file that gets the scores of each line, in columns with tabs between; "
+    "- is standard output. JSON has them in any case.",
+  )
+  define(
+    flags.DEFINE_string,
+    "source",
+    None,
+    "File of the source text, which COMET reads.",
+    Effect().idle_if(lambda v: not v.comet_model, "there is no --comet_model"),
+  )
+  define_comet_flags(Effect())
 
 
 def main(_: list[str]) -> None:
   """Prints the scores."""
-  from official_transformer.data.text_files import read_parallel
-  from official_transformer.evaluation.scores import VARIANTS, score
+  for line in flags_core.without_effect(FLAGS):
+    logging.warning("%s", line)
+  from official_transformer.data import text_files
+  from official_transformer.evaluation import contest_formats
+  from official_transformer.evaluation.contest import hold_contest
+  from official_transformer.evaluation.metrics import References
+  from official_transformer.evaluation.scores import VARIANTS
 
-  translations, references = read_parallel(FLAGS.translation, FLAGS.reference)
-  chosen = FLAGS.bleu_variant
+  output_format, chosen = FLAGS.output_format, FLAGS.bleu_variant
+  if FLAGS.sentence_scores:
+    text_files.check_output(FLAGS.sentence_scores)
+  settings = read_contest_settings(
+    "tokenize", bool(FLAGS.sentence_scores) or output_format == "json"
+  )
+  references = text_files.listed_files(FLAGS.reference)
+  sources = []
+  if settings.comet:
+    if not FLAGS.source:
+      raise InputError(
+        "--comet_model reads the source text, too: pass --source"
+      )
+    sources.append(FLAGS.source)
+  files = [*FLAGS.translation, *references, *sources]
+  lines = text_files.read_parallel_files(files)
+  systems = list(zip(FLAGS.translation, lines, strict=False))
+  lines = lines[len(systems) :]
+  contest = hold_contest(
+    systems,
+    References(lines[: len(references)]),
+    settings,
+    lines[-1] if sources else None,
+  )
+  if contest.tokenizer.reason:
+    logging.info("%s", contest.tokenizer.reason)
+  if len(references) > 1:
+    logging.info("official BLEU knows one reference: %s", references[0])
   variants = VARIANTS if chosen == "both" else (chosen,)
-  show_result(score(references, translations).report(variants))
+  show_result(contest_formats.FORMATS[output_format](contest, variants))
+  if FLAGS.sentence_scores:
+    text_files.write_lines(
+      FLAGS.sentence_scores, contest_formats.sentence_table(contest)
+    )
 
 
 def run() -> None:

@@ -13,6 +13,10 @@ from official_transformer.commands.flag_readers import (
   read_profile_steps,
   read_requested_params,
 )
+from official_transformer.commands.scoring_flag_readers import (
+  check_tokenizer,
+  read_contest_settings,
+)
 from official_transformer.data import text_files
 from official_transformer.data.data_directory import (
   DEV_TAG,
@@ -98,7 +102,22 @@ def check_eval() -> None:
   """Refuses a missing evaluation set or model."""
   if not FLAGS.bleu_source:
     raise InputError("--mode=eval needs --bleu_source and --bleu_ref")
-  _check_evaluation_set()
+  sources, references = (
+    text_files.listed_files(text)
+    for text in (FLAGS.bleu_source, FLAGS.bleu_ref)
+  )
+  if len(sources) != len(references):
+    raise InputError(
+      f"--bleu_source names {len(sources)} files and --bleu_ref "
+      f"{len(references)}: give a reference for each"
+    )
+  for path in (*sources, *references):
+    text_files.check_input(path)
+  read_contest_settings("bleu_tokenize")
+  if FLAGS.compare_with:
+    other = ModelDirectory(FLAGS.compare_with)
+    other.read()
+    other.choose_checkpoints(FLAGS.compare_checkpoint or FLAGS.checkpoint)
   _check_engine()
   _check_model()
 
@@ -286,10 +305,12 @@ def _check_one_line(text: str) -> None:
 
 
 def _check_evaluation_set() -> None:
-  """Refuses files of an evaluation set that cannot be read."""
+  """Refuses a training's evaluation set that cannot be read."""
   for path in (FLAGS.bleu_source, FLAGS.bleu_ref):
     if path:
       text_files.check_input(path)
+  if FLAGS.bleu_source:
+    check_tokenizer("bleu_tokenize")
 
 
 def _check_files(inputs: list[str]) -> None:

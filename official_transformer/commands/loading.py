@@ -9,7 +9,7 @@ from absl import flags, logging
 from official_transformer.commands.flag_readers import read_model
 from official_transformer.decoding.batching import BatchLimits
 from official_transformer.decoding.engines import TENSORFLOW, Engine
-from official_transformer.decoding.loading import load_model
+from official_transformer.decoding.loading import load_model, open_model
 from official_transformer.decoding.options import DecodingOptions
 from official_transformer.decoding.translator import Translator
 from official_transformer.distribution.cpu_threads import (
@@ -19,6 +19,7 @@ from official_transformer.distribution.cpu_threads import (
 from official_transformer.distribution.devices import choose_devices
 from official_transformer.model_directory.description import ModelDescription
 from official_transformer.model_directory.directory import ModelDirectory
+from official_transformer.model_params import DECODING_FIELDS
 
 FLAGS = flags.FLAGS
 
@@ -117,17 +118,45 @@ def read_plan(
     InputError: if there is no model, or it cannot be decoded so.
   """
   directory, description = read_model()
+  plan = _plan(directory, description, n_best)
+  if step is not None:
+    plan = dataclasses.replace(plan, checkpoint=str(step))
+  if one_by_one:
+    options = dataclasses.replace(plan.options, limits=BatchLimits(lines=1))
+    plan = dataclasses.replace(plan, options=options)
+  return plan
+
+
+def read_compared_plan() -> TranslatorPlan:
+  """Reads which translator `--compare_with` asks for.
+
+  Beam, alpha and limit are its own, unless flags give them for both.
+
+  Raises:
+    InputError: if there is no model, or it cannot be decoded so.
+  """
+  decoding = {name: FLAGS[name].value for name in DECODING_FIELDS}
+  directory, description = open_model(FLAGS.compare_with, **decoding)
+  plan = _plan(directory, description)
+  if FLAGS.compare_checkpoint:
+    plan = dataclasses.replace(plan, checkpoint=FLAGS.compare_checkpoint)
+  directory.choose_checkpoints(plan.checkpoint)
+  return plan
+
+
+def _plan(
+  directory: ModelDirectory, description: ModelDescription, n_best: int = 1
+) -> TranslatorPlan:
+  """Reads how the flags have a model translate."""
   options = decoding_options(n_best)
   options.check(description.params)
   if FLAGS.engine != TENSORFLOW:
     engine = Engine(FLAGS.engine, FLAGS.quantization)
     options = dataclasses.replace(options, engine=engine)
-  if one_by_one:
-    options = dataclasses.replace(options, limits=BatchLimits(lines=1))
   return TranslatorPlan(
     directory.path,
     description,
-    FLAGS.checkpoint if step is None else str(step),
+    FLAGS.checkpoint,
     dtype(),
     options,
     FLAGS.num_gpus,

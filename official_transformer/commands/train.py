@@ -19,6 +19,7 @@ from official_transformer.commands.flag_readers import (
   read_training_settings,
 )
 from official_transformer.commands.loading import decoding_options
+from official_transformer.commands.scoring_flag_readers import check_tokenizer
 from official_transformer.data.buckets import Batching
 from official_transformer.data.prepared_data import (
   PreparedData,
@@ -32,7 +33,9 @@ from official_transformer.distribution.strategy import (
   create_distribution,
 )
 from official_transformer.errors import InputError
+from official_transformer.evaluation.bleu_tokenizer import choose_tokenizer
 from official_transformer.evaluation.evaluation_set import EvaluationSet
+from official_transformer.evaluation.scores import IN_TRAINING
 from official_transformer.model.transformer import Transformer
 from official_transformer.model_directory.directory import (
   DATA_INDEX,
@@ -265,6 +268,12 @@ def _evaluation_in_training(directory: ModelDirectory) -> Evaluate | None:
   if not FLAGS.bleu_source:
     return None
   evaluation_set = EvaluationSet.read(FLAGS.bleu_source, FLAGS.bleu_ref)
+  tokenizer = choose_tokenizer(
+    check_tokenizer("bleu_tokenize"), evaluation_set.references
+  )
+  if tokenizer.reason:
+    logging.info("%s", tokenizer.reason)
+  settings = dataclasses.replace(IN_TRAINING, tokenize=tokenizer.name)
   translators: list[Translator] = []  # Made, and traced, once.
 
   def evaluate_model(transformer: Transformer, step: int) -> Evaluation:
@@ -278,7 +287,7 @@ def _evaluation_in_training(directory: ModelDirectory) -> Evaluate | None:
           description.max_length,
         )
       )
-    found = evaluation_set.evaluate(translators[0])
+    found = evaluation_set.evaluate(translators[0], settings)
     found.write(directory, f"step-{step}")
     samples = evaluation_set.samples(found.translations, SAMPLES)
     return Evaluation(found.scores.scalars(), samples)

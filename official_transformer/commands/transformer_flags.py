@@ -6,6 +6,11 @@ from absl import flags
 
 from official_transformer.commands.decoding_flags import define_decoding_flags
 from official_transformer.commands.export_flags import define_export_flags
+from official_transformer.commands.scoring_flags import (
+  define_comet_flags,
+  define_scoring_flags,
+  define_tokenize_flag,
+)
 from official_transformer.commands.training_flags import (
   define_averaging_flags,
   define_training_flags,
@@ -94,8 +99,13 @@ def define_model_flags() -> None:
 
 def _define_evaluation_flags() -> None:
   for name, short_name, text in (
-    ("bleu_source", "bls", "Text to translate for BLEU, in training too."),
-    ("bleu_ref", "blr", "Its reference translation."),
+    (
+      "bleu_source",
+      "bls",
+      "Text to translate for BLEU, in training too. With --mode=eval: several "
+      "files between commas.",
+    ),
+    ("bleu_ref", "blr", "Its reference translation; of each file, in order."),
   ):
     define(
       flags.DEFINE_string,
@@ -109,4 +119,30 @@ def _define_evaluation_flags() -> None:
     ["bleu_source", "bleu_ref"],
     lambda values: bool(values["bleu_source"]) == bool(values["bleu_ref"]),
     "--bleu_source and --bleu_ref are given together or not at all",
+  )
+  define_tokenize_flag(
+    "bleu_tokenize",
+    read_by("train", "eval").idle_if(
+      lambda v: not v.bleu_source, "nothing is scored without --bleu_source"
+    ),
+  )
+  define_scoring_flags(read_by("eval"))
+  define_comet_flags(read_by("eval"))
+  define(
+    flags.DEFINE_string,
+    "compare_with",
+    None,
+    "Another model directory, or the same: it translates the same text, by "
+    "its own beam and alpha unless they are given, and --model_dir is compared "
+    "with it.",
+    read_by("eval"),
+  )
+  define(
+    flags.DEFINE_string,
+    "compare_checkpoint",
+    None,
+    "The weights of --compare_with. Unset: as --checkpoint says.",
+    read_by("eval").idle_if(
+      lambda v: not v.compare_with, "there is no --compare_with"
+    ),
   )

@@ -16,7 +16,7 @@ import lzma
 import os
 import sys
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import IO, Any, BinaryIO
 
 from absl import logging
@@ -191,24 +191,42 @@ def _damages(kind: str) -> tuple[type[Exception], ...]:
   return damages
 
 
+def listed_files(text: str) -> list[str]:
+  """Returns the paths that are between commas; a file's own name has them."""
+  if file_system.exists(text):
+    return [text]
+  return [path for path in text.split(",") if path]
+
+
 def read_parallel(
   first_file: str, second_file: str
 ) -> tuple[list[str], list[str]]:
-  """Reads two files whose lines belong to each other, one by one.
+  """Reads two files whose lines belong to each other; as several."""
+  first, second = read_parallel_files([first_file, second_file])
+  return first, second
+
+
+def read_parallel_files(paths: Sequence[str]) -> list[list[str]]:
+  """Reads files whose lines belong to each other, one by one.
 
   Raises:
-    InputError: if one is missing or empty, or their numbers of lines
-      differ.
+    InputError: if one is missing or empty, if their numbers of lines differ,
+      or if standard input would be read twice.
   """
-  first, second = list(read_lines(first_file)), list(read_lines(second_file))
-  if len(first) != len(second):
-    raise InputError(
-      f"{first_file} has {len(first)} lines and {second_file} {len(second)}: "
-      "line n of the one must belong to line n of the other"
-    )
+  if paths.count(STANDARD_STREAM) > 1:
+    raise InputError("only one file may be -, standard input")
+  for path in paths:  # All, before any is read.
+    check_input(path)
+  first, *others = texts = [list(read_lines(path)) for path in paths]
+  for path, lines in zip(paths[1:], others, strict=True):
+    if len(first) != len(lines):
+      raise InputError(
+        f"{paths[0]} has {len(first)} lines and {path} {len(lines)}: line n of "
+        "the one must belong to line n of the other"
+      )
   if not first:
-    raise InputError(f"{first_file} is empty: there is nothing to score")
-  return first, second
+    raise InputError(f"{paths[0]} is empty: there is nothing to score")
+  return texts
 
 
 def _standard_input() -> BinaryIO:

@@ -1,8 +1,8 @@
-"""BLEU as the official model reports it, and as sacreBLEU does.
+"""BLEU as the official model reports it.
 
-Official BLEU is mteval-v14's international tokenization with doubling
-smoothing of empty orders; figures of different variants differ by a point or
-more and must not be compared.
+It is mteval-v14's international tokenization with doubling smoothing of empty
+orders; figures of different variants differ by a point or more and must not be
+compared.
 """
 
 from __future__ import annotations
@@ -14,25 +14,8 @@ import re
 import sys
 import unicodedata
 from collections.abc import Sequence
-from typing import NamedTuple
-
-import sacrebleu
 
 MAX_ORDER = 4
-
-
-class SacrebleuScore(NamedTuple):
-  """A score of sacreBLEU.
-
-  Attributes:
-    name: `BLEU` or `chrF2`.
-    score: 0 to 100.
-    signature: what must stand beside the score wherever it is reported.
-  """
-
-  name: str
-  score: float
-  signature: str
 
 
 @functools.lru_cache(maxsize=1)
@@ -115,14 +98,6 @@ def compute_bleu(
   return math.exp(log_precision / MAX_ORDER + brevity)
 
 
-def _check_lengths(references: Sequence[str], lines: Sequence[str]) -> None:
-  if len(references) != len(lines):
-    raise ValueError(
-      f"the translation has {len(lines)} lines and the reference "
-      f"{len(references)}: line n of the one must belong to line n of the other"
-    )
-
-
 def official_bleu(
   references: Sequence[str],
   translations: Sequence[str],
@@ -141,7 +116,6 @@ def official_bleu(
   Raises:
     ValueError: if the numbers of lines differ.
   """
-  _check_lengths(references, translations)
   if not case_sensitive:
     references = [line.lower() for line in references]
     translations = [line.lower() for line in translations]
@@ -149,20 +123,3 @@ def official_bleu(
     [bleu_tokenize(line) for line in references],
     [bleu_tokenize(line) for line in translations],
   )
-
-
-def sacrebleu_scores(
-  references: Sequence[str], translations: Sequence[str]
-) -> list[SacrebleuScore]:
-  """Computes sacreBLEU's BLEU (13a, cased) and chrF2, with signatures.
-
-  Raises:
-    ValueError: if the numbers of lines differ.
-  """
-  _check_lengths(references, translations)
-  scores = []
-  for metric in (sacrebleu.BLEU(), sacrebleu.CHRF()):
-    result = metric.corpus_score(list(translations), [list(references)])
-    signature = str(metric.get_signature())
-    scores.append(SacrebleuScore(result.name, result.score, signature))
-  return scores

@@ -7,47 +7,13 @@ import itertools
 
 from official_transformer.data.text_files import read_parallel, write_lines
 from official_transformer.decoding.translator import Translator
+from official_transformer.evaluation.metrics import MetricSettings, References
 from official_transformer.evaluation.scores import Scores, score
 from official_transformer.model_directory.directory import (
   TRANSLATIONS,
   ModelDirectory,
 )
 from official_transformer.storage.file_system import make_directories
-
-
-@dataclasses.dataclass(frozen=True)
-class ScoredTranslations:
-  """What became of an evaluation set.
-
-  Attributes:
-    translations: a line for each source.
-    scores: of all of them.
-  """
-
-  translations: list[str]
-  scores: Scores
-
-  def write(self, directory: ModelDirectory, name: str) -> str:
-    """Keeps both in the model directory.
-
-    Args:
-      directory: gets `NAME.txt` and `NAME.scores.txt` under `translations`.
-      name: what tells this evaluation from others.
-
-    Returns:
-      The path of the translations.
-
-    Raises:
-      OSError: if the system refuses.
-    """
-    make_directories(directory.join(TRANSLATIONS))
-    path = directory.join(TRANSLATIONS, f"{name}.txt")
-    write_lines(path, self.translations)
-    write_lines(
-      directory.join(TRANSLATIONS, f"{name}.scores.txt"),
-      self.scores.report().split("\n"),
-    )
-    return path
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,11 +37,14 @@ class EvaluationSet:
     """
     return cls(*read_parallel(source_file, reference_file))
 
-  def evaluate(self, translator: Translator) -> ScoredTranslations:
+  def evaluate(
+    self, translator: Translator, settings: MetricSettings
+  ) -> ScoredTranslations:
     """Translates the sources and scores that."""
     translations = translator.translate(self.sources)
     return ScoredTranslations(
-      translations, score(self.references, translations)
+      translations,
+      score(References([self.references]), translations, settings),
     )
 
   def samples(
@@ -89,3 +58,48 @@ class EvaluationSet:
     """
     rows = zip(self.sources, self.references, translations, strict=True)
     return list(itertools.islice(rows, number))
+
+
+@dataclasses.dataclass(frozen=True)
+class ScoredTranslations:
+  """What became of an evaluation set.
+
+  Attributes:
+    translations: a line for each source.
+    scores: of all of them.
+  """
+
+  translations: list[str]
+  scores: Scores
+
+  def write(self, directory: ModelDirectory, name: str) -> str:
+    """Keeps both in the model directory; as `keep_translations`."""
+    return keep_translations(
+      directory, name, self.translations, self.scores.report()
+    )
+
+
+def keep_translations(
+  directory: ModelDirectory, name: str, lines: list[str], report: str
+) -> str:
+  """Keeps translations and their scores in a model directory.
+
+  Args:
+    directory: gets `NAME.txt` and `NAME.scores.txt` under `translations`.
+    name: what tells this evaluation from others.
+    lines: the translations.
+    report: the scores as text.
+
+  Returns:
+    The path of the translations.
+
+  Raises:
+    OSError: if the system refuses.
+  """
+  make_directories(directory.join(TRANSLATIONS))
+  path = directory.join(TRANSLATIONS, f"{name}.txt")
+  write_lines(path, lines)
+  write_lines(
+    directory.join(TRANSLATIONS, f"{name}.scores.txt"), report.split("\n")
+  )
+  return path

@@ -7,7 +7,7 @@ DIR/best/step-N/           the weights that an evaluation found best
 DIR/average/step-N/        the mean of several checkpoints, N the newest
 DIR/measurements.jsonl     what every evaluation measured
 DIR/data_index.npz         where the training data's records are, and how long
-DIR/translations/          the hypotheses of every evaluation
+DIR/translations/          the hypotheses of every evaluation, and scores.json
 DIR/nonfinite-step-N.jsonl the ids of a batch whose loss was not finite
 DIR/train.lock             while somebody trains it
 DIR/logs/                  TensorBoard
@@ -43,6 +43,7 @@ NONFINITE = "nonfinite-step-"
 MEASUREMENTS_FILE = "measurements.jsonl"
 DATA_INDEX = "data_index.npz"
 TRANSLATIONS = "translations"
+SCORES_FILE = "scores.json"  # Among them.
 LOGS = "logs"
 
 IMPORT_FIRST = (

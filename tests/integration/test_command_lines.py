@@ -204,12 +204,95 @@ def test_eval_prints_the_scores_that_compute_bleu_prints(demo_model, demo_text):
     f"--reference={demo_text}/test.de",
   ).split("\n")
   assert printed[0] == "Step 30, beam 4, alpha 0.6"
-  assert printed[1:5] == again[:4]
+  assert printed[1:6] == again[:5]
   assert printed[1].startswith("Case-insensitive results: ")
   assert "tok:13a" in printed[3]
   assert lines(demo_model / "translations" / name) == lines(
     demo_model / "translations" / "step-30.txt"
   )
+
+
+def test_several_sets_are_evaluated_and_another_model_compared_with(
+  copied, trained_model, demo_text
+):
+  def evaluate(*flags):
+    return run(
+      MAIN,
+      "--mode=eval",
+      f"--model_dir={copied}",
+      f"--bleu_source={demo_text}/test.en,{demo_text}/dev.en",
+      f"--bleu_ref={demo_text}/test.de,{demo_text}/dev.de",
+      *("--metrics=bleu", "--resamples=50", "--test_trials=50"),
+      *flags,
+    )
+
+  printed = evaluate(f"--compare_with={trained_model}", "--checkpoint=latest")
+  assert printed.count(f"alpha 0.6 ({trained_model})\n") == 2
+  assert printed.count("Step 30, beam 4, alpha 0.6") == 2
+  assert printed.count("paired approximate randomisation") == 2
+  assert f"\n{demo_text}/dev.en\n" in printed
+  kept = json.loads((copied / "translations" / "scores.json").read_text())
+  for name in ("test.en", "dev.en"):
+    found = kept[f"{name}-step-30-beam-4-alpha-0.6-extra-50"]
+    assert [len(s["metrics"]) for s in found["systems"]] == [1, 1]
+    assert (
+      found["comparisons"][0]["lines"] == {"test.en": 20, "dev.en": 40}[name]
+    )
+  # The same weights translate alike; and what was kept stays.
+  printed = evaluate(
+    f"--compare_with={copied}",
+    "--compare_checkpoint=30",
+    *("--beam_size=1", "--paired_test=ar,bs"),
+  )
+  assert printed.count("identical, line for line") == 2
+  kept = json.loads((copied / "translations" / "scores.json").read_text())
+  assert len(kept) == 4
+
+
+def test_translations_are_compared_with_the_first(demo_text, tmp_path):
+  worse = tmp_path / "worse.de"
+  reference = lines(demo_text / "dev.de")
+  worse.write_text("".join(f"{line[:9]}\n" for line in reference[:-1]))
+  scores = tmp_path / "scores.tsv"
+  command = (
+    BLEU,
+    f"--translation={demo_text}/dev.de",
+    f"--translation={worse}",
+    f"--reference={demo_text}/dev.de,{worse}",
+    *("--test_trials=99", "--resamples=50"),
+  )
+  printed = run(*command, f"--sentence_scores={scores}")
+  assert f"{worse} beside {demo_text}/dev.de: paired" in printed
+  assert "nrefs:2" in printed
+  assert len(lines(scores)) == 1 + len(reference)  # One is the heading.
+  told = json.loads(run(*command, "--output_format=json", "--paired_test=bs"))
+  assert [c["test"] for c in told["comparisons"]] == ["bs"]
+  assert run(*command, "--output_format=latex").startswith("\\begin{tabular}")
+
+
+@pytest.mark.parametrize(
+  ("flags", "complaint"),
+  [
+    (["--tokenize=en"], "there are: auto, none, zh, 13a"),
+    (["--tokenize=ja-mecab"], "pip install sacrebleu[ja]"),
+    (["--metrics=bleu,meteor"], "no metric meteor"),
+    (["--resamples=5"], "too few"),
+    (["--paired_test=t"], "give ar or bs"),
+    (["--translation=/nowhere"], "no file /nowhere"),
+    (["--translation=-", "--reference=-"], "only one file may be -"),
+    (["--reference={demo_text}/dev.de"], "20 lines and"),
+    (["--sentence_scores=/nowhere/x"], "/nowhere does not exist"),
+    (["--comet_model=/nowhere.ckpt"], "no file /nowhere.ckpt"),
+    (["--comet_model={demo_text}/dev.de"], "the .ckpt file"),
+  ],
+)
+def test_mistakes_of_scoring_cost_one_clear_message(
+  flags, complaint, demo_text
+):
+  given = [flag.format(demo_text=demo_text) for flag in flags]
+  translation = f"--translation={demo_text}/test.de"
+  defaults = [f"--reference={demo_text}/test.de"]
+  assert complaint in run(BLEU, translation, *defaults, *given, status=2)
 
 
 def test_bleu_variants(demo_text):
@@ -242,6 +325,14 @@ def test_bleu_variants(demo_text):
     (["--mode=predict", "--text=a", "--vocab_file={demo_text}/test.de"],
      "neither a SentencePiece model nor"),
     (["--mode=eval"], "--bleu_source"),
+    (["--mode=eval", "--bleu_source=a,b", "--bleu_ref=c"],
+     "names 2 files and --bleu_ref 1"),
+    (["--mode=eval", "--bleu_source={demo_text}/test.en",
+      "--bleu_ref={demo_text}/test.de", "--bleu_tokenize=xx"],
+     "--bleu_tokenize=xx: there is none"),
+    (["--mode=eval", "--bleu_source={demo_text}/test.en",
+      "--bleu_ref={demo_text}/test.de", "--compare_with=/nowhere"],
+     "/nowhere is no model directory"),
     (["--mode=score", "--file=x"], "--reference_file"),
     (["--mode=score", "--file=-", "--reference_file=-"], "only one"),
     (["--mode=score", "--file={demo_text}/test.en",
@@ -621,9 +712,9 @@ def test_bleu_in_training_cuts_lines_at_the_models_length(
   lengths = []
   evaluate = EvaluationSet.evaluate
 
-  def seen(self, translator):
+  def seen(self, translator, settings):
     lengths.append(translator.max_length)
-    return evaluate(self, translator)
+    return evaluate(self, translator, settings)
 
   monkeypatch.setattr(EvaluationSet, "evaluate", seen)
   common = (

@@ -45,7 +45,7 @@ ARROWS = {
 DOORS = {
   "transformer_main": {"commands", "flag_groups"},
   "translate": {"commands", "flag_groups"},
-  "compute_bleu": {"data", "evaluation", "flag_groups"},
+  "compute_bleu": {"commands", "data", "evaluation", "flag_groups"},
   "import_checkpoint": {"data", "importing", "flag_groups"},
   "translation_server": {"commands", "flag_groups"},
 }
@@ -59,7 +59,11 @@ STRICTER = {
   "model/beam_search.py": {"model"},
   "model/top_k.py": set(),
   "evaluation/bleu.py": set(),
+  "evaluation/comet.py": {"data", "errors"},
   "evaluation/scores.py": {"evaluation"},
+  "evaluation/metrics.py": {"errors", "evaluation"},
+  "evaluation/significance.py": {"evaluation"},
+  "commands/scoring_flags.py": {"flag_groups"},
   "data/text_files.py": {"storage", "errors"},
   "data/identity.py": {"errors", "storage"},
   "importing/formats.py": set(),

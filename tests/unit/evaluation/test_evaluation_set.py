@@ -2,7 +2,8 @@ import pytest
 
 from official_transformer.errors import InputError
 from official_transformer.evaluation.evaluation_set import EvaluationSet
-from official_transformer.evaluation.scores import score
+from official_transformer.evaluation.metrics import References
+from official_transformer.evaluation.scores import IN_TRAINING, score
 from official_transformer.model_directory.directory import ModelDirectory
 
 
@@ -23,7 +24,7 @@ def test_reading_evaluating_and_keeping(tmp_path):
   evaluation_set = EvaluationSet.read(
     write(tmp_path / "source", text), write(tmp_path / "reference", text)
   )
-  found = evaluation_set.evaluate(Echo())
+  found = evaluation_set.evaluate(Echo(), IN_TRAINING)
   scores = found.scores
   assert scores.uncased == scores.cased == pytest.approx(100)
   assert scores.scalars()["sacrebleu_BLEU"] == pytest.approx(100)
@@ -41,7 +42,7 @@ def test_reading_evaluating_and_keeping(tmp_path):
 
 
 def test_a_score_of_zero_is_a_score(tmp_path):
-  result = score(["a b c d"], [""])
+  result = score(References([["a b c d"]]), [""], IN_TRAINING)
   assert result.uncased == 0.0
   assert "Case-insensitive results: 0.000000" in result.report()
 

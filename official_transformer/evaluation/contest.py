@@ -1,0 +1,138 @@
+"""Several translations of one text, scored and compared with the first."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+from official_transformer.evaluation.bleu_tokenizer import (
+  AUTO,
+  TokenizerChoice,
+  choose_tokenizer,
+)
+from official_transformer.evaluation.comet import Comet
+from official_transformer.evaluation.metrics import (
+  MetricSettings,
+  References,
+  sentence_scores,
+)
+from official_transformer.evaluation.scores import Scores, score
+from official_transformer.evaluation.significance import (
+  RANDOMIZATION,
+  Comparison,
+  compare_with_first,
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class ContestSettings:
+  """How a contest is judged.
+
+  Attributes:
+    metrics: what is measured; its tokenizer is of no account.
+    tokenize: what BLEU's tokens are cut by: `auto`, or sacreBLEU's name of it.
+    tests: of significance, some of `significance.TESTS`.
+    trials: of each; 0 is sacreBLEU's own number.
+    sentences: whether each line is scored by itself, too.
+    comet: a COMET model, if there is one.
+  """
+
+  metrics: MetricSettings = dataclasses.field(default_factory=MetricSettings)
+  tokenize: str = AUTO
+  tests: Sequence[str] = (RANDOMIZATION,)
+  trials: int = 0
+  sentences: bool = False
+  comet: Comet | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class System:
+  """One of the translations.
+
+  Attributes:
+    name: such as its file's.
+    lines: one for each of the source.
+    scores: of all of them.
+    sentences: of each of them, by metric; empty if they were not wanted.
+  """
+
+  name: str
+  lines: list[str]
+  scores: Scores
+  sentences: Mapping[str, list[float]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Contest:
+  """What came of it.
+
+  Attributes:
+    systems: in the order they were given.
+    comparisons: of each with the first, by each test.
+    tokenizer: what BLEU's tokens were cut by, and why.
+    references: of how many each line has at most.
+  """
+
+  systems: list[System]
+  comparisons: list[Comparison]
+  tokenizer: TokenizerChoice
+  references: int
+
+
+def hold_contest(
+  systems: Sequence[tuple[str, Sequence[str]]],
+  references: References,
+  settings: ContestSettings,
+  sources: Sequence[str] | None = None,
+) -> Contest:
+  """Scores translations, and compares them with the first.
+
+  Args:
+    systems: names and translations.
+    references: of as many lines.
+    settings: how.
+    sources: of as many lines; COMET needs them.
+
+  Raises:
+    InputError: if a tokenizer is asked for that is not there.
+    RunError: if COMET fails.
+    ValueError: if numbers of lines differ.
+  """
+  tokenizer = choose_tokenizer(settings.tokenize, references.first)
+  metrics = dataclasses.replace(settings.metrics, tokenize=tokenizer.name)
+  scores = [score(references, lines, metrics) for _, lines in systems]
+  if settings.comet:
+    assert sources is not None
+    told = settings.comet.score(
+      sources, references.first, [lines for _, lines in systems]
+    )
+    scores = [
+      dataclasses.replace(found, comet=comet)
+      for found, comet in zip(scores, told, strict=True)
+    ]
+  comparisons: list[Comparison] = []
+  if len(systems) > 1:
+    for test in settings.tests:
+      found = compare_with_first(
+        systems, references, metrics, test, settings.trials
+      )
+      # Of what is identical, one test says all.
+      comparisons += [
+        c for c in found if test == settings.tests[0] or not c.is_identical
+      ]
+  return Contest(
+    [
+      System(
+        name,
+        list(lines),
+        found,
+        sentence_scores(metrics, references, lines)
+        if settings.sentences
+        else {},
+      )
+      for (name, lines), found in zip(systems, scores, strict=True)
+    ],
+    comparisons,
+    tokenizer,
+    len(references.streams),
+  )
