@@ -98,6 +98,7 @@ class BulkJob(NamedTuple):
       "dtype": plan.dtype,
       "engine": [plan.options.engine.name, plan.options.engine.quantization],
       "n_best": plan.options.n_best,
+      "alignment": repr(plan.options.alignment),
       "split_long_lines": plan.options.split_long_lines,
       "output_format": self.output_format,
       "replace_invalid": self.replace_invalid,

@@ -42,6 +42,7 @@ from official_transformer.exporting.formats import (
 from official_transformer.model_directory.description import ModelDescription
 from official_transformer.model_directory.directory import ModelDirectory
 from official_transformer.model_directory.measurements import VALIDATION_LOSS
+from official_transformer.plotting import figures
 from official_transformer.storage import file_system
 from official_transformer.storage.durable_files import INCOMPLETE
 
@@ -182,9 +183,27 @@ def check_score() -> None:
       "translations to score"
     )
   inputs = [FLAGS.file, FLAGS.reference_file]
-  if inputs == [text_files.STANDARD_STREAM] * 2:
-    raise InputError("only one of --file and --reference_file may be -")
+  _check_both_standard(inputs)
   _check_files(inputs)
+  _check_model()
+
+
+def check_attention() -> None:
+  """Refuses missing files, pictures that cannot be made, a missing model."""
+  if FLAGS.file is None or not FLAGS.output_dir:
+    raise InputError(
+      "--mode=attention needs --file, the sources, and --output_dir, where "
+      "weights and pictures go"
+    )
+  inputs = [FLAGS.file]
+  if FLAGS.reference_file is not None:
+    inputs.append(FLAGS.reference_file)
+  _check_both_standard(inputs)
+  for path in inputs:
+    text_files.check_input(path)
+  if file_system.is_file(FLAGS.output_dir):
+    raise InputError(f"--output_dir={FLAGS.output_dir} is a file")
+  figures.check_formats(FLAGS.picture_formats)
   _check_model()
 
 
@@ -311,6 +330,12 @@ def _check_evaluation_set() -> None:
       text_files.check_input(path)
   if FLAGS.bleu_source:
     check_tokenizer("bleu_tokenize")
+
+
+def _check_both_standard(inputs: list[str]) -> None:
+  """Refuses to read standard input twice."""
+  if inputs == [text_files.STANDARD_STREAM] * 2:
+    raise InputError("only one of --file and --reference_file may be -")
 
 
 def _check_files(inputs: list[str]) -> None:

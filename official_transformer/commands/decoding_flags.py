@@ -25,7 +25,7 @@ _TRANSLATING = read_by("train", "eval", "predict").idle_if(
   lambda v: "mode" in v and v.mode == "train" and not v.bleu_source,
   "training translates nothing without --bleu_source",
 )
-_SEARCHING = read_by("train", "eval", "predict", "export")
+_SEARCHING = read_by("train", "eval", "predict", "export", "attention")
 
 
 def _uses_ctranslate2(values: flags.FlagValues) -> bool:
@@ -49,6 +49,7 @@ def define_decoding_flags() -> None:
   _define_input_flags()
   _define_invalid_utf8_flag()
   _define_output_flags()
+  _define_alignment_flags()
   define_search_flags()
   _define_padding_flags()
 
@@ -62,7 +63,7 @@ def define_checkpoint_flag() -> None:
     "The weights to use: latest, best (at an evaluation of training, by BLEU "
     "if it was measured, else by validation loss), average (see "
     "--mode=average), or the step of a checkpoint that is kept.",
-    read_by("eval", "predict", "score", "export"),
+    read_by("eval", "predict", "score", "export", "attention"),
   )
 
 
@@ -91,7 +92,7 @@ def _define_input_flags() -> None:
     "A file to translate; - is standard input. With --runner: several, as a "
     "pattern or between commas. With --mode=export: lines to verify the export "
     "with, instead of the development data's.",
-    read_by("predict", "score", "export"),
+    read_by("predict", "score", "export", "attention"),
   )
   define(
     flags.DEFINE_bool,
@@ -123,7 +124,7 @@ def _define_invalid_utf8_flag() -> None:
     "What to do about a line of --file that is not UTF-8: refuse the file, or "
     "replace the bytes by U+FFFD and report the line, as --interactive always "
     "does.",
-    read_by("predict", "score", "export").idle_if(
+    read_by("predict", "score", "export", "attention").idle_if(
       lambda v: v.file is None or v.interactive,
       "it is about what is read from --file",
     ),
@@ -160,6 +161,29 @@ def _define_output_flags() -> None:
   )
 
 
+def _define_alignment_flags() -> None:
+  define(
+    flags.DEFINE_bool,
+    "alignments",
+    False,
+    "Tell which words of a translation come from which of its source: after "
+    "|||, as Pharaoh's 0-0 1-2, or as fields of JSON. Words end at blanks; in "
+    "scripts without them, each character is one.",
+    read_by("predict"),
+  )
+  define(
+    flags.DEFINE_integer,
+    "alignment_layer",
+    None,
+    "The decoder's layer whose attention they are read from, counted from 0. "
+    "Unset: all of them, which was the best.",
+    read_by("predict").idle_if(
+      lambda v: not v.alignments, "there are no --alignments"
+    ),
+    lower_bound=0,
+  )
+
+
 def _define_search_flags() -> None:
   define(
     flags.DEFINE_integer,
@@ -174,7 +198,7 @@ def _define_search_flags() -> None:
     "alpha",
     None,
     "Strength of length normalisation. Unset: the model's own, .6.",
-    read_by("train", "eval", "predict", "score", "export"),
+    read_by("train", "eval", "predict", "score", "export", "attention"),
     lower_bound=0.0,
   )
   define(

@@ -7,6 +7,7 @@ import dataclasses
 from absl import flags, logging
 
 from official_transformer.commands.flag_readers import read_model
+from official_transformer.decoding.alignment import AlignmentRule
 from official_transformer.decoding.batching import BatchLimits
 from official_transformer.decoding.engines import TENSORFLOW, Engine
 from official_transformer.decoding.loading import load_model, open_model
@@ -19,7 +20,9 @@ from official_transformer.distribution.cpu_threads import (
 from official_transformer.distribution.devices import choose_devices
 from official_transformer.model_directory.description import ModelDescription
 from official_transformer.model_directory.directory import ModelDirectory
-from official_transformer.model_params import DECODING_FIELDS
+from official_transformer.model_params import (
+  DECODING_FIELDS,
+)
 
 FLAGS = flags.FLAGS
 
@@ -29,18 +32,31 @@ def batch_limits() -> BatchLimits:
   return BatchLimits(FLAGS.decode_batch_tokens, FLAGS.decode_batch_size)
 
 
-def decoding_options(n_best: int = 1) -> DecodingOptions:
+def decoding_options(
+  n_best: int = 1, alignment: AlignmentRule | None = None
+) -> DecodingOptions:
   """Reads how lines are brought to the model.
 
   Args:
     n_best: hypotheses wanted of each line.
+    alignment: where word alignments are read, if they are wanted.
   """
   return DecodingOptions(
     limits=batch_limits(),
     padded_length=FLAGS.decode_max_length if _is_padded() else 0,
     split_long_lines=FLAGS.split_long_lines,
     n_best=n_best,
+    alignment=alignment,
   )
+
+
+def _alignment_rule() -> AlignmentRule | None:
+  """Reads `--alignments`, which predict alone has."""
+  if "alignments" not in FLAGS or not FLAGS.alignments:
+    return None
+  if FLAGS.alignment_layer is not None:
+    return AlignmentRule((FLAGS.alignment_layer,))
+  return AlignmentRule()
 
 
 def _is_padded() -> bool:
@@ -148,7 +164,8 @@ def _plan(
   directory: ModelDirectory, description: ModelDescription, n_best: int = 1
 ) -> TranslatorPlan:
   """Reads how the flags have a model translate."""
-  options = decoding_options(n_best)
+  rule = _alignment_rule()
+  options = decoding_options(n_best, rule)
   options.check(description.params)
   if FLAGS.engine != TENSORFLOW:
     engine = Engine(FLAGS.engine, FLAGS.quantization)

@@ -16,7 +16,7 @@ from official_transformer.commands.loading import load_translator
 from official_transformer.commands.output import write_translations
 from official_transformer.data import text_files
 from official_transformer.decoding.progress import Progress
-from official_transformer.decoding.translator import BLANK, Translation
+from official_transformer.decoding.translation import BLANK, Translation
 from official_transformer.errors import InputError
 
 FLAGS = flags.FLAGS

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator
-
 from absl import flags
 
 from official_transformer.commands.flag_readers import read_model
 from official_transformer.commands.loading import batch_limits, dtype
-from official_transformer.commands.output import write
-from official_transformer.data import text_files
+from official_transformer.commands.output import parallel_lines, write
 from official_transformer.decoding.loading import load_model
 from official_transformer.decoding.output import (
   score_json_line,
@@ -18,7 +14,7 @@ from official_transformer.decoding.output import (
 )
 from official_transformer.decoding.scorer import Scorer
 from official_transformer.distribution.devices import choose_devices
-from official_transformer.errors import InputError, RunError
+from official_transformer.errors import RunError
 
 FLAGS = flags.FLAGS
 
@@ -32,26 +28,10 @@ def score() -> None:
   as_line = (
     score_text_line if FLAGS.output_format == "text" else score_json_line
   )
-  pairs = _pairs(FLAGS.file, FLAGS.reference_file)
+  pairs = parallel_lines(FLAGS.file, FLAGS.reference_file)
   write(as_line(found) for found in scorer.score_stream(pairs))
   if scorer.not_scored:
     raise RunError(
       f"{scorer.not_scored} pairs are too long for the memory there is: their "
       "scores are nan. Cut them, or score them on a larger machine"
     )
-
-
-def _pairs(source: str, target: str) -> Iterator[tuple[str, str]]:
-  """Yields line n of both files; refuses files of different lengths."""
-  lines = itertools.zip_longest(
-    text_files.read_lines(source, FLAGS.invalid_utf8 == "replace"),
-    text_files.read_lines(target, FLAGS.invalid_utf8 == "replace"),
-  )
-  for number, (first, second) in enumerate(lines, start=1):
-    if first is None or second is None:
-      shorter, longer = (source, target) if first is None else (target, source)
-      raise InputError(
-        f"{shorter} ends after line {number - 1}, {longer} goes on: line n of "
-        "the one must belong to line n of the other"
-      )
-    yield first, second

@@ -19,9 +19,17 @@ from official_transformer.flag_groups import core as flags_core
 from official_transformer.flag_groups.core import define, read_by
 from official_transformer.model_params import DEFAULT_PARAM_SET, PARAM_SETS
 
-MODES = ("train", "average", "eval", "predict", "score", "export")
+MODES = (
+  "train",
+  "average",
+  "eval",
+  "predict",
+  "score",
+  "export",
+  "attention",
+)
 
-_COMPUTING = read_by("train", "eval", "predict", "score", "export")
+_COMPUTING = read_by("train", "eval", "predict", "score", "export", "attention")
 
 
 def define_transformer_flags() -> None:
@@ -36,7 +44,8 @@ def define_transformer_flags() -> None:
     "score it against --bleu_ref. predict: translate --text or --file. "
     "score: tell how probable each line of --reference_file is as the "
     "translation of --file. export: write the model for use without this "
-    "package.",
+    "package. attention: write what the model attends to, as numbers and as "
+    "pictures.",
     enum_values=list(MODES),
   )
   flags_core.define_base(
@@ -53,9 +62,11 @@ def define_transformer_flags() -> None:
     flags.DEFINE_string,
     "reference_file",
     None,
-    "With --mode=score: the translations of --file to score.",
-    read_by("score"),
+    "The translations of --file: to score, or to show the attention of. "
+    "Without it, --mode=attention takes the model's own.",
+    read_by("score", "attention"),
   )
+  _define_picture_flags()
   flags_core.start_section("Decoding: many files on many machines")
   flags_core.define_beam(read_by("predict"))
   define_export_flags()
@@ -94,6 +105,25 @@ def define_model_flags() -> None:
     "data directory names.",
     _COMPUTING,
     short_name="vf",
+  )
+
+
+def _define_picture_flags() -> None:
+  flags_core.start_section("Pictures")
+  define(
+    flags.DEFINE_string,
+    "output_dir",
+    None,
+    "Where pictures, and the numbers they are made of, go.",
+    read_by("attention"),
+  )
+  define(
+    flags.DEFINE_list,
+    "picture_formats",
+    "png,svg",
+    "What pictures are written as (extra [plots]). Empty: attention as numbers "
+    "alone.",
+    read_by("attention"),
   )
 
 

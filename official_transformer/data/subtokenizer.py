@@ -19,6 +19,7 @@ from typing import TypeVar
 
 from official_transformer.data.packed_ids import PackedLines, count, pack
 from official_transformer.data.subtoken_growth import SubtokenGrowth
+from official_transformer.data.words import Span
 from official_transformer.errors import InputError
 from official_transformer.model_params import EOS_ID
 from official_transformer.storage import file_system
@@ -312,6 +313,26 @@ class Subtokenizer:
   def pieces(self, ids: Sequence[int]) -> list[str]:
     """Returns the subtoken of each id, none for ids beyond the vocabulary."""
     return [self.subtokens[i] for i in ids if i < len(self.subtokens)]
+
+  def spans(self, text: str) -> list[Span]:
+    """Returns which characters each of the ids of `encode(text)` stands for.
+
+    Where a token has escapes, all its ids stand for all of it.
+    """
+    found: list[Span] = []
+    start = 0
+    for token in split_to_tokens(text):
+      start = text.index(token, start)
+      end = start + len(token)
+      parts = [self.subtokens[i] for i in self._cut_token(token)]
+      if "".join(parts) == f"{token}_":
+        ends = itertools.accumulate(map(len, parts), initial=start)
+        edges = [min(edge, end) for edge in ends]
+        found += map(Span, edges, edges[1:])
+      else:
+        found += [Span(start, end)] * len(parts)
+      start = end
+    return found
 
 
 def _alphabet(subtokens: Iterable[str]) -> set[str]:

@@ -19,6 +19,7 @@ from official_transformer.data.packed_ids import PackedLines, pack_lines
 from official_transformer.data.subtokenizer import Subtokenizer
 from official_transformer.data.text_files import check_input, read_lines
 from official_transformer.data.text_form import TextForm
+from official_transformer.data.words import Span
 from official_transformer.errors import InputError
 from official_transformer.model_params import EOS_ID, PAD_ID
 from official_transformer.storage import file_system
@@ -48,6 +49,9 @@ class Tokenizer(Protocol):
 
   def pieces(self, ids: Sequence[int]) -> list[str]:
     """Returns the vocabulary's entry for each of the ids."""
+
+  def spans(self, text: str) -> list[Span]:
+    """Returns which characters each of the ids of `encode(text)` stands for."""
 
 
 class SentencePieceTokenizer:
@@ -99,6 +103,20 @@ class SentencePieceTokenizer:
     """Returns the vocabulary's entry for each of the ids."""
     return [self.processor.IdToPiece(int(i)) for i in ids]
 
+  def spans(self, text: str) -> list[Span]:
+    """Returns which characters each of the ids of `encode(text)` stands for."""
+    # It counts bytes.
+    characters = {0: 0}
+    length = 0
+    for number, character in enumerate(text, start=1):
+      length += len(character.encode("utf-8"))
+      characters[length] = number
+    found = self.processor.EncodeAsProto(text)
+    return [
+      Span(characters[piece.begin], characters[piece.end])
+      for piece in found.pieces
+    ]
+
 
 class FormedTokenizer:
   """A tokenizer of text that is brought into a form first.
@@ -134,6 +152,30 @@ class FormedTokenizer:
   def pieces(self, ids: Sequence[int]) -> list[str]:
     """Returns the vocabulary's entry for each of the ids."""
     return self.tokenizer.pieces(ids)
+
+  def spans(self, text: str) -> list[Span]:
+    """Returns which characters the ids stand for, of the text in its form."""
+    return self.tokenizer.spans(self.form.apply(text).strip())
+
+
+def decoded_spans(tokenizer: Tokenizer, ids: Sequence[int]) -> list[Span]:
+  """Returns which characters of `decode(ids)` each of the ids stands for.
+
+  What is decoded of the first n ids ends where the n-th does.
+  """
+  spans, start = [], 0
+  for number in range(1, len(ids) + 1):
+    end = max(start, len(tokenizer.decode(ids[:number])))
+    spans.append(Span(start, end))
+    start = end
+  return spans
+
+
+def formed_text(tokenizer: Tokenizer, text: str) -> str:
+  """Returns a line as its tokenizer cuts it, which `spans` are of."""
+  if isinstance(tokenizer, FormedTokenizer):
+    return tokenizer.form.apply(text).strip()
+  return text
 
 
 def plain_tokenizer(tokenizer: Tokenizer) -> Tokenizer:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from official_transformer.data.vocabulary_files import Tokenizers
+from official_transformer.decoding.alignment import AlignmentRule
 from official_transformer.decoding.batching import BatchLimits, check_n_best
 from official_transformer.decoding.engines import (
   TENSORFLOW,
@@ -33,6 +34,7 @@ class DecodingOptions:
       are cut at the ends of sentences.
     n_best: most hypotheses returned for a line; at most the beam.
     engine: what computes.
+    alignment: where word alignments are read, if they are wanted.
   """
 
   limits: BatchLimits = dataclasses.field(default_factory=BatchLimits)
@@ -41,6 +43,7 @@ class DecodingOptions:
   split_long_lines: bool = True
   n_best: int = 1
   engine: Engine = dataclasses.field(default_factory=Engine)
+  alignment: AlignmentRule | None = None
 
   def __post_init__(self) -> None:
     for name in ("workers", "n_best"):
@@ -52,10 +55,17 @@ class DecodingOptions:
       raise InputError(
         "padded_length is for XLA, which compiles TensorFlow's search alone"
       )
+    if self.alignment and self.engine.name != TENSORFLOW:
+      raise InputError(
+        f"alignments are read from TensorFlow's attention, and the engine is "
+        f"{self.engine.name}"
+      )
 
   def check(self, params: TransformerParams) -> None:
     """Raises an `InputError` if a model cannot be decoded so."""
     check_n_best(self.n_best, params.beam_size)
+    if self.alignment:
+      self.alignment.check(params.num_hidden_layers)
 
   def create_searcher(
     self, transformer: Transformer, tokenizers: Tokenizers

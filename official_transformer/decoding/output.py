@@ -7,8 +7,9 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from official_transformer.decoding.alignment import Alignment
 from official_transformer.decoding.scorer import PairScore
-from official_transformer.decoding.translator import Hypothesis, Translation
+from official_transformer.decoding.translation import Hypothesis, Translation
 
 
 def lines_of(
@@ -29,8 +30,14 @@ def lines_of(
 
 
 def text_lines(translation: Translation, n_best: int) -> Iterator[str]:
-  """Yields `n_best` lines, best first; empty ones if fewer were found."""
-  found = [h.text for h in translation.hypotheses]
+  """Yields `n_best` lines, best first; empty ones if fewer were found.
+
+  Alignments, if there are any, follow ` ||| `, as Moses and Marian write them.
+  """
+  found = [
+    h.text if h.alignment is None else f"{h.text} ||| {h.alignment}"
+    for h in translation.hypotheses
+  ]
   yield from (found + [""] * n_best)[:n_best]
 
 
@@ -45,14 +52,17 @@ def fields_of(
   """Returns what is told of a line.
 
   The fields are those of the best hypothesis (`translation`, and with scores
-  `score` and `tokens`), `flags` (see `flags_of`) and, with `n_best` above 1,
-  all `hypotheses`, each with fields of its own.
+  `score` and `tokens`; of an alignment, see `alignment_fields`), `flags` (see
+  `flags_of`) and, with `n_best` above 1, all `hypotheses`, each with fields of
+  its own.
   """
 
   def fields(hypothesis: Hypothesis) -> dict[str, Any]:
     found: dict[str, Any] = {"translation": hypothesis.text}
     if with_scores:
       found |= {"score": _number(hypothesis.score), "tokens": hypothesis.tokens}
+    if hypothesis.alignment is not None:
+      found |= alignment_fields(hypothesis.alignment)
     return found
 
   told = {**fields(translation.hypotheses[0]), "flags": flags_of(translation)}
@@ -61,6 +71,15 @@ def fields_of(
       {**fields(h), "finished": h.finished} for h in translation.hypotheses
     ]
   return told
+
+
+def alignment_fields(alignment: Alignment) -> dict[str, Any]:
+  """Returns links in Pharaoh's format, and the words that they count."""
+  return {
+    "alignment": str(alignment),
+    "source_words": alignment.source_words,
+    "target_words": alignment.target_words,
+  }
 
 
 def flags_of(translation: Translation) -> list[str]:

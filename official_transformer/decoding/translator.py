@@ -16,14 +16,28 @@ from absl import logging
 
 from official_transformer.data.tokenizer import Tokenizer
 from official_transformer.data.vocabulary_files import Tokenizers
+from official_transformer.decoding.alignment import (
+  Aligner,
+  Alignment,
+  AlignmentRule,
+  TranslatedPiece,
+)
+from official_transformer.decoding.attention import (
+  AttentionReader,
+  LineAttention,
+)
 from official_transformer.decoding.batching import (
   batches_by_length,
   windows,
 )
-from official_transformer.decoding.engines import Engine
+from official_transformer.decoding.engines import TENSORFLOW, Engine
 from official_transformer.decoding.hypotheses import (
   FoundSequence,
   as_one_line,
+)
+from official_transformer.decoding.line_preparation import (
+  LinePreparer,
+  PreparedLine,
 )
 from official_transformer.decoding.loading import (
   LoadedCheckpoint,
@@ -31,76 +45,19 @@ from official_transformer.decoding.loading import (
   load_model,
   open_model,
 )
-from official_transformer.decoding.long_lines import Piece, cut_line
 from official_transformer.decoding.options import DecodingOptions
 from official_transformer.decoding.pipeline import Started, in_order
+from official_transformer.decoding.translation import (
+  Hypothesis,
+  Translation,
+  join_pieces,
+  translated_pieces,
+  with_alignments,
+)
+from official_transformer.errors import InputError
 from official_transformer.model.transformer import Transformer
 from official_transformer.model_directory.directory import LATEST
 from official_transformer.model_params import DEFAULT_MAX_LENGTH, EOS_ID
-
-
-@dataclasses.dataclass(frozen=True)
-class Hypothesis:
-  """One translation of a line.
-
-  Attributes:
-    text: never holds a line feed.
-    score: normalised by length if `finished`, else the log-probability; the
-      sum over its pieces, if the line was cut.
-    tokens: the pieces of the vocabulary that it is made of.
-    finished: whether the model ended it by itself, below its limit.
-  """
-
-  text: str
-  score: float
-  tokens: list[str]
-  finished: bool
-
-
-@dataclasses.dataclass(frozen=True)
-class Translation:
-  """What became of one line.
-
-  Attributes:
-    hypotheses: one or more, best first. A blank line, which is not decoded,
-      has one without text and with score 0.
-    pieces: how many the line was cut into; 0 for a blank line.
-  """
-
-  hypotheses: list[Hypothesis]
-  pieces: int
-
-  @property
-  def text(self) -> str:
-    """The best hypothesis' text."""
-    return self.hypotheses[0].text
-
-  @property
-  def score(self) -> float:
-    """The best hypothesis' score."""
-    return self.hypotheses[0].score
-
-  @property
-  def finished(self) -> bool:
-    """Whether the model ended the best hypothesis by itself."""
-    return self.hypotheses[0].finished
-
-
-FIRST_EAST_ASIAN = "\u2e80"
-BLANK = Translation([Hypothesis("", 0.0, [], True)], 0)
-
-
-@dataclasses.dataclass(frozen=True)
-class PreparedLine:
-  """A line as it is decoded.
-
-  Attributes:
-    pieces: none, if it is blank; more than one, if it was cut.
-    ids: of each piece, ending in EOS.
-  """
-
-  pieces: list[Piece]
-  ids: list[list[int]]
 
 
 class Translator:
@@ -113,6 +70,8 @@ class Translator:
     max_length: the longest line the model was trained with, in tokens.
     checkpoint: the one that was loaded, if one was.
     searcher: searches for each batch's best sequences.
+    attention_reader: computes what the model attends to; None if another engine
+      than TensorFlow searches.
   """
 
   checkpoint: LoadedCheckpoint | None = None
@@ -132,7 +91,16 @@ class Translator:
       options, limits=options.limits.for_beam(params.beam_size)
     )
     self.max_length = max_length
+    self._preparer = LinePreparer(
+      self.tokenizers.source,
+      max_length if options.split_long_lines else None,
+    )
     self.searcher = self.options.create_searcher(transformer, self.tokenizers)
+    self.attention_reader = None
+    if options.engine.name == TENSORFLOW:
+      self.attention_reader = AttentionReader(
+        transformer, self.tokenizers, self.options.limits
+      )
 
   @classmethod
   def load(
@@ -225,31 +193,53 @@ class Translator:
   def translate_line(self, line: str) -> Translation:
     """Translates one line by itself, at once."""
     prepared = self.prepare(line)
-    pieces = [self._translate_batch([ids])[0] for ids in prepared.ids]
-    return join_pieces(prepared, pieces)
+    pieces = [
+      self._translate_batch([piece.text], [ids])[0]
+      for piece, ids in zip(prepared.pieces, prepared.ids, strict=True)
+    ]
+    return join_pieces(prepared, pieces, self.options.alignment is not None)
+
+  def attention(self, source: str, target: str | None = None) -> LineAttention:
+    """Returns what all layers and heads attend to.
+
+    The line is not cut, however long it is.
+
+    Args:
+      source: a line.
+      target: its translation; None is the model's own.
+
+    Raises:
+      InputError: if another engine than TensorFlow searches, or the memory does
+        not suffice.
+    """
+    reader = self._attention()
+    ids = self.tokenizers.source.encode(source.strip(), add_eos=True)
+    if target is None:
+      found = self.searcher.search([ids])[0][0].ids
+    else:
+      found = self.tokenizers.target.encode(target.strip())
+    return reader.read(ids, [*found, EOS_ID])
+
+  def align(self, pieces: Sequence[TranslatedPiece]) -> list[Alignment]:
+    """Returns which words of translations come from which of the source.
+
+    Raises:
+      InputError: as `attention`.
+    """
+    rule = self.options.alignment or AlignmentRule()
+    return Aligner(self._attention(), rule).align(pieces)
+
+  def _attention(self) -> AttentionReader:
+    if self.attention_reader is None:
+      raise InputError(
+        "attention is computed by TensorFlow alone, and the engine is "
+        f"{self.options.engine.name}"
+      )
+    return self.attention_reader
 
   def prepare(self, line: str) -> PreparedLine:
     """Cuts a line into pieces and tokens."""
-    line = line.strip()
-    if not line:
-      return PreparedLine([], [])
-    encode = self.tokenizers.source.encode
-    ids = encode(line, add_eos=True)
-    pieces, encoded = [Piece(line, "")], [ids]
-    if self.options.split_long_lines and len(ids) > self.max_length:
-      pieces = cut_line(line, self._length, self.max_length)
-      encoded = [encode(p.text, add_eos=True) for p in pieces]
-    kept, joint = [], ""
-    for piece, ids in zip(pieces, encoded, strict=True):
-      joint = max(joint, piece.joint)
-      # Of characters that the tokenizer drops there is nothing to translate.
-      if ids != [EOS_ID]:
-        kept.append((Piece(piece.text, joint), ids))
-        joint = ""
-    return PreparedLine([piece for piece, _ in kept], [ids for _, ids in kept])
-
-  def _length(self, text: str) -> int:
-    return len(self.tokenizers.source.encode(text, add_eos=True))
+    return self._preparer.prepare(line)
 
   def _start(
     self,
@@ -259,6 +249,7 @@ class Translator:
   ) -> Started[Translation]:
     """Hands a window to the pool, in batches."""
     sources = [ids for line in window for ids in line.ids]
+    texts = [piece.text for line in window for piece in line.pieces]
     on_decoded(sum(not line.ids for line in window))
     ends = itertools.accumulate(len(line.ids) for line in window if line.ids)
     last = {end - 1 for end in ends}
@@ -272,7 +263,9 @@ class Translator:
     )
 
     def translate(batch: list[int]) -> list[list[Hypothesis]]:
-      found = self._translate_batch([sources[i] for i in batch])
+      found = self._translate_batch(
+        [texts[i] for i in batch], [sources[i] for i in batch]
+      )
       on_decoded(len(last.intersection(batch)))
       return found
 
@@ -284,20 +277,29 @@ class Translator:
         found.update(zip(batch, future.result(), strict=True))
       pieces = (found[i] for i in range(len(sources)))
       return [
-        join_pieces(line, list(itertools.islice(pieces, len(line.ids))))
+        join_pieces(
+          line,
+          list(itertools.islice(pieces, len(line.ids))),
+          self.options.alignment is not None,
+        )
         for line in window
       ]
 
     return Started(work, results)
 
   def _translate_batch(
-    self, sources: Sequence[Sequence[int]]
+    self, texts: Sequence[str], sources: Sequence[Sequence[int]]
   ) -> list[list[Hypothesis]]:
-    """Decodes one batch of token lists, each ending in EOS."""
-    return [
-      [self.hypothesis(found) for found in sentence[: self.options.n_best]]
+    """Decodes one batch of lines, as text and as ids, which end in EOS."""
+    found = [
+      sentence[: self.options.n_best]
       for sentence in self.searcher.search(sources)
     ]
+    hypotheses = [[self.hypothesis(f) for f in sentence] for sentence in found]
+    if self.options.alignment is None:
+      return hypotheses
+    pieces = translated_pieces(texts, sources, found, hypotheses)
+    return with_alignments(hypotheses, self.align(pieces))
 
   def hypothesis(self, found: FoundSequence) -> Hypothesis:
     """Returns what a search has found, as text."""
@@ -307,44 +309,3 @@ class Translator:
       tokens=self.tokenizers.target.pieces(found.ids),
       finished=found.finished,
     )
-
-
-def join_pieces(
-  line: PreparedLine, pieces: list[list[Hypothesis]]
-) -> Translation:
-  """Joins the translations of a line's pieces.
-
-  Args:
-    line: as it was cut.
-    pieces: each one's hypotheses. The n-th of the line is made of the n-th of
-      each piece, as far as all have one.
-  """
-  if len(pieces) == 1:
-    return Translation(pieces[0], 1)
-  if not pieces:
-    return BLANK
-  joints = [piece.joint for piece in line.pieces]
-  hypotheses = []
-  for parts in zip(*pieces, strict=False):
-    text = parts[0].text
-    for joint, part in zip(joints[1:], parts[1:], strict=True):
-      text += _joint(text, joint, part.text) + part.text
-    hypotheses.append(
-      Hypothesis(
-        text=text,
-        score=sum(part.score for part in parts),
-        tokens=[token for part in parts for token in part.tokens],
-        finished=all(part.finished for part in parts),
-      )
-    )
-  return Translation(hypotheses, len(pieces))
-
-
-def _joint(left: str, joint: str, right: str) -> str:
-  """Returns what stands between two pieces' translations.
-
-  It is what stood in the source; but where that was nothing, as in scripts that
-  write no spaces, a sentence's end and a letter are still set apart.
-  """
-  apart = left[-1:] in tuple(".!?,;:") and right[:1].isalnum()
-  return " " if apart and right[:1] < FIRST_EAST_ASIAN else joint

@@ -144,22 +144,45 @@ class Attention(keras.layers.Layer):
     training: bool,
   ) -> tf.Tensor:
     """Attends with projected queries [B, N, F, H]; returns [B, F, D]."""
-    scale = self.query_scale
-    if query.dtype == tf.float16:  # Whose largest number products may exceed.
-      query, scale = query * scale, 1.0
-    logits = matmul(query, source.keys, transpose_b=True)  # [B, N, F, T]
-    # In float32 whatever the dtype of the rest: sums of many small terms. The
-    # logits are scaled, not the queries, which the gradient would keep twice;
-    # and after the bias: TensorFlow would fuse product, scale and bias for CPUs
-    # into one operation that is many times slower.
-    logits = (tf.cast(logits, tf.float32) + bias) * scale
-    weights = tf.nn.softmax(logits)
+    weights = self._attention_weights(query, source.keys, bias)
     weights = self.dropout(weights, training=training)
     mixed = matmul(tf.cast(weights, query.dtype), source.values)
     mixed = tf.transpose(mixed, [0, 2, 1, 3])  # [B, F, N, H]
     shape = tf.shape(mixed)
     mixed = tf.reshape(mixed, [shape[0], shape[1], self.hidden_size])
     return dense(mixed, [self.output_kernel])
+
+  def attention_weights(
+    self, query_input: tf.Tensor, source_input: tf.Tensor, bias: tf.Tensor
+  ) -> tf.Tensor:
+    """Returns how much each query position attends to each source position.
+
+    Args:
+      query_input: [B, F, D].
+      source_input: [B, T, D].
+      bias: broadcastable to [B, N, F, T].
+
+    Returns:
+      float32 [B, N, F, T]; those of a query add up to 1.
+    """
+    (query,) = self._project(query_input, self.query_kernel)
+    (keys,) = self._project(source_input, self.key_kernel)
+    return self._attention_weights(query, keys, bias)
+
+  def _attention_weights(
+    self, query: tf.Tensor, keys: tf.Tensor, bias: tf.Tensor
+  ) -> tf.Tensor:
+    """Returns `softmax(q k^T / sqrt(H) + bias)`, float32 [B, N, F, T]."""
+    scale = self.query_scale
+    if query.dtype == tf.float16:  # Whose largest number products may exceed.
+      query, scale = query * scale, 1.0
+    logits = matmul(query, keys, transpose_b=True)  # [B, N, F, T]
+    # In float32 whatever the dtype of the rest: sums of many small terms. The
+    # logits are scaled, not the queries, which the gradient would keep twice;
+    # and after the bias: TensorFlow would fuse product, scale and bias for CPUs
+    # into one operation that is many times slower.
+    logits = (tf.cast(logits, tf.float32) + bias) * scale
+    return tf.nn.softmax(logits)
 
   def _project(self, x: tf.Tensor, *kernels: Any) -> list[tf.Tensor]:
     """Projects [B, L, D] with each kernel and splits heads: [B, N, L, H] each.

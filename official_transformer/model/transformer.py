@@ -127,12 +127,18 @@ class Transformer(keras.layers.Layer):
   ) -> EncodedSource:
     """Encodes source ids [B, S]."""
     bias = get_padding_bias(source_ids)
+    x = self.embed_source(source_ids, training)
+    return EncodedSource(self.encoder_stack(x, bias, training=training), bias)
+
+  def embed_source(
+    self, source_ids: tf.Tensor, training: bool = False
+  ) -> tf.Tensor:
+    """Returns what the encoder reads of ids [B, S], [B, S, D]."""
     x = self.source_embedding(source_ids)
     if self.params.target_space_embedding:
       x += tf.cast(tf.convert_to_tensor(self.target_space), x.dtype)
     x += self._positions(tf.shape(x)[1])
-    x = self.source_dropout(x, training=training)
-    return EncodedSource(self.encoder_stack(x, bias, training=training), bias)
+    return self.source_dropout(x, training=training)
 
   def decode(
     self,
@@ -141,22 +147,29 @@ class Transformer(keras.layers.Layer):
     training: bool = False,
   ) -> tf.Tensor:
     """Maps target ids [B, T] to the decoder's states, [B, T, D]."""
-    # The decoder reads the start symbol, then all targets but the last. With
-    # `zero` the embedding masks PAD, so id 0 is the zero vector.
-    shifted = tf.concat(
-      [tf.zeros_like(target_ids[:, :1]), target_ids[:, :-1]], axis=1
-    )
-    x = self.embedding(shifted)
-    length = tf.shape(x)[1]
-    x += self._positions(length)
-    x = self.target_dropout(x, training=training)
+    x = self.embed_targets(target_ids, training)
     return self.decoder_stack(
       x,
-      get_decoder_self_attention_bias(length),
+      get_decoder_self_attention_bias(tf.shape(x)[1]),
       source.outputs,
       source.bias,
       training=training,
     )
+
+  def embed_targets(
+    self, target_ids: tf.Tensor, training: bool = False
+  ) -> tf.Tensor:
+    """Returns what the decoder reads to predict ids [B, T], [B, T, D].
+
+    It is the start symbol, then all targets but the last. With `zero` the
+    embedding masks PAD, so id 0 is the zero vector.
+    """
+    shifted = tf.concat(
+      [tf.zeros_like(target_ids[:, :1]), target_ids[:, :-1]], axis=1
+    )
+    x = self.embedding(shifted)
+    x += self._positions(tf.shape(x)[1])
+    return self.target_dropout(x, training=training)
 
   def _positions(self, length: tf.Tensor) -> tf.Tensor:
     """Returns the timing signal [length, D] in the compute dtype."""

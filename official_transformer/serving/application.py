@@ -21,7 +21,7 @@ from fastapi.security import HTTPBearer
 from starlette.exceptions import HTTPException
 
 from official_transformer.decoding.output import fields_of
-from official_transformer.decoding.translator import Translation
+from official_transformer.decoding.translation import Translation
 from official_transformer.errors import InputError
 from official_transformer.serving.batcher import (
   ClosedError,

@@ -16,12 +16,12 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, InvalidStateError
 
 from official_transformer.decoding.hypotheses import FoundSequence
-from official_transformer.decoding.translator import (
-  PreparedLine,
+from official_transformer.decoding.line_preparation import PreparedLine
+from official_transformer.decoding.translation import (
   Translation,
-  Translator,
   join_pieces,
 )
+from official_transformer.decoding.translator import Translator
 from official_transformer.errors import InputError
 from official_transformer.serving.settings import ServiceLimits
 

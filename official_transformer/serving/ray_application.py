@@ -23,7 +23,7 @@ import fastapi
 import pydantic
 from ray import serve
 
-from official_transformer.decoding.translator import Translation
+from official_transformer.decoding.translation import Translation
 from official_transformer.serving.application import (
   Model,
   Translated,

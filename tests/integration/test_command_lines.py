@@ -270,6 +270,57 @@ def test_translations_are_compared_with_the_first(demo_text, tmp_path):
   assert run(*command, "--output_format=latex").startswith("\\begin{tabular}")
 
 
+@pytest.mark.parametrize("given", [False, True])
+def test_attention_is_written_for_each_line(
+  given, trained_model, demo_text, tmp_path
+):
+  source, target = tmp_path / "source", tmp_path / "target"
+  source.write_text("A dog runs.\n\nThe man buys a car.\n")
+  target.write_text("Ein Hund läuft.\n\nDer Mann kauft ein Auto.\n")
+  flags = [f"--reference_file={target}"] if given else []
+  out = tmp_path / "attention"
+  run(
+    MAIN,
+    *("--mode=attention", f"--model_dir={trained_model}"),
+    *(f"--file={source}", f"--output_dir={out}", *flags),
+  )
+  parts = [
+    f"{p}.{kind}"
+    for p in ("encoder", "decoder", "cross")
+    for kind in ("heads.png", "heads.svg", "mean.png", "mean.svg")
+  ]
+  expected = {f"{n}.{p}" for n in ("000001", "000003") for p in [*parts, "npz"]}
+  assert {path.name for path in out.iterdir()} == expected
+  with np.load(out / "000003.npz") as arrays:
+    found = dict(arrays)
+  assert "".join(found["source"]) == "The_man_buys_a_car_._</s>"
+  if given:
+    assert "".join(found["target"]).startswith("Der_Mann_")
+  length, size = len(found["target"]), len(found["source"])
+  assert found["cross"].shape[2:] == (length, size)
+  assert found["decoder"].shape[2:] == (length, length)
+  for name in ("encoder", "decoder", "cross"):
+    np.testing.assert_allclose(found[name].sum(-1), 1, rtol=0, atol=1e-6)
+
+
+def test_alignments_are_written_with_translations(trained_model, tmp_path):
+  source = tmp_path / "source"
+  source.write_text("The man buys a car.\n\n")
+  command = (
+    MAIN,
+    *("--mode=predict", f"--model_dir={trained_model}", f"--file={source}"),
+  )
+  plain = run(*command).split("\n")
+  aligned = run(*command, "--alignments").split("\n")
+  assert [line.split(" ||| ")[0] for line in aligned] == plain
+  assert aligned[1] == " ||| "
+  assert re.fullmatch(r"(\d+-\d+ ?)+", aligned[0].split(" ||| ")[1])
+  told = run(*command, "--alignments", "--output_format=jsonl", "--n_best=2")
+  fields = json.loads(told.split("\n")[0])
+  assert fields["source_words"] == "The man buys a car.".split()
+  assert all("alignment" in h for h in fields["hypotheses"])
+
+
 @pytest.mark.parametrize(
   ("flags", "complaint"),
   [
@@ -333,6 +384,13 @@ def test_bleu_variants(demo_text):
     (["--mode=eval", "--bleu_source={demo_text}/test.en",
       "--bleu_ref={demo_text}/test.de", "--compare_with=/nowhere"],
      "/nowhere is no model directory"),
+    (["--mode=attention", "--file=x"], "needs --file, the sources, and"),
+    (["--mode=attention", "--file={demo_text}/test.en",
+      "--output_dir={demo_text}/test.de"], "test.de is a file"),
+    (["--mode=attention", "--file={demo_text}/test.en", "--output_dir={new}/a",
+      "--picture_formats=gif"], "'gif'; there are: png, svg"),
+    (["--mode=predict", "--text=a", "--alignments", "--alignment_layer=1"],
+     "no layer 1: the model has 1"),
     (["--mode=score", "--file=x"], "--reference_file"),
     (["--mode=score", "--file=-", "--reference_file=-"], "only one"),
     (["--mode=score", "--file={demo_text}/test.en",

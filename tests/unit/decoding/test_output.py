@@ -11,7 +11,7 @@ from official_transformer.decoding.output import (
   text_lines,
 )
 from official_transformer.decoding.progress import Progress, describe
-from official_transformer.decoding.translator import Hypothesis, Translation
+from official_transformer.decoding.translation import Hypothesis, Translation
 
 BEST = Hypothesis("Ein Hund.", -0.5, ["Ein_", "Hund_", "._"], True)
 SECOND = Hypothesis("Der Hund.", -1.5, ["Der_", "Hund_", "._"], True)

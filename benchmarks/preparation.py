@@ -1,6 +1,6 @@
 r"""Times the preparation of data, upstream's beside it.
 
-    python benchmarks/data_prep.py --source=train.en --target=train.de \
+    python benchmarks/preparation.py --source=train.en --target=train.de \
       --pairs=2000000 --scratch=scratch --upstream_python=up/bin/python
 
 writes a corpus of so many pairs to the scratch directory: the text given, again

@@ -1,0 +1,80 @@
+"""Where words stand in a line, for readers who point at them.
+
+A word ends at a blank. In scripts that write none between words, each character
+is a word, with the marks that belong to it: finer than words, and everybody
+cuts it alike.
+"""
+
+from __future__ import annotations
+
+import functools
+import unicodedata
+from collections.abc import Iterator
+from typing import NamedTuple
+
+# How the names of their letters begin, in Unicode.
+_WITHOUT_BLANKS = frozenset(
+  "CJK IDEOGRAPHIC HIRAGANA KATAKANA KATAKANA-HIRAGANA BOPOMOFO THAI LAO KHMER "
+  "MYANMAR TIBETAN FULLWIDTH HALFWIDTH HANGZHOU YI".split()
+)
+
+
+class Span(NamedTuple):
+  """Characters of a line, from `start` up to `end`."""
+
+  start: int
+  end: int
+
+  def of(self, text: str) -> str:
+    """Returns them."""
+    return text[self.start : self.end]
+
+
+@functools.lru_cache(maxsize=1 << 16)
+def _stands_alone(character: str) -> bool:
+  """Whether a character is a word by itself."""
+  first = unicodedata.name(character, "").split(" ")[0]
+  return first in _WITHOUT_BLANKS
+
+
+def _is_mark(character: str) -> bool:
+  return unicodedata.category(character)[0] == "M"
+
+
+def words_of(text: str) -> list[Span]:
+  """Returns where the words of a line are."""
+  return list(_words(text))
+
+
+def _words(text: str) -> Iterator[Span]:
+  start, alone = None, False
+  for place, character in enumerate(text):
+    if start is not None and _is_mark(character):
+      continue
+    stands_alone = _stands_alone(character)
+    if start is not None and (character.isspace() or alone or stands_alone):
+      yield Span(start, place)
+      start = None
+    if start is None and not character.isspace():
+      start = place
+    alone = stands_alone
+  if start is not None:
+    yield Span(start, len(text))
+
+
+def words_under(words: list[Span], spans: list[Span]) -> list[list[int]]:
+  """Returns which words each of some spans has characters of.
+
+  Args:
+    words: in order, as `words_of` returns them.
+    spans: in order, too.
+  """
+  found, first = [], 0
+  for span in spans:
+    while first < len(words) and words[first].end <= span.start:
+      first += 1
+    last = first
+    while last < len(words) and words[last].start < span.end:
+      last += 1
+    found.append(list(range(first, last)))
+  return found

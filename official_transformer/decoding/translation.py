@@ -1,0 +1,154 @@
+"""What becomes of a line: its hypotheses, joined where it was cut."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+
+from official_transformer.decoding.alignment import (
+  Alignment,
+  TranslatedPiece,
+  join_alignments,
+)
+from official_transformer.decoding.hypotheses import FoundSequence
+from official_transformer.decoding.line_preparation import PreparedLine
+
+
+@dataclasses.dataclass(frozen=True)
+class Hypothesis:
+  """One translation of a line.
+
+  Attributes:
+    text: never holds a line feed.
+    score: normalised by length if `finished`, else the log-probability; the
+      sum over its pieces, if the line was cut.
+    tokens: the pieces of the vocabulary that it is made of.
+    finished: whether the model ended it by itself, below its limit.
+    alignment: with the source's words, if it was asked for.
+  """
+
+  text: str
+  score: float
+  tokens: list[str]
+  finished: bool
+  alignment: Alignment | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Translation:
+  """What became of one line.
+
+  Attributes:
+    hypotheses: one or more, best first. A blank line, which is not decoded,
+      has one without text and with score 0.
+    pieces: how many the line was cut into; 0 for a blank line.
+  """
+
+  hypotheses: list[Hypothesis]
+  pieces: int
+
+  @property
+  def text(self) -> str:
+    """The best hypothesis' text."""
+    return self.hypotheses[0].text
+
+  @property
+  def score(self) -> float:
+    """The best hypothesis' score."""
+    return self.hypotheses[0].score
+
+  @property
+  def finished(self) -> bool:
+    """Whether the model ended the best hypothesis by itself."""
+    return self.hypotheses[0].finished
+
+
+FIRST_EAST_ASIAN = "\u2e80"
+BLANK = Translation([Hypothesis("", 0.0, [], True)], 0)
+ALIGNED_BLANK = Translation(
+  [Hypothesis("", 0.0, [], True, Alignment([], [], []))], 0
+)
+
+
+def join_pieces(
+  line: PreparedLine,
+  pieces: list[list[Hypothesis]],
+  with_alignment: bool = False,
+) -> Translation:
+  """Joins the translations of a line's pieces.
+
+  Args:
+    line: as it was cut.
+    pieces: each one's hypotheses. The n-th of the line is made of the n-th of
+      each piece, as far as all have one.
+    with_alignment: whether a blank line has one, too.
+  """
+  if len(pieces) == 1:
+    return Translation(pieces[0], 1)
+  if not pieces:
+    return ALIGNED_BLANK if with_alignment else BLANK
+  joints = [piece.joint for piece in line.pieces]
+  hypotheses = []
+  for parts in zip(*pieces, strict=False):
+    text = parts[0].text
+    for joint, part in zip(joints[1:], parts[1:], strict=True):
+      text += _joint(text, joint, part.text) + part.text
+    hypotheses.append(
+      Hypothesis(
+        text=text,
+        score=sum(part.score for part in parts),
+        tokens=[token for part in parts for token in part.tokens],
+        finished=all(part.finished for part in parts),
+        alignment=_join_alignments(parts),
+      )
+    )
+  return Translation(hypotheses, len(pieces))
+
+
+def _joint(left: str, joint: str, right: str) -> str:
+  """Returns what stands between two pieces' translations.
+
+  It is what stood in the source; but where that was nothing, as in scripts that
+  write no spaces, a sentence's end and a letter are still set apart.
+  """
+  apart = left[-1:] in tuple(".!?,;:") and right[:1].isalnum()
+  return " " if apart and right[:1] < FIRST_EAST_ASIAN else joint
+
+
+def _join_alignments(parts: Sequence[Hypothesis]) -> Alignment | None:
+  found = [part.alignment for part in parts if part.alignment is not None]
+  return join_alignments(found) if found else None
+
+
+def translated_pieces(
+  texts: Sequence[str],
+  sources: Sequence[Sequence[int]],
+  found: Sequence[Sequence[FoundSequence]],
+  hypotheses: Sequence[Sequence[Hypothesis]],
+) -> list[TranslatedPiece]:
+  """Returns what is to be aligned of a batch: all hypotheses in a row.
+
+  Args:
+    texts: of the sources.
+    sources: their ids, ending in EOS.
+    found: of each, its hypotheses as ids.
+    hypotheses: the same as text.
+  """
+  return [
+    TranslatedPiece(text, ids, hypothesis.text, sequence.ids)
+    for text, ids, sequences, translated in zip(
+      texts, sources, found, hypotheses, strict=True
+    )
+    for sequence, hypothesis in zip(sequences, translated, strict=True)
+  ]
+
+
+def with_alignments(
+  hypotheses: Sequence[Sequence[Hypothesis]], alignments: Iterable[Alignment]
+) -> list[list[Hypothesis]]:
+  """Returns hypotheses with the alignments of `translated_pieces`."""
+  aligned = iter(alignments)
+  return [
+    [dataclasses.replace(h, alignment=next(aligned)) for h in sentence]
+    for sentence in hypotheses
+  ]

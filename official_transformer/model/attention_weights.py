@@ -1,0 +1,75 @@
+"""What each layer and head attends to, given source and target.
+
+The stacks are walked through once more, apart from training and search, which
+keep no weights: each layer is asked for its own, then computed as ever.
+
+Shapes: B batch, L layers, N heads, S source length, T target length.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from official_transformer.model.model_utils import (
+  get_decoder_self_attention_bias,
+)
+from official_transformer.model.transformer import Transformer
+
+
+class AttentionWeights(NamedTuple):
+  """The weights of all layers and heads; each row adds up to 1.
+
+  Row t of the targets is the position that predicts target t, from the targets
+  before it: its own input is target t - 1, or the start symbol.
+
+  Attributes:
+    encoder: float32 [B, L, N, S, S], of source positions on each other.
+    decoder: float32 [B, L, N, T, T], of target positions on their own inputs
+      and those before; later ones have 0.
+    cross: float32 [B, L, N, T, S], of target positions on the source.
+  """
+
+  encoder: tf.Tensor
+  decoder: tf.Tensor
+  cross: tf.Tensor
+
+
+def attention_weights(
+  transformer: Transformer, source_ids: tf.Tensor, target_ids: tf.Tensor
+) -> AttentionWeights:
+  """Computes all attention weights (paper, 3.2), by teacher forcing.
+
+  Args:
+    transformer: the model.
+    source_ids: int [B, S], padded with PAD.
+    target_ids: int [B, T], likewise. Rows of padding mean nothing.
+  """
+  # The same computation that `encode` makes, so that the two cannot part.
+  source = transformer.encode(source_ids)
+  x = transformer.embed_source(source_ids)
+  encoder = []
+  for layer in transformer.encoder_stack.layers:
+    wrapper = layer.self_attention
+    y = wrapper.normalize(x)
+    encoder.append(wrapper.layer.attention_weights(y, y, source.bias))
+    x = layer(x, source.bias)
+  x = transformer.embed_targets(target_ids)
+  bias = get_decoder_self_attention_bias(tf.shape(x)[1])
+  decoder, cross = [], []
+  for layer in transformer.decoder_stack.layers:
+    wrapper = layer.self_attention
+    y = wrapper.normalize(x)
+    decoder.append(wrapper.layer.attention_weights(y, y, bias))
+    y = wrapper(x, bias)
+    wrapper = layer.cross_attention
+    cross.append(
+      wrapper.layer.attention_weights(
+        wrapper.normalize(y), source.outputs, source.bias
+      )
+    )
+    x = layer(x, bias, source.outputs, source.bias)
+  return AttentionWeights(
+    *(tf.stack(weights, axis=1) for weights in (encoder, decoder, cross))
+  )

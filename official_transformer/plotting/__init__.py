@@ -1,0 +1,1 @@
+"""Pictures of numbers, by matplotlib: the extra `[plots]`."""

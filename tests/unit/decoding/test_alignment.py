@@ -1,0 +1,194 @@
+import pathlib
+import sys
+
+import numpy as np
+import pytest
+
+from official_transformer.data.words import words_of
+from official_transformer.decoding.alignment import (
+  Alignment,
+  AlignmentRule,
+  Link,
+  TranslatedPiece,
+  Words,
+  join_alignments,
+  link_words,
+  word_weights,
+)
+from official_transformer.decoding.engines import Engine
+from official_transformer.decoding.options import DecodingOptions
+from official_transformer.decoding.output import fields_of, text_lines
+from official_transformer.decoding.translator import Translator
+from official_transformer.errors import InputError
+
+SENTENCES = [
+  "A dog runs.",
+  "The woman must help the small child today.",
+  "",
+  "He says that the men buy a car.",
+]
+
+
+def test_a_rule_for_what_a_model_does_not_have():
+  AlignmentRule((1,)).check(2)
+  with pytest.raises(InputError, match="no layer 2: the model has 2"):
+    AlignmentRule((2,)).check(2)
+
+
+def test_both_pieces_must_mean_each_other_by_hand():
+  # Two layers of one head; the last row and column are of EOS.
+  one = [[0.6, 0.3, 0.1], [0.6, 0.4, 0.0], [0.0, 0.0, 1.0]]
+  two = [[0.0, 0.5, 0.5], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
+  cross = np.array([[one], [two]])
+  # Each weight, times its share of its column of the first two rows.
+  first = [[0.6 * 0.6 / 1.2, 0.3 * 0.3 / 0.7], [0.36 / 1.2, 0.16 / 0.7]]
+  np.testing.assert_allclose(AlignmentRule((0,)).piece_weights(cross), first)
+  both = np.add(first, [[0, 0.5], [1, 0]])
+  np.testing.assert_allclose(AlignmentRule().piece_weights(cross), both)
+
+
+def test_pieces_are_joined_to_words_by_hand():
+  # "ab c" of three pieces, "x yz" of three.
+  source = Words("ab c", words_of("ab c"), [[0], [0], [1]])
+  target = Words("x yz", words_of("x yz"), [[0], [1], [1]])
+  weights = np.array([[0.3, 0.3, 0.4], [0.1, 0.1, 0.8], [0.5, 0.3, 0.2]])
+  words = word_weights(weights, source, target)
+  np.testing.assert_allclose(words, [[0.6, 0.4], [0.5, 0.5]])
+  assert link_words(np.array([[0.6, 0.4], [0.2, 0.8]])) == [(0, 0), (1, 1)]
+  # A piece of two words belongs to both.
+  both = Words("xy", words_of("xy"), [[0]])
+  found = word_weights(np.array([[0.2, 0.8, 0.0]]), source, both)
+  np.testing.assert_allclose(found, [[1.0, 0.0]])
+
+
+def test_words_without_weight_have_no_link():
+  assert link_words(np.array([[0.0, 0.0], [0.1, 0.0]])) == [(0, 1)]
+  assert link_words(np.zeros([0, 2])) == []
+  assert link_words(np.zeros([2, 0])) == []
+
+
+def test_parts_follow_each_other():
+  one = Alignment(["a", "b"], ["x"], [Link(1, 0)])
+  two = Alignment(["c"], ["y", "z"], [Link(0, 0), Link(0, 1)])
+  joined = join_alignments([one, two])
+  assert joined.source_words == ["a", "b", "c"]
+  assert joined.target_words == ["x", "y", "z"]
+  assert str(joined) == "1-0 2-1 2-2"
+
+
+@pytest.fixture(scope="module")
+def aligning(trained_model):
+  options = DecodingOptions(alignment=AlignmentRule())
+  return Translator.load(trained_model, options=options)
+
+
+def test_alignments_come_with_translations(aligning, trained_model):
+  plain = Translator.load(trained_model).translate(SENTENCES)
+  found = list(aligning.translate_stream(SENTENCES))
+  assert [t.text for t in found] == plain
+  for source, translation in zip(SENTENCES, found, strict=True):
+    alignment = translation.hypotheses[0].alignment
+    assert alignment.source_words == source.split()
+    assert alignment.target_words == translation.text.split()
+    linked = [link.target for link in alignment.links]
+    assert sorted(linked) == list(range(len(alignment.target_words)))
+
+
+def test_company_changes_no_alignment(aligning):
+  together = list(aligning.translate_stream(SENTENCES))
+  for sentence, translation in zip(SENTENCES, together, strict=True):
+    alone = aligning.translate_line(sentence)
+    assert alone.hypotheses[0].alignment == translation.hypotheses[0].alignment
+
+
+def test_a_line_in_pieces_is_aligned_as_a_whole(aligning):
+  line = " ".join([SENTENCES[1]] * 40)
+  translation = aligning.translate_line(line)
+  assert translation.pieces > 1
+  alignment = translation.hypotheses[0].alignment
+  assert alignment.source_words == line.split()
+  assert alignment.target_words == translation.text.split()
+  assert max(link.source for link in alignment.links) > 8 * 35
+
+
+def test_what_is_written_of_them(aligning):
+  first, _, blank, _ = aligning.translate_stream(SENTENCES)
+  (line,) = text_lines(first, 1)
+  text, links = line.split(" ||| ")
+  assert text == first.text
+  assert all(part.count("-") == 1 for part in links.split())
+  assert list(text_lines(blank, 1)) == [" ||| "]
+  fields = fields_of(first, 1)
+  assert fields["alignment"] == links
+  assert fields["source_words"] == ["A", "dog", "runs."]
+  assert "alignment" in fields_of(blank, 1)
+
+
+def test_they_need_tensorflow(trained_model):
+  with pytest.raises(InputError, match="TensorFlow's attention"):
+    DecodingOptions(alignment=AlignmentRule((0,)), engine=Engine("ctranslate2"))
+  pytest.importorskip("ctranslate2")
+  translator = Translator.load(trained_model, engine="ctranslate2")
+  with pytest.raises(InputError, match="TensorFlow alone"):
+    translator.attention("A dog runs.")
+
+
+def test_attention_of_given_and_of_own_translations(aligning):
+  source = SENTENCES[1]
+  own = aligning.attention(source)
+  given = aligning.attention(source, aligning.translate([source])[0])
+  heads = aligning.params.num_heads
+  size, length = len(own.source), len(own.target)
+  assert own.source[-1] == own.target[-1] == "</s>"
+  assert own.inputs == ["<s>", *own.target[:-1]]
+  layers = aligning.params.num_hidden_layers
+  assert own.encoder.shape == (layers, heads, size, size)
+  assert own.decoder.shape == (layers, heads, length, length)
+  assert own.cross.shape == (layers, heads, length, size)
+  if own.target == given.target:
+    np.testing.assert_allclose(own.cross, given.cross, atol=1e-6)
+  other = aligning.attention(source, "Ein Hund.")
+  assert "".join(other.target).startswith("Ein_")
+
+
+def test_an_alignment_is_of_the_words_that_are_given(aligning):
+  tokenizers = aligning.tokenizers
+  target = "Ein  Hund läuft."
+  ids = tokenizers.target.encode(target)
+  (found,) = aligning.align(
+    [
+      TranslatedPiece(
+        "A dog runs.",
+        tokenizers.source.encode("A dog runs.", add_eos=True),
+        target,
+        ids,
+      )
+    ]
+  )
+  assert found.target_words == ["Ein", "Hund", "läuft."]
+
+
+@pytest.mark.parametrize("seed", [5, 6])
+def test_the_rule_finds_the_demo_grammars_true_words(
+  seed, trained_model, monkeypatch
+):
+  """50 sentences, by the script that measures all layers."""
+  root = pathlib.Path(__file__).parents[3]
+  monkeypatch.syspath_prepend(str(root / "benchmarks"))
+  import alignments
+
+  model = alignments.load(trained_model)
+  pairs = alignments.draw_aligned(seed, count=50)
+  chosen = alignments.scores_of(model, pairs, AlignmentRule())
+  assert sum(len(pair.sure) for pair in pairs) > 300
+  assert chosen.precision > 0.85
+  assert chosen.recall > 0.85
+  # Better than any layer by itself, as others read it.
+  params = model.transformer.params
+  heads = tuple(range(params.num_heads))
+  for layer in range(params.num_hidden_layers):
+    plain = alignments.Reading(f"layer {layer}", (layer,), heads)
+    other = alignments.scores_of(model, pairs, plain)
+    assert chosen.error < other.error
+  for name in ("alignments", "demo_alignments"):
+    del sys.modules[name]
