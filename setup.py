@@ -53,7 +53,10 @@ setuptools.setup(
       "flags",
     ]
   ),
-  package_data={"official_transformer.serving": ["page.html"]},
+  package_data={
+    "official_transformer.serving": ["page.html"],
+    "official_transformer.evaluation": ["report.html"],
+  },
   install_requires=[
     "tensorflow>=2.20",
     "numpy>=1.26",
@@ -71,6 +74,7 @@ setuptools.setup(
     "console_scripts": [
       "transformer_main=official_transformer.transformer_main:run",
       "compute_bleu=official_transformer.compute_bleu:run",
+      "translation_report=official_transformer.translation_report:run",
       "import_checkpoint=official_transformer.import_checkpoint:run",
       "translation_server=official_transformer.translation_server:run",
       "prepare_data=data_prep.prepare_data:run",

@@ -16,6 +16,7 @@ from data_prep.check_data import define_check_data_flags
 from data_prep.data_download import define_data_download_flags
 from data_prep.demo_corpus import define_demo_corpus_flags
 from data_prep.prepare_data import define_prepare_data_flags
+from official_transformer.commands.report_flags import define_report_flags
 from official_transformer.commands.serving_flags import define_serving_flags
 from official_transformer.commands.transformer_flags import (
   define_transformer_flags,
@@ -33,6 +34,7 @@ COMMANDS: dict[str, Callable[[], None]] = {
   "data_download": define_data_download_flags,
   "check_data": define_check_data_flags,
   "compute_bleu": define_compute_bleu_flags,
+  "translation_report": define_report_flags,
   "import_checkpoint": define_import_flags,
   "translation_server": define_serving_flags,
   "demo_corpus": define_demo_corpus_flags,

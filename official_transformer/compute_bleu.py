@@ -15,8 +15,9 @@ from official_transformer.commands.scoring_flag_readers import (
   read_contest_settings,
 )
 from official_transformer.commands.scoring_flags import (
+  define_certainty_flags,
   define_comet_flags,
-  define_scoring_flags,
+  define_metrics_flag,
   define_tokenize_flag,
 )
 from official_transformer.errors import InputError, describe_failures
@@ -61,7 +62,8 @@ def define_compute_bleu_flags() -> None:
     case_sensitive=False,
   )
   define_tokenize_flag("tokenize", Effect())
-  define_scoring_flags(Effect())
+  define_metrics_flag(Effect())
+  define_certainty_flags(Effect())
   define(
     flags.DEFINE_enum,
     "output_format",

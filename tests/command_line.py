@@ -22,6 +22,7 @@ BLEU = "official_transformer.compute_bleu"
 IMPORT = "official_transformer.import_checkpoint"
 TRANSLATE = "official_transformer.translate"
 SERVER = "official_transformer.translation_server"
+REPORT = "official_transformer.translation_report"
 PREPARE = "data_prep.prepare_data"
 DEMO = "data_prep.demo_corpus"
 DOWNLOAD = "data_prep.data_download"
@@ -37,6 +38,10 @@ _DEFINERS = {
   SERVER: (
     "official_transformer.commands.serving_flags",
     "define_serving_flags",
+  ),
+  REPORT: (
+    "official_transformer.commands.report_flags",
+    "define_report_flags",
   ),
   TRANSLATE: (TRANSLATE, "define_translate_flags"),
   PREPARE: (PREPARE, "define_prepare_data_flags"),

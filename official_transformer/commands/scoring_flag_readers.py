@@ -55,10 +55,13 @@ def read_contest_settings(
     InputError: if a flag names what there is not.
   """
   from official_transformer.evaluation.contest import ContestSettings
-  from official_transformer.evaluation.metrics import MetricSettings
+  from official_transformer.evaluation.metrics import METRICS, MetricSettings
 
   return ContestSettings(
-    MetricSettings(tuple(FLAGS.metrics), resamples=FLAGS.resamples),
+    MetricSettings(
+      tuple(FLAGS.metrics) if "metrics" in FLAGS else METRICS,
+      resamples=FLAGS.resamples,
+    ),
     check_tokenizer(tokenize_flag),
     _read_tests(),
     FLAGS.test_trials,

@@ -20,8 +20,8 @@ def define_tokenize_flag(name: str, effect: Effect) -> None:
   define(flags.DEFINE_string, name, "auto", _TOKENIZERS, effect)
 
 
-def define_scoring_flags(effect: Effect) -> None:
-  """Defines which metrics, and how sure of them."""
+def define_metrics_flag(effect: Effect) -> None:
+  """Defines which metrics are measured."""
   define(
     flags.DEFINE_list,
     "metrics",
@@ -29,6 +29,10 @@ def define_scoring_flags(effect: Effect) -> None:
     "Which of sacreBLEU's metrics to measure.",
     effect,
   )
+
+
+def define_certainty_flags(effect: Effect) -> None:
+  """Defines how sure of scores one wants to be."""
   define(
     flags.DEFINE_integer,
     "resamples",

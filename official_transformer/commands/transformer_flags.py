@@ -7,8 +7,9 @@ from absl import flags
 from official_transformer.commands.decoding_flags import define_decoding_flags
 from official_transformer.commands.export_flags import define_export_flags
 from official_transformer.commands.scoring_flags import (
+  define_certainty_flags,
   define_comet_flags,
-  define_scoring_flags,
+  define_metrics_flag,
   define_tokenize_flag,
 )
 from official_transformer.commands.training_flags import (
@@ -156,7 +157,8 @@ def _define_evaluation_flags() -> None:
       lambda v: not v.bleu_source, "nothing is scored without --bleu_source"
     ),
   )
-  define_scoring_flags(read_by("eval"))
+  define_metrics_flag(read_by("eval"))
+  define_certainty_flags(read_by("eval"))
   define_comet_flags(read_by("eval"))
   define(
     flags.DEFINE_string,

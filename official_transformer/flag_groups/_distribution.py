@@ -85,7 +85,7 @@ def define_num_gpus() -> None:
     None,
     "GPUs to use; 0 for the CPU, -1 for all. Unset: one if there is one. "
     "Above 1, base and big are the sets tuned for several.",
-    read_by("train", "eval", "predict", "score"),
+    read_by("train", "eval", "predict", "score", "attention"),
     lower_bound=-1,
     short_name="ng",
   )

@@ -14,7 +14,7 @@ import command_line
 import numpy as np
 import pytest
 import tensorflow as tf
-from command_line import BLEU, IMPORT, MAIN, PREPARE, succeed
+from command_line import BLEU, IMPORT, MAIN, PREPARE, REPORT, succeed
 from conftest import MODEL
 
 from official_transformer.data.tokenizer import load_tokenizer
@@ -344,6 +344,57 @@ def test_mistakes_of_scoring_cost_one_clear_message(
   translation = f"--translation={demo_text}/test.de"
   defaults = [f"--reference={demo_text}/test.de"]
   assert complaint in run(BLEU, translation, *defaults, *given, status=2)
+
+
+def test_a_report_is_one_file(trained_model, demo_text, tmp_path):
+  out = tmp_path / "report.html"
+  told = run(
+    MAIN,
+    *("--mode=predict", f"--model_dir={trained_model}"),
+    *(f"--file={demo_text}/test.en", "--output_format=jsonl"),
+  )
+  (tmp_path / "a.jsonl").write_text(told)
+  command = (
+    REPORT,
+    f"--source={demo_text}/test.en",
+    f"--reference={demo_text}/test.de",
+    f"--translation={tmp_path}/a.jsonl",
+    f"--output={out}",
+  )
+  run(*command, f"--frequency_text={demo_text}/train.de")
+  page = out.read_text(encoding="utf-8")
+  assert "rarest word is in train.de" in page
+  assert page.count("<script") == 2
+  run(*command, f"--model_dir={trained_model}", "--attention_count=2")
+  assert len(re.findall(r'"layers":', out.read_text("utf-8"))) == 2
+
+
+@pytest.mark.parametrize(
+  ("flags", "complaint"),
+  [
+    (["--translation=/nowhere"], "no file /nowhere"),
+    (["--translation={demo_text}/test.de"] * 2, "given 3 times"),
+    (["--output=/nowhere/x.html"], "/nowhere does not exist"),
+    (["--reference={demo_text}/dev.de"], "20 lines and"),
+    (["--model_dir=/nowhere", "--attention_lines=21"], "'21' is no line of"),
+    (["--model_dir=/nowhere"], "no model directory"),
+    (["--frequency_text=/nowhere"], "no file /nowhere"),
+    (["--translation={made}/bad.jsonl"], "bad.jsonl, line 1, is no JSON"),
+  ],
+)
+def test_mistakes_of_a_report_cost_one_clear_message(
+  flags, complaint, demo_text, tmp_path
+):
+  (tmp_path / "bad.jsonl").write_text("text\n" * 20)
+  given = [flag.format(demo_text=demo_text, made=tmp_path) for flag in flags]
+  defaults = (
+    f"--source={demo_text}/test.en",
+    f"--reference={demo_text}/test.de",
+    f"--translation={demo_text}/test.de",
+    f"--output={tmp_path}/x.html",
+  )
+  assert complaint in run(REPORT, *defaults, *given, status=2)
+  assert not (tmp_path / "x.html").exists()
 
 
 def test_bleu_variants(demo_text):

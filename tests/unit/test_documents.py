@@ -52,6 +52,7 @@ def test_flags_that_are_named_exist(page, transformer_flags):
     command_line.SERVER,
     command_line.DOWNLOAD,
     command_line.CHECK,
+    command_line.REPORT,
   ):
     with command_line.fresh_flags(command) as values:
       known |= set(values)

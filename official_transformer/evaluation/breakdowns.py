@@ -1,0 +1,205 @@
+"""Where a translation is good and where it is not.
+
+Sentences are put into groups, by length or by their rarest word, and each group
+is scored by itself; and n-grams tell which words and phrases a system misses.
+"""
+
+from __future__ import annotations
+
+import collections
+import itertools
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+from sacrebleu.metrics import BLEU
+
+from official_transformer.data.words import words_of
+from official_transformer.evaluation.metrics import (
+  MetricSettings,
+  References,
+  corpus_scores,
+  create_metrics,
+)
+
+# The last group takes all that is longer.
+LENGTHS = (1, 6, 11, 16, 21, 31, 41, 61)
+# Of the rarest word in the text that is counted.
+FREQUENCIES = (0, 1, 2, 5, 10, 50, 100, 1000)
+_LONGEST = 4
+
+
+class Group(NamedTuple):
+  """Some of the sentences.
+
+  Attributes:
+    name: such as `6-10`.
+    lines: how many there are.
+    scores: of each system, by metric.
+  """
+
+  name: str
+  lines: int
+  scores: list[dict[str, float]]
+
+
+class NgramCount(NamedTuple):
+  """How often systems have an n-gram that a reference has, or has not.
+
+  Attributes:
+    ngram: its words.
+    wanted: how often it is in the references.
+    found: of these, how many each system has.
+    made: how often it is in each system's lines.
+  """
+
+  ngram: str
+  wanted: int
+  found: list[int]
+  made: list[int]
+
+
+def plain_words(text: str) -> list[str]:
+  """Returns the words of a line, as `words_of` cuts it, in small letters."""
+  return [span.of(text).lower() for span in words_of(text)]
+
+
+def by_length(
+  systems: Sequence[Sequence[str]],
+  references: References,
+  settings: MetricSettings,
+) -> list[Group]:
+  """Scores groups of as many words in the reference."""
+  lengths = [len(words_of(line)) for line in references.first]
+  return _groups(lengths, LENGTHS, systems, references, settings)
+
+
+def by_rarest_word(
+  systems: Sequence[Sequence[str]],
+  references: References,
+  settings: MetricSettings,
+  text: Iterable[str],
+) -> list[Group]:
+  """Scores groups whose rarest word is as frequent in some text.
+
+  Args:
+    systems: translations.
+    references: their references, the words of the first of which count.
+    settings: what is measured.
+    text: lines, such as those a model has learnt from.
+  """
+  counts: collections.Counter[str] = collections.Counter()
+  for line in text:
+    counts.update(plain_words(line))
+  rarest = [
+    min((counts[word] for word in plain_words(line)), default=-1)
+    for line in references.first
+  ]
+  return _groups(rarest, FREQUENCIES, systems, references, settings)
+
+
+def _groups(
+  values: Sequence[int],
+  edges: Sequence[int],
+  systems: Sequence[Sequence[str]],
+  references: References,
+  settings: MetricSettings,
+) -> list[Group]:
+  groups = []
+  for low, high in itertools.zip_longest(edges, edges[1:]):
+    lines = [
+      n
+      for n, value in enumerate(values)
+      if value >= low and (high is None or value < high)
+    ]
+    if not lines:
+      continue
+    part = References([[s[n] for n in lines] for s in references.streams])
+    metrics = create_metrics(settings, part)
+    scores = [
+      {
+        found.name: found.score
+        for found in corpus_scores(metrics, [system[n] for n in lines], 0)
+      }
+      for system in systems
+    ]
+    groups.append(Group(_name(low, high), len(lines), scores))
+  return groups
+
+
+def _name(low: int, high: int | None) -> str:
+  if high is None:
+    return f"{low} or more"
+  return str(low) if high == low + 1 else f"{low}-{high - 1}"
+
+
+def by_order(
+  systems: Sequence[Sequence[str]], references: References, tokenize: str
+) -> list[list[float]]:
+  """Returns, for each system, BLEU's precisions of 1- to 4-grams, percent."""
+  streams: Any = references.for_sacrebleu()  # An absent one is None.
+  metric = BLEU(tokenize=tokenize, references=streams)
+  return [
+    list(map(float, metric.corpus_score(list(system), None).precisions))
+    for system in systems
+  ]
+
+
+def count_ngrams(
+  systems: Sequence[Sequence[str]], references: Sequence[str]
+) -> list[NgramCount]:
+  """Counts the n-grams, of one to four words, of all lines."""
+  wanted: collections.Counter[tuple[str, ...]] = collections.Counter()
+  found = [collections.Counter(wanted) for _ in systems]
+  made = [collections.Counter(wanted) for _ in systems]
+  for number, reference in enumerate(references):
+    of_reference = _ngrams(reference)
+    wanted.update(of_reference)
+    for place, system in enumerate(systems):
+      of_system = _ngrams(system[number])
+      made[place].update(of_system)
+      found[place].update(of_system & of_reference)
+  known = set(wanted).union(*made)
+  return [
+    NgramCount(
+      " ".join(ngram),
+      wanted[ngram],
+      [counter[ngram] for counter in found],
+      [counter[ngram] for counter in made],
+    )
+    for ngram in known
+  ]
+
+
+def _ngrams(text: str) -> collections.Counter[tuple[str, ...]]:
+  words = plain_words(text)
+  return collections.Counter(
+    tuple(words[start : start + size])
+    for size in range(1, _LONGEST + 1)
+    for start in range(len(words) - size + 1)
+  )
+
+
+def most(
+  counts: Iterable[NgramCount],
+  value: Callable[[NgramCount], int],
+  number: int = 15,
+) -> list[NgramCount]:
+  """Returns n-grams of the largest values above 1, a phrase's parts left out.
+
+  Of phrases that hold each other, as often, only the longest is told.
+  """
+  ranked = sorted(
+    (c for c in counts if value(c) > 1),
+    key=lambda c: (-value(c), -c.ngram.count(" "), c.ngram),
+  )
+  kept: list[NgramCount] = []
+  for count in ranked:
+    if len(kept) == number:
+      break
+    inside = f" {count.ngram} "
+    if not any(
+      inside in f" {other.ngram} " and value(other) == value(count)
+      for other in kept
+    ):
+      kept.append(count)
+  return kept

@@ -1,0 +1,238 @@
+"""What a report shows, as JSON has it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from official_transformer.evaluation import breakdowns, contest_formats
+from official_transformer.evaluation.breakdowns import Group, NgramCount
+from official_transformer.evaluation.contest import (
+  Contest,
+  ContestSettings,
+  hold_contest,
+)
+from official_transformer.evaluation.metrics import (
+  LESS_IS_BETTER,
+  METRICS,
+  MetricSettings,
+  References,
+)
+from official_transformer.evaluation.sentence_warnings import (
+  MEANINGS,
+  warnings_of,
+)
+
+if TYPE_CHECKING:
+  from official_transformer.decoding.attention import LineAttention
+
+# TER takes as long as all else.
+_OF_GROUPS = ("bleu", "chrf")
+# Weights are told in hundredths.
+_STEPS = 100
+
+
+@dataclasses.dataclass(frozen=True)
+class Reported:
+  """One of the translations.
+
+  Attributes:
+    name: such as its file's.
+    lines: one for each source.
+    unfinished: what the model said of each, if that is known.
+  """
+
+  name: str
+  lines: list[str]
+  unfinished: list[bool] | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class ReportRequest:
+  """What a report is of.
+
+  Attributes:
+    title: of the page.
+    sources: lines.
+    references: of as many.
+    systems: one, or two that are compared.
+    settings: how they are scored; each line is, too.
+    frequency_text: lines in which words are counted; None takes the references.
+    frequency_name: what these are.
+  """
+
+  title: str
+  sources: list[str]
+  references: References
+  systems: list[Reported]
+  settings: ContestSettings
+  frequency_text: Iterable[str] | None = None
+  frequency_name: str = "the references"
+
+
+def judge(request: ReportRequest) -> Contest:
+  """Scores the systems, and each of their lines, by all metrics."""
+  metrics = dataclasses.replace(request.settings.metrics, metrics=METRICS)
+  settings = dataclasses.replace(
+    request.settings, metrics=metrics, sentences=True
+  )
+  systems = [(system.name, system.lines) for system in request.systems]
+  return hold_contest(systems, request.references, settings, request.sources)
+
+
+def report_data(
+  request: ReportRequest,
+  contest: Contest,
+  attention: Mapping[int, LineAttention],
+) -> dict[str, Any]:
+  """Returns all that the page shows.
+
+  Args:
+    request: what is reported.
+    contest: what `judge` found.
+    attention: of some lines, counted from 0.
+  """
+  lines = [system.lines for system in request.systems]
+  settings = MetricSettings(_OF_GROUPS, contest.tokenizer.name, 0)
+  counts = breakdowns.count_ngrams(lines, request.references.first)
+  text = request.frequency_text or request.references.first
+  told = contest_formats.fields_of(contest)
+  for system in told["systems"]:
+    del system["sentences"]
+  return {
+    "title": request.title,
+    "contest": told,
+    "lessIsBetter": list(LESS_IS_BETTER),
+    "groups": [
+      {
+        "title": "By length of the reference, in words",
+        "rows": _groups(
+          breakdowns.by_length(lines, request.references, settings)
+        ),
+      },
+      {
+        "title": "By how often the reference's rarest word is in "
+        + request.frequency_name,
+        "rows": _groups(
+          breakdowns.by_rarest_word(lines, request.references, settings, text)
+        ),
+      },
+      {
+        "title": "Words and phrases that the references have, too",
+        "rows": _orders(
+          breakdowns.by_order(lines, request.references, settings.tokenize)
+        ),
+      },
+    ],
+    "ngrams": _ngram_lists(counts, len(lines)),
+    "sources": request.sources,
+    "references": [
+      request.references.of_line(n) for n in range(len(request.sources))
+    ],
+    "lines": lines,
+    "scores": [
+      {
+        name: [round(value, 1) for value in values]
+        for name, values in system.sentences.items()
+      }
+      for system in contest.systems
+    ],
+    "warnings": [
+      warnings_of(request.sources, system.lines, system.unfinished)
+      for system in request.systems
+    ],
+    "meanings": MEANINGS,
+    "attention": {
+      str(number): _attention(found) for number, found in attention.items()
+    },
+  }
+
+
+def _groups(groups: Sequence[Group]) -> list[dict[str, Any]]:
+  return [
+    {
+      "name": group.name,
+      "lines": group.lines,
+      "scores": [
+        {name: round(value, 2) for name, value in scores.items()}
+        for scores in group.scores
+      ],
+    }
+    for group in groups
+  ]
+
+
+def _orders(precisions: Sequence[Sequence[float]]) -> list[dict[str, Any]]:
+  """Returns BLEU's precisions like groups: every metric's bar is the same."""
+  return [
+    {
+      "name": f"{order + 1} word{'s' if order else ''}",
+      "lines": None,
+      "scores": [
+        {"precision": round(system[order], 2)} for system in precisions
+      ],
+    }
+    for order in range(4)
+  ]
+
+
+def _ngram_lists(
+  counts: list[NgramCount], systems: int
+) -> list[dict[str, Any]]:
+  lists = []
+
+  def add(title: str, value: Any) -> None:
+    rows = breakdowns.most(counts, value)
+    lists.append(
+      {
+        "title": title,
+        "rows": [
+          {
+            "ngram": c.ngram,
+            "wanted": c.wanted,
+            "found": c.found,
+            "made": c.made,
+          }
+          for c in rows
+        ],
+      }
+    )
+
+  if systems == 2:
+    add("Found by A more often than by B", lambda c: c.found[0] - c.found[1])
+    add("Found by B more often than by A", lambda c: c.found[1] - c.found[0])
+  for place in range(systems):
+    name = f" by {'AB'[place]}" if systems == 2 else ""
+    add(f"Missed{name}", lambda c, n=place: c.wanted - c.found[n])
+    add(
+      f"Made without a reference{name}",
+      lambda c, n=place: c.made[n] - c.found[n],
+    )
+  return lists
+
+
+def choose_lines(contest: Contest, number: int) -> list[int]:
+  """Returns the lines whose attention is worth a look, from 0.
+
+  Args:
+    contest: of two systems, those with the greatest differences; of one, the
+      worst. By chrF.
+    number: how many, at most.
+  """
+  name = next(n for n in contest.systems[0].sentences if n.startswith("chrF"))
+  scores = [np.array(system.sentences[name]) for system in contest.systems]
+  value = abs(scores[0] - scores[1]) if len(scores) == 2 else -scores[0]
+  return [int(n) for n in np.argsort(-value, kind="stable")[:number]]
+
+
+def _attention(found: LineAttention) -> dict[str, Any]:
+  """Returns the attention to the source, of each layer, its heads' mean."""
+  weights = found.cross.mean(1)
+  return {
+    "source": found.source,
+    "target": found.target,
+    "layers": np.rint(weights * _STEPS).astype(int).tolist(),
+  }
