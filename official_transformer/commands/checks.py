@@ -13,6 +13,7 @@ from official_transformer.commands.flag_readers import (
   read_profile_steps,
   read_requested_params,
 )
+from official_transformer.commands.picture_flags import PLOTS
 from official_transformer.commands.scoring_flag_readers import (
   check_tokenizer,
   read_contest_settings,
@@ -144,9 +145,24 @@ def check_predict() -> None:
   if FLAGS.text is not None:
     _check_one_line(FLAGS.text)
   _check_engine()
+  _check_trace()
   inputs = [FLAGS.file] if FLAGS.file is not None else []
   _check_files(inputs)
   check_n_best(FLAGS.n_best, _check_model().params.beam_size)
+
+
+def _check_trace() -> None:
+  """Refuses to watch a search that cannot be."""
+  if "trace_dir" not in FLAGS or not FLAGS.trace_dir:
+    return
+  if answers_lines() or FLAGS.engine != TENSORFLOW or FLAGS.padded_decode:
+    raise InputError(
+      "--trace_dir watches TensorFlow's search of --file or --text, step by "
+      "step: leave --interactive, --engine and --padded_decode out"
+    )
+  if file_system.is_file(FLAGS.trace_dir):
+    raise InputError(f"--trace_dir={FLAGS.trace_dir} is a file")
+  figures.check_formats(FLAGS.picture_formats)
 
 
 def _check_bulk() -> None:
@@ -163,6 +179,8 @@ def _check_bulk() -> None:
       "--runner translates files: --file names them, as a pattern or between "
       "commas, and --file_out the directory of their translations"
     )
+  if FLAGS.trace_dir:
+    raise InputError("--trace_dir watches no search of --runner's workers")
   for name in ("tf_gpu_thread_mode", "per_gpu_thread_count", "enable_xla"):
     if FLAGS[name].present:
       raise InputError(
@@ -205,6 +223,35 @@ def check_attention() -> None:
     raise InputError(f"--output_dir={FLAGS.output_dir} is a file")
   figures.check_formats(FLAGS.picture_formats)
   _check_model()
+
+
+def check_plot() -> None:
+  """Refuses pictures of what there is not, or that cannot be made."""
+  if not FLAGS.output_dir:
+    raise InputError("--mode=plot needs --output_dir, where pictures go")
+  if file_system.is_file(FLAGS.output_dir):
+    raise InputError(f"--output_dir={FLAGS.output_dir} is a file")
+  if not FLAGS.picture_formats:
+    raise InputError("--mode=plot makes pictures: --picture_formats is empty")
+  figures.check_formats(FLAGS.picture_formats)
+  if not FLAGS.plots or not set(FLAGS.plots) <= set(PLOTS):
+    raise InputError(
+      f"--plots={','.join(FLAGS.plots)}: give some of {', '.join(PLOTS)}"
+    )
+  words = [word for word in FLAGS.words or () if word.strip()]
+  if "neighbours" in FLAGS.plots and not words:
+    raise InputError(
+      "--plots=neighbours needs --words, whose neighbours are looked for"
+    )
+  models = text_files.listed_files(FLAGS.model_dir)
+  of_models = {"run", "neighbours"}.intersection(FLAGS.plots)
+  of_params = FLAGS["param_set"].present or FLAGS["params_override"].present
+  if of_models or not of_params:
+    for path in models:
+      ModelDirectory(path).read()
+  if "neighbours" in FLAGS.plots:
+    ModelDirectory(models[0]).choose_checkpoints(FLAGS.checkpoint)
+  read_requested_params()
 
 
 def check_export() -> None:

@@ -63,7 +63,7 @@ def define_checkpoint_flag() -> None:
     "The weights to use: latest, best (at an evaluation of training, by BLEU "
     "if it was measured, else by validation loss), average (see "
     "--mode=average), or the step of a checkpoint that is kept.",
-    read_by("eval", "predict", "score", "export", "attention"),
+    read_by("eval", "predict", "score", "export", "attention", "plot"),
   )
 
 

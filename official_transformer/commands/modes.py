@@ -22,6 +22,7 @@ COMMANDS = {
   "predict": (checks.check_predict, "predict"),
   "score": (checks.check_score, "score"),
   "export": (checks.check_export, "export"),
+  "plot": (checks.check_plot, "plot"),
   "attention": (checks.check_attention, "attention"),
 }
 

@@ -29,6 +29,8 @@ def predict() -> None:
     from official_transformer.commands.bulk_predict import bulk_predict
 
     bulk_predict()
+  elif FLAGS.trace_dir:
+    _trace()
   elif FLAGS.text is not None:
     translator = load_translator(FLAGS.n_best, one_by_one=True)
     write_translations(iter([translator.translate_line(FLAGS.text)]))
@@ -36,6 +38,27 @@ def predict() -> None:
     _answer()
   else:
     _translate_file()
+
+
+def _trace() -> None:
+  """Translates line by line, and tells how each search went."""
+  # matplotlib need not be installed.
+  from official_transformer.commands.trace import TraceWriter
+
+  if FLAGS.text is not None:
+    lines = iter([FLAGS.text])
+  else:
+    lines = text_files.read_lines(FLAGS.file, FLAGS.invalid_utf8 == "replace")
+  translator = load_translator(FLAGS.n_best, one_by_one=True)
+  writer = TraceWriter(translator)
+
+  def translations() -> Iterator[Translation]:
+    for line in lines:
+      writer.write(line)
+      yield translator.translate_line(line)
+
+  write_translations(translations())
+  writer.close()
 
 
 def _answer() -> None:

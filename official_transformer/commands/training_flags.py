@@ -180,8 +180,9 @@ def _define_length_flags() -> None:
     flags.DEFINE_integer,
     "train_steps",
     300000,
-    "Updates in all, counted across resumed runs.",
-    _TRAINING,
+    "Updates in all, counted across resumed runs; with --plots=schedule, those "
+    "that are drawn.",
+    read_by("train", "plot"),
     lower_bound=1,
     short_name="ts",
   )

@@ -6,6 +6,7 @@ from absl import flags
 
 from official_transformer.commands.decoding_flags import define_decoding_flags
 from official_transformer.commands.export_flags import define_export_flags
+from official_transformer.commands.picture_flags import define_picture_flags
 from official_transformer.commands.scoring_flags import (
   define_certainty_flags,
   define_comet_flags,
@@ -28,9 +29,12 @@ MODES = (
   "score",
   "export",
   "attention",
+  "plot",
 )
 
-_COMPUTING = read_by("train", "eval", "predict", "score", "export", "attention")
+_COMPUTING = read_by(
+  "train", "eval", "predict", "score", "export", "attention", "plot"
+)
 
 
 def define_transformer_flags() -> None:
@@ -46,7 +50,7 @@ def define_transformer_flags() -> None:
     "score: tell how probable each line of --reference_file is as the "
     "translation of --file. export: write the model for use without this "
     "package. attention: write what the model attends to, as numbers and as "
-    "pictures.",
+    "pictures. plot: draw runs, schedules, positions and embeddings.",
     enum_values=list(MODES),
   )
   flags_core.define_base(
@@ -67,7 +71,7 @@ def define_transformer_flags() -> None:
     "Without it, --mode=attention takes the model's own.",
     read_by("score", "attention"),
   )
-  _define_picture_flags()
+  define_picture_flags()
   flags_core.start_section("Decoding: many files on many machines")
   flags_core.define_beam(read_by("predict"))
   define_export_flags()
@@ -106,25 +110,6 @@ def define_model_flags() -> None:
     "data directory names.",
     _COMPUTING,
     short_name="vf",
-  )
-
-
-def _define_picture_flags() -> None:
-  flags_core.start_section("Pictures")
-  define(
-    flags.DEFINE_string,
-    "output_dir",
-    None,
-    "Where pictures, and the numbers they are made of, go.",
-    read_by("attention"),
-  )
-  define(
-    flags.DEFINE_list,
-    "picture_formats",
-    "png,svg",
-    "What pictures are written as (extra [plots]). Empty: attention as numbers "
-    "alone.",
-    read_by("attention"),
   )
 
 

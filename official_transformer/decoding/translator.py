@@ -232,7 +232,7 @@ class Translator:
   def _attention(self) -> AttentionReader:
     if self.attention_reader is None:
       raise InputError(
-        "attention is computed by TensorFlow alone, and the engine is "
+        "only TensorFlow tells how it comes to a translation: the engine is "
         f"{self.options.engine.name}"
       )
     return self.attention_reader

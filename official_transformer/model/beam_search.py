@@ -113,6 +113,22 @@ class Candidates(NamedTuple):
   parents: tf.Tensor
 
 
+class SearchStep(NamedTuple):
+  """What one step has done, for whoever watches.
+
+  Attributes:
+    index: int32 [], steps made before it.
+    before: the sentences as it found them.
+    candidates: what it had to choose from.
+    after: the sentences as it left them.
+  """
+
+  index: tf.Tensor
+  before: Sentences
+  candidates: Candidates
+  after: Sentences
+
+
 StepFunction = Callable[
   [tf.Tensor, tf.Tensor, SearchState], tuple[tf.Tensor, SearchState]
 ]
@@ -139,6 +155,7 @@ class SequenceBeamSearch:
     beam_size: K; 1 is greedy search.
     alpha: strength of the length normalisation.
     eos_id: the token that ends a hypothesis.
+    watch: told of every step; None, which costs nothing, tells nobody.
   """
 
   def __init__(
@@ -148,6 +165,7 @@ class SequenceBeamSearch:
     beam_size: int,
     alpha: float,
     eos_id: int = 1,
+    watch: Callable[[SearchStep], object] | None = None,
   ) -> None:
     if vocab_size < 2:
       raise ValueError(f"vocab_size is {vocab_size}, must be at least 2")
@@ -158,6 +176,7 @@ class SequenceBeamSearch:
     self.beam_size = beam_size
     self.alpha = alpha
     self.eos_id = eos_id
+    self.watch = watch
 
   def search(
     self,
@@ -265,6 +284,8 @@ class SequenceBeamSearch:
       finished_scores=thaw(finished_scores, old.finished_scores),
       finished_flags=thaw(finished_flags, old.finished_flags),
     )
+    if self.watch:
+      self.watch(SearchStep(state.index, old, candidates, sentences))
     may_improve = self._may_improve(sentences, state.index + 1)
     first = tf.range(tf.shape(parents)[0])[:, None] * self.beam_size
     rows = tf.reshape(first + parents, [-1])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import keras
@@ -23,6 +23,7 @@ from official_transformer.model.beam_cache import (
 from official_transformer.model.beam_search import (
   SearchResult,
   SearchState,
+  SearchStep,
   SequenceBeamSearch,
 )
 from official_transformer.model.dropout import Dropout
@@ -181,6 +182,7 @@ class Transformer(keras.layers.Layer):
     source_ids: tf.Tensor,
     vocabulary_size: int | None = None,
     static: bool = False,
+    watch: Callable[[SearchStep], object] | None = None,
   ) -> SearchResult:
     """Translates.
 
@@ -191,6 +193,8 @@ class Transformer(keras.layers.Layer):
         is all.
       static: whether all shapes inside are to be static, as XLA and TPUs need
         them; those of `source_ids` must be then.
+      watch: told of every step, of which it can read the values if nothing is
+        traced.
 
     Returns:
       Hypotheses with L the largest number of tokens any may have, which is
@@ -233,6 +237,7 @@ class Transformer(keras.layers.Layer):
       params.beam_size,
       params.alpha,
       EOS_ID,
+      watch,
     )
     batch = tf.shape(source_ids)[0]
     cache = self.decoder_stack.start(

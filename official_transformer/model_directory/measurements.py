@@ -50,6 +50,10 @@ class Measurements:
     """Returns what a step's evaluation measured."""
     return self._by_step[step]
 
+  def steps(self) -> list[int]:
+    """Returns the steps whose evaluations have measured something."""
+    return sorted(self._by_step)
+
   def record(self, step: int, values: Mapping[str, float]) -> None:
     """Keeps what an evaluation measured, instead of what it did before.
 

@@ -246,7 +246,11 @@ def test_several_sets_are_evaluated_and_another_model_compared_with(
   )
   assert printed.count("identical, line for line") == 2
   kept = json.loads((copied / "translations" / "scores.json").read_text())
-  assert len(kept) == 4
+  assert {
+    f"{name}-step-30-beam-{n}-alpha-0.6-extra-50"
+    for name in ("test.en", "dev.en")
+    for n in (1, 4)
+  } <= set(kept)
 
 
 def test_translations_are_compared_with_the_first(demo_text, tmp_path):
@@ -301,6 +305,60 @@ def test_attention_is_written_for_each_line(
   assert found["decoder"].shape[2:] == (length, length)
   for name in ("encoder", "decoder", "cross"):
     np.testing.assert_allclose(found[name].sum(-1), 1, rtol=0, atol=1e-6)
+
+
+def test_a_search_is_told_step_by_step(trained_model, tmp_path):
+  source = tmp_path / "source"
+  source.write_text("A dog runs.\n\nThe man buys a car.\n")
+  command = (
+    MAIN,
+    *("--mode=predict", f"--model_dir={trained_model}", f"--file={source}"),
+  )
+  out = tmp_path / "traces"
+  assert run(*command, f"--trace_dir={out}") == run(*command)
+  kinds = ("json", "png", "svg")
+  expected = {f"{n}.{k}" for n in ("000001", "000003") for k in kinds}
+  assert {path.name for path in out.iterdir()} == expected
+  trace = json.loads((out / "000003.json").read_text("utf-8"))
+  assert trace["found"][0]["text"] == run(*command).split("\n")[2]
+  fates = {c["fate"] for step in trace["steps"] for c in step}
+  assert fates == {"kept", "finished", "pruned"}
+  alone = tmp_path / "alone"
+  line = "--text=A dog runs."
+  run(*command[:3], line, f"--trace_dir={alone}", "--picture_formats=")
+  assert [path.name for path in alone.iterdir()] == ["000001.json"]
+
+
+def test_runs_and_models_are_drawn(demo_model, trained_model, tmp_path):
+  out = tmp_path / "plots"
+  printed = run(
+    MAIN,
+    *("--mode=plot", f"--model_dir={demo_model}", f"--output_dir={out}"),
+    *("--plots=run,schedule,positions,neighbours", "--words=dog,Hund"),
+  )
+  assert re.match(r"dog( \(.*\))?: ", printed)
+  names = ("run", "schedule", "positions", "neighbours")
+  assert {path.name for path in out.iterdir()} == {
+    f"{name}.{kind}" for name in names for kind in ("png", "svg")
+  }
+  svg = (out / "run.svg").read_text("utf-8")
+  for title in ("loss, nats", "BLEU", "learning rate", "tokens a second"):
+    assert title in svg
+  # Before anything is trained.
+  run(
+    MAIN,
+    *("--mode=plot", "--plots=schedule", "--param_set=base"),
+    *("--model_dir=/nowhere", f"--output_dir={tmp_path}/new"),
+    *("--picture_formats=svg", "--train_steps=50000"),
+  )
+  svg = (tmp_path / "new" / "schedule.svg").read_text("utf-8")
+  assert "warm-up ends, 16,000" in svg
+  complaint = run(
+    MAIN,
+    *("--mode=plot", f"--model_dir={trained_model}", f"--output_dir={out}"),
+    status=2,
+  )
+  assert "no measurements of a run to draw" in complaint
 
 
 def test_alignments_are_written_with_translations(trained_model, tmp_path):
@@ -440,6 +498,15 @@ def test_bleu_variants(demo_text):
       "--output_dir={demo_text}/test.de"], "test.de is a file"),
     (["--mode=attention", "--file={demo_text}/test.en", "--output_dir={new}/a",
       "--picture_formats=gif"], "'gif'; there are: png, svg"),
+    (["--mode=predict", "--text=a", "--trace_dir={new}/t",
+      "--engine=ctranslate2"], "watches TensorFlow's search"),
+    (["--mode=plot"], "needs --output_dir"),
+    (["--mode=plot", "--output_dir={new}/p", "--plots=runs"],
+     "give some of run, schedule"),
+    (["--mode=plot", "--output_dir={new}/p", "--plots=neighbours"],
+     "needs --words"),
+    (["--mode=plot", "--output_dir={new}/p", "--model_dir=/nowhere"],
+     "/nowhere is no model directory"),
     (["--mode=predict", "--text=a", "--alignments", "--alignment_layer=1"],
      "no layer 1: the model has 1"),
     (["--mode=score", "--file=x"], "--reference_file"),

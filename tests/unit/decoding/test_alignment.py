@@ -129,7 +129,7 @@ def test_they_need_tensorflow(trained_model):
     DecodingOptions(alignment=AlignmentRule((0,)), engine=Engine("ctranslate2"))
   pytest.importorskip("ctranslate2")
   translator = Translator.load(trained_model, engine="ctranslate2")
-  with pytest.raises(InputError, match="TensorFlow alone"):
+  with pytest.raises(InputError, match="only TensorFlow tells"):
     translator.attention("A dog runs.")
 
 

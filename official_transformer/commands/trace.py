@@ -1,0 +1,84 @@
+"""What `--trace_dir` does: writes each search, step by step."""
+
+from __future__ import annotations
+
+import json
+import os
+
+from absl import flags, logging
+
+from official_transformer.decoding.search_trace import (
+  FINISHED,
+  SearchTrace,
+  SearchTracer,
+)
+from official_transformer.decoding.translator import Translator
+from official_transformer.plotting.search_tree import Node, save_tree
+from official_transformer.storage import file_system
+from official_transformer.storage.durable_files import write_text
+
+FLAGS = flags.FLAGS
+
+
+class TraceWriter:
+  """Writes the searches of lines as JSON, and as pictures of trees.
+
+  Attributes:
+    translator: whose searches they are.
+    lines: written so far.
+  """
+
+  def __init__(self, translator: Translator) -> None:
+    self.translator = translator
+    self.lines = 0
+    reader = translator.attention_reader
+    assert reader  # TensorFlow searches.
+    self._tracer = SearchTracer(reader.transformer, *translator.tokenizers)
+    file_system.make_directories(FLAGS.trace_dir)
+
+  def write(self, line: str) -> None:
+    """Searches once more for the translation of a line, and writes how."""
+    self.lines += 1
+    pieces = self.translator.prepare(line).ids
+    for number, ids in enumerate(pieces, start=1):
+      name = f"{self.lines:06}" + (f".{number}" if len(pieces) > 1 else "")
+      path = os.path.join(FLAGS.trace_dir, name)
+      trace = self._tracer.trace(ids)
+      content = json.dumps(trace.to_json(), ensure_ascii=False, indent=1)
+      write_text(f"{path}.json", content + "\n")
+      if FLAGS.picture_formats:
+        save_tree(
+          trace.found[0].text, tree_of(trace), path, FLAGS.picture_formats
+        )
+
+  def close(self) -> None:
+    """Says what has been written."""
+    logging.info(
+      "wrote the searches of %d lines into %s", self.lines, FLAGS.trace_dir
+    )
+
+
+def tree_of(trace: SearchTrace) -> list[list[Node]]:
+  """Returns a search as the nodes of a tree."""
+  best = trace.best_path()
+  steps = []
+  places: dict[int, int | None] = {0: None}  # Of the beams, in the last step.
+  for number, candidates in enumerate(trace.steps):
+    steps.append(
+      [
+        Node(
+          places[c.parent],
+          c.piece,
+          f"score {c.score:.2f}"
+          if c.fate == FINISHED and c.score is not None
+          else f"{c.log_probability:.2f}",
+          c.fate,
+          number < len(best) and best[number] == place,
+        )
+        for place, c in enumerate(candidates)
+      ]
+    )
+    places = {
+      c.beam: place for place, c in enumerate(candidates) if c.beam is not None
+    }
+  return steps

@@ -1,0 +1,218 @@
+"""A beam search step by step: what it had to choose from, and what it chose.
+
+The search itself is watched, without a graph, a sentence at a time: slowly, and
+it is the same search.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from official_transformer.data.tokenizer import Tokenizer
+from official_transformer.decoding.hypotheses import without_end
+from official_transformer.model.beam_search import (
+  SearchStep,
+  length_normalization,
+)
+from official_transformer.model.transformer import Transformer
+from official_transformer.model_params import EOS_ID
+
+# What becomes of a candidate.
+KEPT, FINISHED, PRUNED = "kept", "finished", "pruned"
+
+
+@dataclasses.dataclass(frozen=True)
+class TracedCandidate:
+  """One of the 2K best continuations of a step.
+
+  Attributes:
+    parent: the beam that it continues, from 0.
+    piece: the new one.
+    log_probability: of all its pieces so far, by the natural logarithm.
+    step_log_probability: of the new one.
+    fate: `kept`, it is alive; `finished`, it has ended and is among the best
+      that have; `pruned`, it is neither.
+    beam: if it is kept, which it is from now on.
+    score: if it has ended, normalised by length.
+  """
+
+  parent: int
+  piece: str
+  log_probability: float
+  step_log_probability: float
+  fate: str
+  beam: int | None = None
+  score: float | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class TracedHypothesis:
+  """One that the search has found.
+
+  Attributes:
+    pieces: of it, the end among them if it has ended.
+    text: of it.
+    score: normalised by length if it is finished.
+    finished: whether it has ended.
+  """
+
+  pieces: list[str]
+  text: str
+  score: float
+  finished: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class SearchTrace:
+  """A whole search.
+
+  Attributes:
+    source: its pieces, the end among them.
+    beam_size: K.
+    alpha: of the normalisation of lengths.
+    limit: the most pieces that a hypothesis may have.
+    steps: of each, the candidates, best first.
+    found: best first.
+  """
+
+  source: list[str]
+  beam_size: int
+  alpha: float
+  limit: int
+  steps: list[list[TracedCandidate]]
+  found: list[TracedHypothesis]
+
+  def to_json(self) -> dict[str, Any]:
+    """Returns it as JSON has it."""
+    return dataclasses.asdict(self)
+
+  def best_path(self) -> list[int]:
+    """Returns, for each step, which candidate the best hypothesis took."""
+    pieces = self.found[0].pieces
+    paths: dict[int, list[int]] = {0: []}  # Of each beam that is alive.
+    texts: dict[int, list[str]] = {0: []}
+    for candidates in self.steps:
+      next_paths, next_texts = {}, {}
+      for number, candidate in enumerate(candidates):
+        if candidate.parent not in paths:
+          continue
+        path = [*paths[candidate.parent], number]
+        text = [*texts[candidate.parent], candidate.piece]
+        if text == pieces and (
+          candidate.fate == FINISHED or not self.found[0].finished
+        ):
+          return path
+        if candidate.beam is not None:
+          next_paths[candidate.beam] = path
+          next_texts[candidate.beam] = text
+      paths, texts = next_paths, next_texts
+    return []
+
+
+class SearchTracer:
+  """Watches the searches of one model.
+
+  Attributes:
+    transformer: the model.
+    source: its source's tokenizer.
+    target: its target's.
+  """
+
+  def __init__(
+    self, transformer: Transformer, source: Tokenizer, target: Tokenizer
+  ) -> None:
+    self.transformer = transformer
+    self.source = source
+    self.target = target
+
+  def trace(self, ids: Sequence[int]) -> SearchTrace:
+    """Searches for a source's translation.
+
+    Args:
+      ids: ending in EOS.
+    """
+    params = self.transformer.params
+    steps: list[list[TracedCandidate]] = []
+    result = self.transformer.beam_search(
+      tf.constant([list(ids)], tf.int32),
+      self.target.vocab_size,
+      watch=lambda step: steps.append(self._candidates(step)),
+    )
+    found = []
+    any_finished = bool(tf.reduce_any(result.finished))
+    for row, score, finished in zip(
+      result.ids[0].numpy().tolist(),
+      result.scores[0].numpy().tolist(),
+      result.finished[0].numpy().tolist(),
+      strict=True,
+    ):
+      if finished or not any_finished:
+        kept = without_end(row)
+        pieces = self._pieces([*kept, EOS_ID] if finished else kept)
+        text = self.target.decode(kept)
+        found.append(TracedHypothesis(pieces, text, score, finished))
+    return SearchTrace(
+      [*self.source.pieces(ids[:-1]), "</s>"],
+      params.beam_size,
+      params.alpha,
+      len(ids) + params.extra_decode_length,
+      steps,
+      found,
+    )
+
+  def _pieces(self, ids: Sequence[int]) -> list[str]:
+    return [
+      "</s>" if i == EOS_ID else "".join(self.target.pieces([i])) for i in ids
+    ]
+
+  def _candidates(self, step: SearchStep) -> list[TracedCandidate]:
+    """Reads what a step of one sentence has done."""
+    candidates = step.candidates
+    length = int(step.index) + 1
+    norm = float(
+      length_normalization(self.transformer.params.alpha, tf.constant(length))
+    )
+    before = step.before.alive_log_probs[0].numpy().tolist()
+    finished = {
+      tuple(row)
+      for row, flag in zip(
+        step.after.finished_ids[0].numpy().tolist(),
+        step.after.finished_flags[0].numpy().tolist(),
+        strict=True,
+      )
+      if flag
+    }
+    told = []
+    alive = 0
+    for row, token, total, parent in zip(
+      candidates.ids[0].numpy().tolist(),
+      candidates.tokens[0].numpy().tolist(),
+      candidates.log_probs[0].numpy().tolist(),
+      candidates.parents[0].numpy().tolist(),
+      strict=True,
+    ):
+      if total == float("-inf"):
+        continue  # It stands for no hypothesis.
+      fate, beam, score = PRUNED, None, None
+      if token == EOS_ID:
+        score = total / norm
+        fate = FINISHED if tuple(row) in finished else PRUNED
+      elif alive < len(before):
+        fate, beam = KEPT, alive
+        alive += 1
+      told.append(
+        TracedCandidate(
+          parent,
+          self._pieces([token])[0],
+          total,
+          total - before[parent],
+          fate,
+          beam,
+          score,
+        )
+      )
+    return told
