@@ -8,7 +8,7 @@ ROOT = pathlib.Path(__file__).parent
 
 EXTRAS = {
   "gpu": ["tensorflow[and-cuda]>=2.20"],
-  "plots": ["matplotlib", "tensorboard"],
+  "plots": ["matplotlib>=3.11", "tensorboard"],
   "serving": ["tensorflow-text>=2.20"],
   "ctranslate2": ["ctranslate2>=4"],
   "server": [
@@ -29,7 +29,8 @@ EXTRAS["dev"] = [
   *EXTRAS["ray"],
   *EXTRAS["zstd"],
   *EXTRAS["beam"],
-  *("httpx2", "matplotlib", "playwright"),
+  *EXTRAS["plots"],
+  *("httpx2", "playwright"),
 ]
 
 setuptools.setup(

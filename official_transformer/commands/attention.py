@@ -14,7 +14,7 @@ from official_transformer.commands.loading import load_translator
 from official_transformer.commands.output import parallel_lines
 from official_transformer.data import text_files
 from official_transformer.decoding.attention import LineAttention
-from official_transformer.plotting.heat_maps import HeatMap, save_heat_map
+from official_transformer.plotting.heat_maps import heat_maps_of, save_heat_map
 from official_transformer.storage import file_system
 from official_transformer.storage.durable_files import new_file
 
@@ -73,33 +73,3 @@ def _write_weights(found: LineAttention, path: str) -> None:
     file_system.open_file(aside, "wb") as stream,
   ):
     stream.write(buffer.getvalue())
-
-
-def heat_maps_of(found: LineAttention) -> dict[str, HeatMap]:
-  """Returns what is drawn of a line, by the part of the model."""
-  return {
-    "encoder": HeatMap(
-      "The encoder's attention to the source",
-      found.encoder,
-      found.source,
-      found.source,
-      "source",
-      "attends to the source",
-    ),
-    "decoder": HeatMap(
-      "The decoder's attention to what it has written",
-      found.decoder,
-      found.target,
-      found.inputs,
-      "about to write",
-      "attends to what it reads",
-    ),
-    "cross": HeatMap(
-      "The decoder's attention to the source",
-      found.cross,
-      found.target,
-      found.source,
-      "about to write",
-      "attends to the source",
-    ),
-  }

@@ -43,6 +43,8 @@ from official_transformer.model_directory.directory import (
 )
 from official_transformer.model_directory.directory_lock import DirectoryLock
 from official_transformer.model_directory.measurements import VALIDATION_LOSS
+from official_transformer.plotting import figures
+from official_transformer.plotting.heat_maps import heat_maps_of, render_means
 from official_transformer.storage.file_system import (
   is_directory,
   make_directories,
@@ -61,8 +63,9 @@ from official_transformer.training.trainer import Trainer
 
 FLAGS = flags.FLAGS
 
-# Translations that TensorBoard shows of each evaluation.
-SAMPLES = 8
+# Translations that TensorBoard shows of each evaluation, and pictures of what
+# is attended to in them.
+SAMPLES, PICTURES = 8, 4
 
 
 def train() -> None:
@@ -290,6 +293,30 @@ def _evaluation_in_training(directory: ModelDirectory) -> Evaluate | None:
     found = evaluation_set.evaluate(translators[0], settings)
     found.write(directory, f"step-{step}")
     samples = evaluation_set.samples(found.translations, SAMPLES)
-    return Evaluation(found.scores.scalars(), samples)
+    pictures = []
+    if FLAGS.enable_tensorboard:
+      pictures = _pictures(translators[0], samples)
+    return Evaluation(found.scores.scalars(), samples, pictures)
 
   return evaluate_model
+
+
+def _pictures(
+  translator: Translator, samples: list[tuple[str, str, str]]
+) -> list[tuple[str, bytes]]:
+  """Returns the attention of the first samples, if it can be drawn here."""
+  try:
+    figures.check_installed()
+  except InputError as error:
+    logging.log_first_n(
+      logging.INFO, "no attention in TensorBoard: %s", 1, error
+    )
+    return []
+  pictures = []
+  for number, (source, _, translation) in enumerate(samples[:PICTURES]):
+    with failures_are_logged("drawing the attention of a sample"):
+      if source.strip():
+        found = translator.attention(source, translation)
+        png = render_means(heat_maps_of(found)["cross"], "png")
+        pictures.append((f"attention/{number}", png))
+  return pictures

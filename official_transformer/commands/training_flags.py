@@ -323,8 +323,18 @@ def _define_report_flags() -> None:
     flags.DEFINE_bool,
     "enable_tensorboard",
     False,
-    "Write TensorBoard scalars under the model directory.",
+    "Write what TensorBoard shows under the model directory: numbers, "
+    "hyper-parameters and, with --bleu_source, samples and their attention.",
     _TRAINING,
+  )
+  define(
+    flags.DEFINE_bool,
+    "tensorboard_histograms",
+    False,
+    "Write the histograms of all weights, too, at each evaluation.",
+    _TRAINING.idle_if(
+      lambda v: not v.enable_tensorboard, "see --enable_tensorboard"
+    ),
   )
   define(
     flags.DEFINE_bool,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -36,6 +37,9 @@ _STYLE = {
   "svg.fonttype": "none",
   "svg.hashsalt": "official_transformer",
 }
+
+
+_NAME = re.compile(rb'id="([a-z]?[0-9a-f]{10})"')
 
 
 def check_installed() -> None:
@@ -116,7 +120,13 @@ def encode(figure: Any, kind: str) -> bytes:
   # Neither a date nor a version.
   metadata: dict[str, Any] = {"png": {"Software": None}, "svg": {"Date": None}}
   figure.savefig(buffer, format=kind, metadata=metadata[kind])
-  return buffer.getvalue()
+  content = buffer.getvalue()
+  if kind == "svg":
+    # Some of its names are made of addresses in memory.
+    names = dict.fromkeys(_NAME.findall(content))
+    for number, name in enumerate(names):
+      content = content.replace(name, b"n%d" % number)
+  return content
 
 
 def file_stem(path: str) -> str:

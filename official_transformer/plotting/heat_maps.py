@@ -6,7 +6,7 @@ Shapes: L layers, N heads, R rows, C columns.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -39,6 +39,64 @@ class HeatMap(NamedTuple):
   columns: Sequence[str]
   row_name: str
   column_name: str
+
+
+class Attention(Protocol):
+  """What a model attends to; see `decoding.attention.LineAttention`."""
+
+  @property
+  def source(self) -> list[str]:
+    """The source's pieces, S."""
+
+  @property
+  def target(self) -> list[str]:
+    """The target's, T."""
+
+  @property
+  def inputs(self) -> list[str]:
+    """What the decoder reads, T."""
+
+  @property
+  def encoder(self) -> np.ndarray:
+    """[L, N, S, S]."""
+
+  @property
+  def decoder(self) -> np.ndarray:
+    """[L, N, T, T]."""
+
+  @property
+  def cross(self) -> np.ndarray:
+    """[L, N, T, S]."""
+
+
+def heat_maps_of(found: Attention) -> dict[str, HeatMap]:
+  """Returns what is drawn of a line, by the part of the model."""
+  return {
+    "encoder": HeatMap(
+      "The encoder's attention to the source",
+      found.encoder,
+      found.source,
+      found.source,
+      "source",
+      "attends to the source",
+    ),
+    "decoder": HeatMap(
+      "The decoder's attention to what it has written",
+      found.decoder,
+      found.target,
+      found.inputs,
+      "about to write",
+      "attends to what it reads",
+    ),
+    "cross": HeatMap(
+      "The decoder's attention to the source",
+      found.cross,
+      found.target,
+      found.source,
+      "about to write",
+      "attends to the source",
+    ),
+  }
 
 
 def draw_heads(figure: Any, heat_map: HeatMap) -> None:
@@ -154,6 +212,18 @@ def save_heat_map(
       draw(figure, heat_map)
       paths += figures.save(figure, f"{path}.{name}", formats)
   return paths
+
+
+def render_means(heat_map: HeatMap, kind: str) -> bytes:
+  """Returns the picture of `draw_means` as the bytes of a file.
+
+  Raises:
+    InputError: if no font has the labels' characters.
+  """
+  families = families_for([*heat_map.rows, *heat_map.columns])
+  with figures.figure(size_of(heat_map, False), families) as figure:
+    draw_means(figure, heat_map)
+    return figures.encode(figure, kind)
 
 
 def _show(figure: Any, grid: np.ndarray, heat_map: HeatMap) -> Any:

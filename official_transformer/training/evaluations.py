@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
+import keras
 from absl import logging
 
 from official_transformer.errors import Interrupted
@@ -25,10 +26,12 @@ class Evaluation(NamedTuple):
   Attributes:
     scores: by name.
     samples: rows of source, reference and translation.
+    pictures: names, and pictures in PNG's format, such as of attention.
   """
 
   scores: Mapping[str, float]
   samples: Sequence[tuple[str, str, str]] = ()
+  pictures: Sequence[tuple[str, bytes]] = ()
 
 
 Evaluate = Callable[[Transformer, int], Evaluation]
@@ -39,6 +42,7 @@ def measure(
   validate: Callable[[], Mapping[str, float]] | None,
   evaluate: Callable[[], Evaluation] | None,
   summaries: SummaryWriter | None,
+  weights: Sequence[keras.Variable] = (),
 ) -> dict[str, float]:
   """Returns all that an evaluation is to measure, of what does not fail.
 
@@ -47,21 +51,28 @@ def measure(
     validate: takes the loss on development data.
     evaluate: translates a test set and scores that.
     summaries: show what was measured in TensorBoard.
+    weights: whose histograms it shows, if it is to.
   """
   values: dict[str, float] = {}
-  samples: Sequence[tuple[str, ...]] = ()
+  found = Evaluation({})
   if validate:
     with failures_are_logged(f"the validation after step {step}"):
       values |= {f"validation/{k}": v for k, v in validate().items()}
   if evaluate:
     with failures_are_logged(f"the evaluation after step {step}"):
-      scores, samples = evaluate()
-      values |= {f"evaluation/{k}": v for k, v in scores.items()}
+      found = evaluate()
+      values |= {f"evaluation/{k}": v for k, v in found.scores.items()}
   if summaries:
     with failures_are_logged(f"TensorBoard's record of step {step}"):
       summaries.write_scalars(values, step)
-      if samples:
-        summaries.write_table("translations", [_HEADING, *samples], step)
+      if found.samples:
+        rows = [_HEADING, *found.samples]
+        summaries.write_table("translations", rows, step)
+      for name, picture in found.pictures:
+        summaries.write_picture(name, picture, step)
+      for weight in weights if summaries.with_histograms else ():
+        summaries.write_histogram(f"weights/{weight.path}", weight, step)
+      summaries.flush()
   return values
 
 

@@ -60,7 +60,8 @@ class TrainingSettings:
     log_steps: updates between two reports.
     enable_metrics_in_training: whether accuracies are measured on training
       batches.
-    enable_tensorboard: whether scalars are written for TensorBoard.
+    enable_tensorboard: whether TensorBoard has something to show.
+    tensorboard_histograms: whether it has the histograms of all weights, too.
     num_parallel_calls: threads that read shards; 0 for one a processor.
     evaluated_steps: the steps of all evaluations, if they are not every
       `steps_between_evals`.
@@ -93,6 +94,7 @@ class TrainingSettings:
   num_parallel_calls: int
   enable_metrics_in_training: bool = False
   enable_tensorboard: bool = False
+  tensorboard_histograms: bool = False
   evaluated_steps: tuple[int, ...] = ()
   stop_threshold: float | None = None
   early_stopping: EarlyStopping | None = None

@@ -138,7 +138,9 @@ class Trainer:
       self.checkpoints.drop_best_after(step)
       measurements.forget_after(step)
       if settings.enable_tensorboard:
-        self._summaries = SummaryWriter(self.directory.join(LOGS))
+        self._summaries = run_report.open_summaries(
+          self.directory, self.model.transformer, settings, self.distribution
+        )
     saver = Saver(settings, self.checkpoints, is_chief, step)
     progress = ProgressReport(
       step,
@@ -166,6 +168,7 @@ class Trainer:
       self.validate if self.feed.has_development_data else None,
       evaluate,
       self._summaries,
+      self.model.transformer.trainable_variables,
     )
 
   def _run(self, control: RunControl) -> None:

@@ -329,6 +329,28 @@ def test_a_search_is_told_step_by_step(trained_model, tmp_path):
   assert [path.name for path in alone.iterdir()] == ["000001.json"]
 
 
+def test_tensorboard_shows_the_attention_of_samples(
+  demo_text, demo_data, tmp_path
+):
+  accumulator = pytest.importorskip(
+    "tensorboard.backend.event_processing.event_accumulator"
+  )
+  run(
+    MAIN,
+    *("--mode=train", f"--data_dir={demo_data}", f"--model_dir={tmp_path}"),
+    *(f"--bleu_source={demo_text}/test.en", f"--bleu_ref={demo_text}/test.de"),
+    *("--train_steps=2", "--steps_between_evals=2", "--seed=1", *MODEL),
+    *("--enable_tensorboard", "--tensorboard_histograms"),
+  )
+  found = accumulator.EventAccumulator(str(tmp_path / "logs"))
+  found.Reload()
+  tags = set(found.Tags()["tensors"])
+  assert {f"attention/{n}" for n in range(4)} <= tags
+  assert {"translations", "evaluation/sacrebleu_BLEU"} <= tags
+  assert "weights/transformer/embedding/weights" in tags
+  assert "_hparams_/session_start_info" in found.summary_metadata
+
+
 def test_runs_and_models_are_drawn(demo_model, trained_model, tmp_path):
   out = tmp_path / "plots"
   printed = run(

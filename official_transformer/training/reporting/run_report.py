@@ -13,8 +13,14 @@ from official_transformer.distribution.memory import available_bytes
 from official_transformer.distribution.strategy import Distribution
 from official_transformer.model.dense import has_units
 from official_transformer.model.transformer import Transformer
+from official_transformer.model_directory.directory import (
+  LOGS,
+  ModelDirectory,
+)
 from official_transformer.model_params import TransformerParams
+from official_transformer.training.failures import failures_are_logged
 from official_transformer.training.reporting.memory import estimate_step_bytes
+from official_transformer.training.reporting.summaries import SummaryWriter
 from official_transformer.training.settings import TrainingSettings
 
 MEMORY_ADVICE = (
@@ -151,3 +157,27 @@ def _resolved(values: Mapping[str, Any]) -> Iterator[str]:
       yield from _resolved(value)
     else:
       yield f"{name}={value}"
+
+
+def open_summaries(
+  directory: ModelDirectory,
+  transformer: Transformer,
+  settings: TrainingSettings,
+  distribution: Distribution,
+) -> SummaryWriter:
+  """Returns what TensorBoard is told by: of what the run is made, at first."""
+  summaries = SummaryWriter(
+    directory.join(LOGS), settings.tensorboard_histograms
+  )
+  with failures_are_logged("TensorBoard's record of hyper-parameters"):
+    summaries.write_hyperparameters(
+      {
+        **dataclasses.asdict(transformer.params),
+        **dataclasses.asdict(settings.batching),
+        "dtype": settings.execution.dtype,
+        "seed": settings.seed,
+        "train_steps": settings.train_steps,
+        "replicas": distribution.replicas,
+      }
+    )
+  return summaries
