@@ -164,11 +164,14 @@ class Alignment:
     source_words: of the source, as they are counted.
     target_words: of the translation, likewise.
     links: sorted by source.
+    weights: of each target word, what it attends to of each source word, on the
+      mean of all layers and heads; what is left to 1 goes to the end.
   """
 
   source_words: list[str]
   target_words: list[str]
   links: list[Link]
+  weights: list[list[float]] = dataclasses.field(default_factory=list)
 
   def __str__(self) -> str:
     """Returns the links in Pharaoh's format: `0-0 1-2`, the source first."""
@@ -180,14 +183,19 @@ def join_alignments(parts: Sequence[Alignment]) -> Alignment:
   sources: list[str] = []
   targets: list[str] = []
   links: list[Link] = []
+  weights: list[list[float]] = []
+  total = sum(len(part.source_words) for part in parts)
   for part in parts:
+    before = [0.0] * len(sources)
+    after = [0.0] * (total - len(sources) - len(part.source_words))
+    weights += [[*before, *row, *after] for row in part.weights]
     links += [
       Link(source + len(sources), target + len(targets))
       for source, target in part.links
     ]
     sources += part.source_words
     targets += part.target_words
-  return Alignment(sources, targets, links)
+  return Alignment(sources, targets, links, weights)
 
 
 class TranslatedPiece(NamedTuple):
@@ -239,4 +247,5 @@ class Aligner:
     target = Words.of_target(tokenizers.target, piece.target, piece.target_ids)
     weights = self.rule.piece_weights(cross)
     links = link_words(word_weights(weights, source, target))
-    return Alignment(source.texts(), target.texts(), links)
+    attended = word_weights(cross.mean((0, 1))[:-1, :-1], source, target)
+    return Alignment(source.texts(), target.texts(), links, attended.tolist())

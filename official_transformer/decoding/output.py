@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
-from official_transformer.decoding.alignment import Alignment
 from official_transformer.decoding.scorer import PairScore
 from official_transformer.decoding.translation import Hypothesis, Translation
 
@@ -46,40 +45,61 @@ def json_line(translation: Translation, n_best: int) -> str:
   return json.dumps(fields_of(translation, n_best), ensure_ascii=False)
 
 
+class Told(NamedTuple):
+  """What is told of a translation, beside its text and flags.
+
+  Attributes:
+    scores: `score` and `tokens`.
+    alignments: `alignment`, in Pharaoh's format, with `source_words` and
+      `target_words`, which it counts.
+    attention: `attention` of the target's words to the source's, likewise.
+  """
+
+  scores: bool = True
+  alignments: bool = True
+  attention: bool = False
+
+
+# But attention, which is long.
+USUAL = Told()
+
+
 def fields_of(
-  translation: Translation, n_best: int, with_scores: bool = True
+  translation: Translation, n_best: int, told: Told = USUAL
 ) -> dict[str, Any]:
   """Returns what is told of a line.
 
-  The fields are those of the best hypothesis (`translation`, and with scores
-  `score` and `tokens`; of an alignment, see `alignment_fields`), `flags` (see
+  The fields are those of the best hypothesis (`translation` and what `told`
+  says; alignments and attention only if they are there), `flags` (see
   `flags_of`) and, with `n_best` above 1, all `hypotheses`, each with fields of
   its own.
   """
 
   def fields(hypothesis: Hypothesis) -> dict[str, Any]:
     found: dict[str, Any] = {"translation": hypothesis.text}
-    if with_scores:
+    if told.scores:
       found |= {"score": _number(hypothesis.score), "tokens": hypothesis.tokens}
-    if hypothesis.alignment is not None:
-      found |= alignment_fields(hypothesis.alignment)
+    alignment = hypothesis.alignment
+    if alignment is None:
+      return found
+    if told.alignments or told.attention:
+      found["source_words"] = alignment.source_words
+      found["target_words"] = alignment.target_words
+    if told.alignments:
+      found["alignment"] = str(alignment)
+    if told.attention:
+      found["attention"] = [
+        [round(weight, 4) for weight in row] for row in alignment.weights
+      ]
     return found
 
-  told = {**fields(translation.hypotheses[0]), "flags": flags_of(translation)}
+  best = fields(translation.hypotheses[0])
+  answer: dict[str, Any] = {**best, "flags": flags_of(translation)}
   if n_best > 1:
-    told["hypotheses"] = [
+    answer["hypotheses"] = [
       {**fields(h), "finished": h.finished} for h in translation.hypotheses
     ]
-  return told
-
-
-def alignment_fields(alignment: Alignment) -> dict[str, Any]:
-  """Returns links in Pharaoh's format, and the words that they count."""
-  return {
-    "alignment": str(alignment),
-    "source_words": alignment.source_words,
-    "target_words": alignment.target_words,
-  }
+  return answer
 
 
 def flags_of(translation: Translation) -> list[str]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import itertools
 from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
@@ -27,7 +26,6 @@ from official_transformer.decoding.attention import (
   LineAttention,
 )
 from official_transformer.decoding.batching import (
-  batches_by_length,
   windows,
 )
 from official_transformer.decoding.engines import TENSORFLOW, Engine
@@ -54,6 +52,7 @@ from official_transformer.decoding.translation import (
   translated_pieces,
   with_alignments,
 )
+from official_transformer.decoding.window_batches import start_window
 from official_transformer.errors import InputError
 from official_transformer.model.transformer import Transformer
 from official_transformer.model_directory.directory import LATEST
@@ -168,7 +167,9 @@ class Translator:
     def start(
       window: list[PreparedLine], pool: ThreadPoolExecutor
     ) -> Started[Translation]:
-      return self._start(window, pool, on_decoded)
+      return start_window(
+        window, pool, self.options, self._translate_batch, on_decoded
+      )
 
     cut = 0
     stream = in_order(windows(lines, len), prepare, start, self.options.workers)
@@ -190,14 +191,15 @@ class Translator:
     last = self.tokenizers.source.vocab_size - 1
     self.searcher.search([[last, EOS_ID]])
 
-  def translate_line(self, line: str) -> Translation:
-    """Translates one line by itself, at once."""
+  def translate_line(self, line: str, aligned: bool = False) -> Translation:
+    """Translates one line by itself, at once; with alignments, if asked."""
     prepared = self.prepare(line)
+    aligned = aligned or self.options.alignment is not None
     pieces = [
-      self._translate_batch([piece.text], [ids])[0]
+      self._translate_batch([piece.text], [ids], aligned)[0]
       for piece, ids in zip(prepared.pieces, prepared.ids, strict=True)
     ]
-    return join_pieces(prepared, pieces, self.options.alignment is not None)
+    return join_pieces(prepared, pieces, aligned)
 
   def attention(self, source: str, target: str | None = None) -> LineAttention:
     """Returns what all layers and heads attend to.
@@ -241,62 +243,29 @@ class Translator:
     """Cuts a line into pieces and tokens."""
     return self._preparer.prepare(line)
 
-  def _start(
-    self,
-    window: Sequence[PreparedLine],
-    pool: ThreadPoolExecutor,
-    on_decoded: Callable[[int], object],
-  ) -> Started[Translation]:
-    """Hands a window to the pool, in batches."""
-    sources = [ids for line in window for ids in line.ids]
-    texts = [piece.text for line in window for piece in line.pieces]
-    on_decoded(sum(not line.ids for line in window))
-    ends = itertools.accumulate(len(line.ids) for line in window if line.ids)
-    last = {end - 1 for end in ends}
-    shapes = self.options.static_shapes()
-    # Lines that are padded to the same width count alike.
-    lengths = [
-      shapes.shape(len(ids))[1] if shapes else len(ids) for ids in sources
-    ]
-    batches = batches_by_length(
-      lengths, self.options.limits, self.options.workers
-    )
-
-    def translate(batch: list[int]) -> list[list[Hypothesis]]:
-      found = self._translate_batch(
-        [texts[i] for i in batch], [sources[i] for i in batch]
-      )
-      on_decoded(len(last.intersection(batch)))
-      return found
-
-    work = [pool.submit(translate, batch) for batch in batches]
-
-    def results() -> list[Translation]:
-      found: dict[int, list[Hypothesis]] = {}
-      for batch, future in zip(batches, work, strict=True):
-        found.update(zip(batch, future.result(), strict=True))
-      pieces = (found[i] for i in range(len(sources)))
-      return [
-        join_pieces(
-          line,
-          list(itertools.islice(pieces, len(line.ids))),
-          self.options.alignment is not None,
-        )
-        for line in window
-      ]
-
-    return Started(work, results)
-
   def _translate_batch(
-    self, texts: Sequence[str], sources: Sequence[Sequence[int]]
+    self,
+    texts: Sequence[str],
+    sources: Sequence[Sequence[int]],
+    aligned: bool,
   ) -> list[list[Hypothesis]]:
     """Decodes one batch of lines, as text and as ids, which end in EOS."""
     found = [
       sentence[: self.options.n_best]
       for sentence in self.searcher.search(sources)
     ]
+    return self.hypotheses(texts, sources, found, aligned)
+
+  def hypotheses(
+    self,
+    texts: Sequence[str],
+    sources: Sequence[Sequence[int]],
+    found: Sequence[Sequence[FoundSequence]],
+    aligned: bool,
+  ) -> list[list[Hypothesis]]:
+    """Returns what was found of a batch, as text; with alignments, if asked."""
     hypotheses = [[self.hypothesis(f) for f in sentence] for sentence in found]
-    if self.options.alignment is None:
+    if not aligned:
       return hypotheses
     pieces = translated_pieces(texts, sources, found, hypotheses)
     return with_alignments(hypotheses, self.align(pieces))

@@ -20,7 +20,8 @@ from fastapi import exceptions, responses
 from fastapi.security import HTTPBearer
 from starlette.exceptions import HTTPException
 
-from official_transformer.decoding.output import fields_of
+from official_transformer.decoding.engines import TENSORFLOW
+from official_transformer.decoding.output import Told, fields_of
 from official_transformer.decoding.translation import Translation
 from official_transformer.errors import InputError
 from official_transformer.serving.batcher import (
@@ -49,8 +50,10 @@ class Translated(NamedTuple):
 class Service(Protocol):
   """What translates for the addresses below."""
 
-  async def translate(self, lines: Sequence[str], n_best: int) -> Translated:
-    """Translates lines.
+  async def translate(
+    self, lines: Sequence[str], n_best: int, aligned: bool = False
+  ) -> Translated:
+    """Translates lines; with alignments, if they are asked for.
 
     Raises:
       TooMuchError, QueueFullError, ClosedError: if they are not taken on.
@@ -102,26 +105,50 @@ class Question(pydantic.BaseModel):
   scores: bool = pydantic.Field(
     False, description="Whether scores and tokens are wanted."
   )
+  alignments: bool = pydantic.Field(
+    False, description="Whether it is wanted which words come from which."
+  )
+  attention: bool = pydantic.Field(
+    False, description="Whether it is wanted what each word attends to."
+  )
+
+  @property
+  def told(self) -> Told:
+    """What an answer holds of a translation, beside its text."""
+    return Told(self.scores, self.alignments, self.attention)
 
 
-class Hypothesis(pydantic.BaseModel):
+class _Told(pydantic.BaseModel):
+  """What is told of a translation, if it is asked for."""
+
+  score: float | None = None
+  tokens: list[str] | None = None
+  source_words: list[str] | None = None
+  target_words: list[str] | None = None
+  alignment: str | None = pydantic.Field(
+    None, description="Source and target words, from 0.", examples=["0-0 2-1"]
+  )
+  attention: list[list[float]] | None = pydantic.Field(
+    None,
+    description="For each target word, the weights of the source's words, on "
+    "the mean of all layers and heads.",
+  )
+
+
+class Hypothesis(_Told):
   """One of several translations of a line."""
 
   translation: str
   finished: bool
-  score: float | None = None
-  tokens: list[str] | None = None
 
 
-class Answered(pydantic.BaseModel):
+class Answered(_Told):
   """What became of a line."""
 
   translation: str
   flags: list[str] = pydantic.Field(
     description="blank, split (cut at the ends of sentences), unfinished."
   )
-  score: float | None = None
-  tokens: list[str] | None = None
   hypotheses: list[Hypothesis] | None = None
 
 
@@ -204,12 +231,14 @@ def create_application(
     """Translates one line or several."""
     lines = [question.text] if isinstance(question.text, str) else question.text
     _check(question, lines, service.model(), limits)
-    work = asyncio.ensure_future(service.translate(lines, question.n_best))
+    aligned = question.alignments or question.attention
+    work = asyncio.ensure_future(
+      service.translate(lines, question.n_best, aligned)
+    )
     found = await _unless_given_up(work, request, limits.seconds)
     answer = {
       "translations": [
-        fields_of(t, question.n_best, with_scores=question.scores)
-        for t in found.translations
+        fields_of(t, question.n_best, question.told) for t in found.translations
       ],
       "model": found.model.model_dump(),
     }
@@ -245,6 +274,14 @@ def _check(
       )
     if problem := _problem_of(line):
       raise HTTPException(422, f"line {number} has {problem}")
+  if (question.alignments or question.attention) and (
+    model.engine != TENSORFLOW
+  ):
+    raise HTTPException(
+      422,
+      "alignments and attention are TensorFlow's to tell; the engine is "
+      f"{model.engine}",
+    )
   if question.n_best > model.beam_size:
     raise HTTPException(
       422, f"n_best: {question.n_best}; the beam has {model.beam_size}"

@@ -53,6 +53,7 @@ class Job:
     lines: Sequence[str],
     n_best: int,
     most_tokens: int,
+    aligned: bool = False,
   ) -> None:
     """Cuts lines into tokens.
 
@@ -62,6 +63,7 @@ class Job:
     self.future: Future[list[Translation]] = Future()
     self.translator = translator
     self._n_best = n_best
+    self._aligned = aligned
     self._lines: list[PreparedLine] = []
     self.tokens = 0
     for text in lines:
@@ -85,14 +87,18 @@ class Job:
 
   def finish(self) -> None:
     """Tells whoever waits for the translations."""
-    found = iter(self._found[n] for n in range(len(self.pieces)))
-    translations = []
-    for line in self._lines:
-      pieces = [
-        [self.translator.hypothesis(sequence) for sequence in next(found)]
-        for _ in line.ids
-      ]
-      translations.append(join_pieces(line, pieces))
+    pieces = iter(
+      self.translator.hypotheses(
+        [piece.text for line in self._lines for piece in line.pieces],
+        [piece.ids for piece in self.pieces],
+        [self._found[n] for n in range(len(self.pieces))],
+        self._aligned,
+      )
+    )
+    translations = [
+      join_pieces(line, [next(pieces) for _ in line.ids], self._aligned)
+      for line in self._lines
+    ]
     self._settle(lambda: self.future.set_result(translations))
 
   def fail(self, error: BaseException) -> None:
@@ -155,12 +161,15 @@ class Batcher:
     """Whether all that translates is there."""
     return all(thread.is_alive() for thread in self._threads)
 
-  def submit(self, lines: Sequence[str], n_best: int) -> Job:
+  def submit(
+    self, lines: Sequence[str], n_best: int, aligned: bool = False
+  ) -> Job:
     """Takes lines on.
 
     Args:
       lines: to translate.
       n_best: most hypotheses of each.
+      aligned: whether they are wanted with alignments.
 
     Raises:
       TooMuchError, QueueFullError, ClosedError: if it does not.
@@ -170,7 +179,8 @@ class Batcher:
         self._drop_abandoned()
         if self._tokens >= self._limits.queued_tokens:
           raise QueueFullError  # Sooner than its lines are tokens.
-    job = Job(self.translator, lines, n_best, self._limits.queued_tokens)
+    most = self._limits.queued_tokens
+    job = Job(self.translator, lines, n_best, most, aligned)
     with self._changed:
       if self._closed:
         raise ClosedError

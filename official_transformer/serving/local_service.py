@@ -27,18 +27,22 @@ class LocalService:
     self.host = host
     self._cutters = ThreadPoolExecutor(thread_name_prefix="cut")
 
-  async def translate(self, lines: Sequence[str], n_best: int) -> Translated:
+  async def translate(
+    self, lines: Sequence[str], n_best: int, aligned: bool = False
+  ) -> Translated:
     """Translates lines."""
     if sum(map(len, lines)) <= _SHORT:
-      job = self.host.submit(lines, n_best)
+      job = self.host.submit(lines, n_best, aligned)
     else:
-      job = await self._submit_aside(lines, n_best)
+      job = await self._submit_aside(lines, n_best, aligned)
     translations = await asyncio.wrap_future(job.future)
     return Translated(translations, describe(job.translator))
 
-  async def _submit_aside(self, lines: Sequence[str], n_best: int) -> Job:
+  async def _submit_aside(
+    self, lines: Sequence[str], n_best: int, aligned: bool
+  ) -> Job:
     """Submits what takes a while to cut; others are answered meanwhile."""
-    cutting = self._cutters.submit(self.host.submit, lines, n_best)
+    cutting = self._cutters.submit(self.host.submit, lines, n_best, aligned)
     try:
       # Cancelled, it is cancelled too, unless a thread has begun with it.
       return await asyncio.wrap_future(cutting)

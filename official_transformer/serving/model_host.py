@@ -87,12 +87,14 @@ class ModelHost:
     """Whether requests are taken on."""
     return self._batcher.is_alive and not self._stopping.is_set()
 
-  def submit(self, lines: Sequence[str], n_best: int) -> Job:
+  def submit(
+    self, lines: Sequence[str], n_best: int, aligned: bool = False
+  ) -> Job:
     """Takes lines on; as `Batcher.submit`."""
     while True:
       batcher = self._batcher
       try:
-        return batcher.submit(lines, n_best)
+        return batcher.submit(lines, n_best, aligned)
       except ClosedError:
         # Another took its place meanwhile.
         if batcher is self._batcher:

@@ -69,9 +69,13 @@ class _ReplicaService:
   def _replica(self) -> Any:
     return serve.get_replica_context().servable_object
 
-  async def translate(self, lines: Sequence[str], n_best: int) -> Translated:
+  async def translate(
+    self, lines: Sequence[str], n_best: int, aligned: bool = False
+  ) -> Translated:
     """Translates lines, each in whichever batch it comes to."""
-    found = await asyncio.gather(*map(self._replica().translate_line, lines))
+    replica = self._replica()
+    translate = replica.align_line if aligned else replica.translate_line
+    found = await asyncio.gather(*map(translate, lines))
     translations = [
       dataclasses.replace(t, hypotheses=t.hypotheses[:n_best]) for t in found
     ]
@@ -154,6 +158,10 @@ class TranslationReplica:
     tokens = sum(map(len, map(self.translator.tokenizers.source.encode, lines)))
     _metrics().on_batch(len(lines), tokens, queued_tokens=0)
     return await asyncio.to_thread(self._translate, lines)
+
+  async def align_line(self, line: str) -> Translation:
+    """Translates a line by itself, with alignments."""
+    return await asyncio.to_thread(self.translator.translate_line, line, True)
 
   def _translate(self, lines: list[str]) -> list[Translation]:
     return list(self.translator.translate_stream(lines))

@@ -65,6 +65,29 @@ def test_answers_are_predicts(server, lines, expected):
   assert_same(server.translate(lines, scores=True), expected)
 
 
+def test_alignments_and_attention_come_if_asked(server, lines):
+  plain = server.translate(lines[:3])["translations"]
+  assert not any(
+    {"alignment", "attention", "source_words"} & set(t) for t in plain
+  )
+  asked = server.translate(lines[:3], alignments=True)["translations"]
+  shown = server.translate(lines[:3], attention=True, n_best=2)["translations"]
+  for source, line, other, one in zip(lines, asked, shown, plain, strict=False):
+    assert line["translation"] == other["translation"] == one["translation"]
+    assert line["source_words"] == other["source_words"] == source.split()
+    assert line["target_words"] == line["translation"].split()
+    links = [link.split("-") for link in line["alignment"].split()]
+    assert {int(t) for _, t in links} == set(range(len(line["target_words"])))
+    assert "alignment" not in other
+    assert len(other["hypotheses"]) == 2
+    for hypothesis in other["hypotheses"]:
+      weights = hypothesis["attention"]
+      assert len(weights) == len(hypothesis["target_words"])
+      for row in weights:
+        assert len(row) == len(other["source_words"])
+        assert 0 <= sum(row) <= 1.001
+
+
 def test_many_clients_are_each_answered_their_own(server, lines, expected):
   problems = []
 

@@ -75,6 +75,26 @@ def test_it_translates_as_one_types(page, server):
   playwright.expect(page.locator("#target > li")).to_have_count(0)
 
 
+def test_pointing_at_a_word_shows_what_it_attends_to(page, server):
+  page.locator("#source").fill(f"{SENTENCE}\n\nA dog runs.")
+  playwright.expect(page.locator("#target > li")).to_have_count(3)
+  (line, _, _) = server.translate(
+    [SENTENCE, "", "A dog runs."], attention=True
+  )["translations"]
+  words = page.locator("#target > li").first.locator(".word")
+  assert words.all_inner_texts() == line["target_words"]
+  words.nth(1).hover()
+  shown = page.locator("#attended .word")
+  assert shown.all_inner_texts() == line["source_words"]
+  weights = shown.evaluate_all(
+    "all => all.map(e => Number(e.style.getPropertyValue('--weight')))"
+  )
+  assert weights == line["attention"][1]
+  assert max(weights) > 0.2
+  if PICTURES:
+    page.screenshot(path=str(pathlib.Path(PICTURES) / "page-attention.png"))
+
+
 def test_hypotheses_have_scores_and_lines_have_marks(page, server):
   source = [SENTENCE, "", "A dog runs. " * 120, "<b>dog</b>"]
   page.locator("#n_best").fill("4")

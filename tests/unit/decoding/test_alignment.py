@@ -1,3 +1,4 @@
+import dataclasses
 import pathlib
 import sys
 
@@ -74,6 +75,14 @@ def test_parts_follow_each_other():
   assert joined.source_words == ["a", "b", "c"]
   assert joined.target_words == ["x", "y", "z"]
   assert str(joined) == "1-0 2-1 2-2"
+  one = dataclasses.replace(one, weights=[[0.25, 0.75]])
+  two = dataclasses.replace(two, weights=[[1.0], [0.5]])
+  # No part attends to another.
+  assert join_alignments([one, two]).weights == [
+    [0.25, 0.75, 0],
+    [0, 0, 1.0],
+    [0, 0, 0.5],
+  ]
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +107,11 @@ def test_company_changes_no_alignment(aligning):
   together = list(aligning.translate_stream(SENTENCES))
   for sentence, translation in zip(SENTENCES, together, strict=True):
     alone = aligning.translate_line(sentence)
-    assert alone.hypotheses[0].alignment == translation.hypotheses[0].alignment
+    one, other = (t.hypotheses[0].alignment for t in (alone, translation))
+    assert dataclasses.replace(one, weights=[]) == dataclasses.replace(
+      other, weights=[]
+    )
+    np.testing.assert_allclose(one.weights, other.weights, rtol=0, atol=1e-5)
 
 
 def test_a_line_in_pieces_is_aligned_as_a_whole(aligning):

@@ -1,5 +1,6 @@
 """What is answered and refused, by a service that translates backwards."""
 
+import dataclasses
 import json
 
 import pytest
@@ -8,6 +9,7 @@ from serving_fakes import make_translator
 pytest.importorskip("fastapi")
 from fastapi.testclient import TestClient
 
+from official_transformer.decoding.engines import Engine
 from official_transformer.decoding.output import json_line
 from official_transformer.errors import InputError
 from official_transformer.serving.application import create_application
@@ -68,6 +70,17 @@ def test_hypotheses_and_scores_are_those_of_jsonl(client, host):
   found = ask(client, text="abc", n_best=2, scores=True)["translations"][0]
   translation = host.submit(["abc"], 2).future.result(20)[0]
   assert found == json.loads(json_line(translation, 2))
+
+
+def test_another_engine_has_no_attention(client, host, monkeypatch):
+  options = dataclasses.replace(
+    host.translator.options, engine=Engine("ctranslate2")
+  )
+  monkeypatch.setattr(host.translator, "options", options)
+  for name in ("alignments", "attention"):
+    answer = client.post("/translate", json={"text": "abc", name: True})
+    assert "the engine is ctranslate2" in refusal(answer, 422)
+  assert ask(client, text="abc")["translations"][0]["translation"] == "cba"
 
 
 @pytest.mark.parametrize(
