@@ -55,8 +55,9 @@ def attention_weights(
     y = wrapper.normalize(x)
     encoder.append(wrapper.layer.attention_weights(y, y, source.bias))
     x = layer(x, source.bias)
-  x = transformer.embed_targets(target_ids)
-  bias = get_decoder_self_attention_bias(tf.shape(x)[1])
+  length = tf.shape(target_ids)[1]
+  x = transformer.embed_targets(target_ids, length)
+  bias = get_decoder_self_attention_bias(length)
   decoder, cross = [], []
   for layer in transformer.decoder_stack.layers:
     wrapper = layer.self_attention

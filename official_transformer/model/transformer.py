@@ -148,28 +148,33 @@ class Transformer(keras.layers.Layer):
     training: bool = False,
   ) -> tf.Tensor:
     """Maps target ids [B, T] to the decoder's states, [B, T, D]."""
-    x = self.embed_targets(target_ids, training)
+    length = tf.shape(target_ids)[1]
     return self.decoder_stack(
-      x,
-      get_decoder_self_attention_bias(tf.shape(x)[1]),
+      self.embed_targets(target_ids, length, training),
+      get_decoder_self_attention_bias(length),
       source.outputs,
       source.bias,
       training=training,
     )
 
   def embed_targets(
-    self, target_ids: tf.Tensor, training: bool = False
+    self, target_ids: tf.Tensor, length: tf.Tensor, training: bool = False
   ) -> tf.Tensor:
     """Returns what the decoder reads to predict ids [B, T], [B, T, D].
 
     It is the start symbol, then all targets but the last. With `zero` the
     embedding masks PAD, so id 0 is the zero vector.
+
+    Args:
+      target_ids: [B, T].
+      length: int32 [], T.
+      training: whether dropout is on.
     """
     shifted = tf.concat(
       [tf.zeros_like(target_ids[:, :1]), target_ids[:, :-1]], axis=1
     )
     x = self.embedding(shifted)
-    x += self._positions(tf.shape(x)[1])
+    x += self._positions(length)
     return self.target_dropout(x, training=training)
 
   def _positions(self, length: tf.Tensor) -> tf.Tensor:

@@ -193,9 +193,12 @@ def size_of(heat_map: HeatMap, with_heads: bool) -> tuple[float, float]:
 
 
 def save_heat_map(
-  heat_map: HeatMap, path: str, formats: Sequence[str]
+  heat_map: HeatMap,
+  path: str,
+  formats: Sequence[str],
+  kinds: Sequence[str] = ("heads", "mean"),
 ) -> list[str]:
-  """Writes `PATH.heads` and `PATH.mean`, in each format.
+  """Writes `PATH.heads` and `PATH.mean`, or one of them, in each format.
 
   Returns:
     The paths of the files.
@@ -206,7 +209,8 @@ def save_heat_map(
   """
   paths = []
   families = families_for([*heat_map.rows, *heat_map.columns])
-  for name, draw in (("heads", draw_heads), ("mean", draw_means)):
+  for name in kinds:
+    draw = {"heads": draw_heads, "mean": draw_means}[name]
     size = size_of(heat_map, draw is draw_heads)
     with figures.figure(size, families) as figure:
       draw(figure, heat_map)

@@ -22,6 +22,7 @@ PAGES = {
   "docs/devices.md": DATA,
   "docs/translating.md": MODEL,
   "docs/evaluation.md": MODEL,
+  "docs/looking.md": MODEL,
   "docs/deploying.md": MODEL,
 }
 # In the place of each command: the same, with fewer and smaller steps.
@@ -31,10 +32,11 @@ run() { "$PYTHON" -m "$@"; }
 prepare_data() { run data_prep.prepare_data "$@"; }
 demo_corpus() { run data_prep.demo_corpus "$@"; }
 compute_bleu() { run official_transformer.compute_bleu "$@"; }
+translation_report() { run official_transformer.translation_report "$@"; }
 transformer_main() {
   case "$*" in
     *--mode=average* | *--mode=predict* | *--mode=eval* | *--mode=score* | \\
-      *--mode=export*)
+      *--mode=export* | *--mode=attention* | *--mode=plot*)
       run official_transformer.transformer_main "$@" ;;
     *)
       run official_transformer.transformer_main "$@" --train_steps=4 \\
