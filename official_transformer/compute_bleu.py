@@ -104,6 +104,12 @@ def main(_: list[str]) -> None:
   settings = read_contest_settings(
     "tokenize", bool(FLAGS.sentence_scores) or output_format == "json"
   )
+  if FLAGS.sentence_scores == text_files.STANDARD_STREAM and (
+    output_format == "json"
+  ):
+    raise InputError(
+      "JSON has the scores of each line already: leave --sentence_scores out"
+    )
   references = text_files.listed_files(FLAGS.reference)
   sources = []
   if settings.comet:
@@ -113,6 +119,8 @@ def main(_: list[str]) -> None:
       )
     sources.append(FLAGS.source)
   files = [*FLAGS.translation, *references, *sources]
+  if FLAGS.sentence_scores:
+    text_files.check_not_read(FLAGS.sentence_scores, files, "sentence_scores")
   lines = text_files.read_parallel_files(files)
   systems = list(zip(FLAGS.translation, lines, strict=False))
   lines = lines[len(systems) :]

@@ -45,7 +45,6 @@ from official_transformer.model_directory.directory import ModelDirectory
 from official_transformer.model_directory.measurements import VALIDATION_LOSS
 from official_transformer.plotting import figures
 from official_transformer.storage import file_system
-from official_transformer.storage.durable_files import INCOMPLETE
 
 FLAGS = flags.FLAGS
 
@@ -145,10 +144,21 @@ def check_predict() -> None:
   if FLAGS.text is not None:
     _check_one_line(FLAGS.text)
   _check_engine()
+  if "alignments" in FLAGS and FLAGS.alignments:
+    _check_tensorflow("--alignments")
   _check_trace()
   inputs = [FLAGS.file] if FLAGS.file is not None else []
   _check_files(inputs)
   check_n_best(FLAGS.n_best, _check_model().params.beam_size)
+
+
+def _check_tensorflow(flag: str) -> None:
+  """Refuses what another engine does not tell."""
+  if FLAGS.engine != TENSORFLOW:
+    raise InputError(
+      f"{flag} is read from TensorFlow's attention: leave --engine="
+      f"{FLAGS.engine} out"
+    )
 
 
 def _check_trace() -> None:
@@ -222,6 +232,7 @@ def check_attention() -> None:
   if file_system.is_file(FLAGS.output_dir):
     raise InputError(f"--output_dir={FLAGS.output_dir} is a file")
   figures.check_formats(FLAGS.picture_formats)
+  _check_tensorflow("--mode=attention")
   _check_model()
 
 
@@ -390,15 +401,7 @@ def _check_files(inputs: list[str]) -> None:
   for path in inputs:
     text_files.check_input(path)
   text_files.check_output(FLAGS.file_out)
-  if FLAGS.file_out == text_files.STANDARD_STREAM:
-    return
-  for path in inputs:
-    # The output has the other name until it is whole.
-    for name in (FLAGS.file_out, FLAGS.file_out + INCOMPLETE):
-      if file_system.is_file(path) and file_system.is_same(path, name):
-        raise InputError(
-          f"--file_out={FLAGS.file_out} would overwrite {path}, which is read"
-        )
+  text_files.check_not_read(FLAGS.file_out, inputs, "file_out")
 
 
 def _check_model() -> ModelDescription:

@@ -26,6 +26,7 @@ from official_transformer.evaluation.contest import (
 )
 from official_transformer.evaluation.evaluation_set import (
   EvaluationSet,
+  keep_scores,
   keep_translations,
 )
 from official_transformer.evaluation.metrics import References
@@ -67,75 +68,102 @@ class _Model:
 def evaluate() -> None:
   """Prints scores; keeps them and the translations in the model directory."""
   settings = read_contest_settings("bleu_tokenize")
-  pairs = list(
-    zip(
-      text_files.listed_files(FLAGS.bleu_source),
-      text_files.listed_files(FLAGS.bleu_ref),
-      strict=True,
-    )
-  )
-  sets = [EvaluationSet.read(*pair) for pair in pairs]
-  models = [_Model(load_translator(), FLAGS.model_dir)]
-  if FLAGS.compare_with:
-    # What there was is compared with: it comes first.
-    other = read_compared_plan().load()
-    models.insert(0, _Model(other, FLAGS.compare_with))
-  for (source, _), evaluation_set in zip(pairs, sets, strict=True):
+  sources = text_files.listed_files(FLAGS.bleu_source)
+  references = text_files.listed_files(FLAGS.bleu_ref)
+  files = list(zip(sources, references, strict=True))
+  sets = [EvaluationSet.read(*pair) for pair in files]
+  models = _load_models()
+  names = [os.path.basename(source) for source in sources]
+  if len(set(names)) < len(names):  # Of several directories, say.
+    names = [f"{n}-{name}" for n, name in enumerate(names, start=1)]
+  for pair, name, evaluation_set in zip(files, names, sets, strict=True):
     if len(sets) > 1:
-      show_result(f"\n{source}")
-    _evaluate_set(source, evaluation_set, models, settings)
+      show_result(f"\n{pair[0]}")
+    _evaluate_set(pair, name, evaluation_set, models, settings)
+
+
+def _load_models() -> list[_Model]:
+  """Loads the user's model, the last, and what it is compared with."""
+  mine = load_translator()
+  if not FLAGS.compare_with:
+    return [_Model(mine, FLAGS.model_dir)]
+  other = read_compared_plan().load()
+  names = [FLAGS.compare_with, FLAGS.model_dir]
+  if names[0] == names[1]:
+    names = [
+      f"{FLAGS.model_dir}, {translator.checkpoint}"
+      for translator in (other, mine)
+    ]
+  if names[0] == names[1]:
+    names[0] += ", again"
+  return [_Model(other, names[0]), _Model(mine, names[1])]
 
 
 def _evaluate_set(
-  source: str,
+  files: tuple[str, str],
+  name: str,
   evaluation_set: EvaluationSet,
   models: list[_Model],
   settings: ContestSettings,
 ) -> None:
-  """Translates and scores one set; the last of the models is the user's."""
-  systems = [
-    (model.name, model.translator.translate(evaluation_set.sources))
-    for model in models
-  ]
+  """Translates and scores one set.
+
+  Args:
+    files: of source and reference.
+    name: of the set, as part of a file's.
+    evaluation_set: their lines.
+    models: the last is the user's.
+    settings: how they are scored.
+  """
+  directory = ModelDirectory(FLAGS.model_dir)
+  name = _file_name(name, models[-1].translator)
+  systems = []
+  path, failure = "", None
+  for number, model in enumerate(models):
+    lines = model.translator.translate(evaluation_set.sources)
+    systems.append((model.name, lines))
+    compared = "" if number == len(models) - 1 else ".compared"
+    # Whatever fails, the others are done: keeping, scoring, and telling.
+    try:
+      path = keep_translations(directory, name + compared, lines)
+    except OSError as error:
+      failure = error
   contest = hold_contest(
     systems,
     References([evaluation_set.references]),
     settings,
     evaluation_set.sources,
   )
-  mine, lines = models[-1], systems[-1][1]
   if contest.tokenizer.reason:
     logging.info("%s", contest.tokenizer.reason)
-  # Whichever of the two fails, the other is done.
+  text = contest_formats.as_text(contest)
   try:
     for model in models:
       of = f" ({model.name})" if len(models) > 1 else ""
-      text = model.description
-      show_result(f"{text[0].upper()}{text[1:]}{of}")
-    show_result(contest_formats.as_text(contest))
+      said = model.description
+      show_result(f"{said[0].upper()}{said[1:]}{of}")
+    show_result(text)
   finally:
-    name = _file_name(source, mine.translator)
-    directory = ModelDirectory(FLAGS.model_dir)
-    path = keep_translations(
-      directory, name, lines, contest.systems[-1].scores.report()
-    )
-    _keep_scores(directory, name, contest)
+    if failure:
+      raise failure
+    keep_scores(directory, name, text)
+    _keep_fields(directory, name, files, contest)
   show_result(f"The translation is in {path}")
 
 
-def _file_name(source: str, translator: Translator) -> str:
+def _file_name(name: str, translator: Translator) -> str:
   """Returns what tells an evaluation from others."""
   checkpoint, params = translator.checkpoint, translator.params
   assert checkpoint  # It has been loaded.
   return (
-    f"{os.path.basename(source)}-{checkpoint.file_name}-beam-"
+    f"{name}-{checkpoint.file_name}-beam-"
     f"{params.beam_size}-alpha-{params.alpha:g}-extra-"
     f"{params.extra_decode_length}"
   )
 
 
-def _keep_scores(
-  directory: ModelDirectory, name: str, contest: Contest
+def _keep_fields(
+  directory: ModelDirectory, name: str, files: tuple[str, str], contest: Contest
 ) -> None:
   """Adds to what `scores.json` has of earlier evaluations."""
   path = directory.join(TRANSLATIONS, SCORES_FILE)
@@ -146,5 +174,10 @@ def _keep_scores(
         kept = dict(json.load(stream))
     except DAMAGE as error:
       logging.error("%s is damaged (%r): starting it anew", path, error)
-  kept[name] = contest_formats.fields_of(contest)
+  source, reference = files
+  kept[name] = {
+    "source": source,
+    "reference": reference,
+    **contest_formats.fields_of(contest),
+  }
   write_text(path, json.dumps(kept, ensure_ascii=False, indent=1) + "\n")

@@ -38,6 +38,7 @@ FLAGS = flags.FLAGS
 
 _POINTS = 500
 _SHOWN = 10
+_UNKNOWN = "<unk>"
 
 
 def plot() -> None:
@@ -99,7 +100,8 @@ def _plot_schedule(path: str) -> list[str]:
   schedule = LearningRateSchedule(
     params.learning_rate, params.hidden_size, warmup
   )
-  steps = np.unique(np.linspace(0, last, _POINTS).astype(int))
+  steps = np.linspace(0, last, _POINTS).astype(int)
+  steps = np.unique([*steps, min(warmup, last)])  # Where it is highest.
   curve = [(int(step), float(schedule(step))) for step in steps]
   peak = max(rate for _, rate in curve)
   title = f"{name}: factor {params.learning_rate:g}, peak {peak:.2e}"
@@ -127,6 +129,8 @@ def _plot_neighbours(path: str) -> list[str]:
   written = []
   for name, embedding, tokenizer in sides:
     found = list(_neighbours(embedding, tokenizer))
+    if not found:
+      continue
     for neighbours in found:
       near = ", ".join(
         f"{entry} {similarity:.2f}"
@@ -139,16 +143,24 @@ def _plot_neighbours(path: str) -> list[str]:
         made_of = f" ({' '.join(neighbours.pieces)})"
       show_result(f"{neighbours.word}{made_of}: {near}")
     written += save_neighbours(found, path + name, FLAGS.picture_formats)
+  if not written:
+    raise InputError(
+      f"--words={','.join(FLAGS.words)}: the vocabulary knows none of them"
+    )
   return written
 
 
 def _neighbours(
   embedding: EmbeddingSharedWeights, tokenizer: Tokenizer
 ) -> Iterator[Neighbours]:
-  words = [word.strip() for word in FLAGS.words if word.strip()]
-  ids = [tokenizer.encode(word) for word in words]
-  if empty := [w for w, i in zip(words, ids, strict=True) if not i]:
-    raise InputError(f"--words: the vocabulary knows nothing of {empty[0]!r}")
+  words, ids = [], []
+  for word in filter(None, map(str.strip, FLAGS.words)):
+    pieces = tokenizer.encode(word)
+    if not pieces or _UNKNOWN in tokenizer.pieces(pieces):
+      logging.warning("the vocabulary does not know %s", word)
+      continue
+    words.append(word)
+    ids.append(pieces)
   table = embedding.table.numpy()[: tokenizer.vocab_size].astype(np.float32)
   table[: EOS_ID + 1] = 0  # Neither is a word.
   for word, pieces, near in zip(

@@ -29,7 +29,7 @@ def predict() -> None:
     from official_transformer.commands.bulk_predict import bulk_predict
 
     bulk_predict()
-  elif FLAGS.trace_dir:
+  elif "trace_dir" in FLAGS and FLAGS.trace_dir:  # translate.py has it not.
     _trace()
   elif FLAGS.text is not None:
     translator = load_translator(FLAGS.n_best, one_by_one=True)

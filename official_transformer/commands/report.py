@@ -24,7 +24,6 @@ from official_transformer.evaluation.report_data import (
 )
 from official_transformer.evaluation.report_page import render_page
 from official_transformer.storage import file_system
-from official_transformer.storage.durable_files import write_text
 from official_transformer.storage.typed_json import DAMAGE
 
 if TYPE_CHECKING:
@@ -42,9 +41,7 @@ def report() -> None:
   contest = judge(request)
   attention = {}
   if FLAGS.model_dir:
-    if chosen is None:
-      chosen = choose_lines(contest, FLAGS.attention_count)
-    attention = _read_attention(request, chosen)
+    attention = _read_attention(request, contest, chosen)
   _write(request, contest, attention)
 
 
@@ -63,12 +60,15 @@ def _read_request() -> ReportRequest:
   settings = read_contest_settings("tokenize")
   names = text_files.listed_files(FLAGS.reference)
   files = [FLAGS.source, *names, *FLAGS.translation]
-  source, *lines = text_files.read_parallel_files(files)
-  references, translations = lines[: len(names)], lines[len(names) :]
   counted = None
   if FLAGS.frequency_text:
-    text_files.check_input(FLAGS.frequency_text)
-    counted = text_files.read_lines(FLAGS.frequency_text)
+    counted = list(text_files.read_lines(FLAGS.frequency_text))
+    files.append(FLAGS.frequency_text)
+  text_files.check_not_read(FLAGS.output, files, "output")
+  if counted is not None:
+    files.pop()
+  source, *lines = text_files.read_parallel_files(files)
+  references, translations = lines[: len(names)], lines[len(names) :]
   title = FLAGS.title or f"Translations of {os.path.basename(FLAGS.source)}"
   return ReportRequest(
     title,
@@ -108,7 +108,7 @@ def _read_attention_lines(lines: int) -> list[int] | None:
     return None
   chosen = []
   for text in FLAGS.attention_lines:
-    if not text.isdigit() or not 1 <= int(text) <= lines:
+    if not text.isdecimal() or not 1 <= int(text) <= lines:
       raise InputError(
         f"--attention_lines: {text!r} is no line of {FLAGS.source}, which has "
         f"{lines}"
@@ -118,9 +118,16 @@ def _read_attention_lines(lines: int) -> list[int] | None:
 
 
 def _read_attention(
-  request: ReportRequest, chosen: list[int]
+  request: ReportRequest, contest: Contest, chosen: list[int] | None
 ) -> dict[int, LineAttention]:
-  """Computes what the model attends to as it writes the first translation."""
+  """Computes what the model attends to as it writes the first translation.
+
+  Args:
+    request: what is reported.
+    contest: what was found of it.
+    chosen: the lines, from 0; None takes those that are worth a look, of a
+      length that the model was trained with.
+  """
   # Without attention, TensorFlow is not needed.
   from official_transformer.decoding.translator import Translator
   from official_transformer.distribution.devices import choose_devices
@@ -130,11 +137,20 @@ def _read_attention(
   choose_devices(FLAGS.num_gpus)
   translator = Translator.load(FLAGS.model_dir, checkpoint=FLAGS.checkpoint)
   lines = request.systems[0].lines
-  return {
-    n: translator.attention(request.sources[n], lines[n])
-    for n in chosen
-    if request.sources[n].strip()
-  }
+  if chosen is None:
+    encode = translator.tokenizers.source.encode
+    usable = [
+      bool(source.strip()) and len(encode(source)) < translator.max_length
+      for source in request.sources
+    ]
+    chosen = choose_lines(contest, FLAGS.attention_count, usable)
+  found = {}
+  for n in chosen:
+    try:
+      found[n] = translator.attention(request.sources[n], lines[n])
+    except InputError as error:  # No reason to have no report.
+      logging.warning("no attention of line %d: %s", n + 1, error)
+  return found
 
 
 def _write(
@@ -143,9 +159,11 @@ def _write(
   attention: dict[int, LineAttention],
 ) -> None:
   page = render_page(report_data(request, contest, attention))
-  write_text(FLAGS.output, page)
+  text_files.write_lines(FLAGS.output, page.rstrip("\n").split("\n"))
   if contest.tokenizer.reason:
     logging.info("%s", contest.tokenizer.reason)
+  if FLAGS.output == text_files.STANDARD_STREAM:
+    return
   logging.info(
     "wrote %s, %.1f MB: open it in a browser",
     FLAGS.output,

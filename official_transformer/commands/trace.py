@@ -25,12 +25,13 @@ class TraceWriter:
 
   Attributes:
     translator: whose searches they are.
-    lines: written so far.
+    lines: so far.
+    written: of these, those that are not blank.
   """
 
   def __init__(self, translator: Translator) -> None:
     self.translator = translator
-    self.lines = 0
+    self.lines = self.written = 0
     reader = translator.attention_reader
     assert reader  # TensorFlow searches.
     self._tracer = SearchTracer(reader.transformer, *translator.tokenizers)
@@ -40,6 +41,7 @@ class TraceWriter:
     """Searches once more for the translation of a line, and writes how."""
     self.lines += 1
     pieces = self.translator.prepare(line).ids
+    self.written += bool(pieces)
     for number, ids in enumerate(pieces, start=1):
       name = f"{self.lines:06}" + (f".{number}" if len(pieces) > 1 else "")
       path = os.path.join(FLAGS.trace_dir, name)
@@ -54,7 +56,7 @@ class TraceWriter:
   def close(self) -> None:
     """Says what has been written."""
     logging.info(
-      "wrote the searches of %d lines into %s", self.lines, FLAGS.trace_dir
+      "wrote the searches of %d lines into %s", self.written, FLAGS.trace_dir
     )
 
 

@@ -23,7 +23,7 @@ from absl import logging
 
 from official_transformer.errors import InputError
 from official_transformer.storage import file_system
-from official_transformer.storage.durable_files import new_file
+from official_transformer.storage.durable_files import INCOMPLETE, new_file
 from official_transformer.storage.standard_streams import standard_output
 
 STANDARD_STREAM = "-"
@@ -192,10 +192,30 @@ def _damages(kind: str) -> tuple[type[Exception], ...]:
 
 
 def listed_files(text: str) -> list[str]:
-  """Returns the paths that are between commas; a file's own name has them."""
-  if file_system.exists(text):
+  """Returns the paths that are between commas, unless they are in one's name.
+
+  Raises:
+    InputError: if there is none.
+  """
+  if text and file_system.exists(text):
     return [text]
-  return [path for path in text.split(",") if path]
+  paths = [path.strip() for path in text.split(",") if path.strip()]
+  if not paths:
+    raise InputError(f"{text!r} names no file")
+  return paths
+
+
+def check_not_read(path: str, inputs: Iterable[str], flag: str) -> None:
+  """Raises an `InputError` if an output is one of the files that are read."""
+  if path == STANDARD_STREAM:
+    return
+  for given in inputs:
+    # The output has the other name until it is whole.
+    for name in (path, path + INCOMPLETE):
+      if file_system.is_file(given) and file_system.is_same(given, name):
+        raise InputError(
+          f"--{flag}={path} would overwrite {given}, which is read"
+        )
 
 
 def read_parallel(

@@ -165,7 +165,8 @@ class Alignment:
     target_words: of the translation, likewise.
     links: sorted by source.
     weights: of each target word, what it attends to of each source word, on the
-      mean of all layers and heads; what is left to 1 goes to the end.
+      mean of all layers and heads; what is left to 1 goes to the end. None of a
+      line that was cut.
   """
 
   source_words: list[str]
@@ -178,24 +179,51 @@ class Alignment:
     return " ".join(f"{source}-{target}" for source, target in self.links)
 
 
-def join_alignments(parts: Sequence[Alignment]) -> Alignment:
-  """Returns the alignment of parts that follow each other on both sides."""
+class Seam(NamedTuple):
+  """What stands between two parts of a line, on either side."""
+
+  source: str
+  target: str
+
+
+def join_alignments(
+  parts: Sequence[Alignment], seams: Sequence[Seam]
+) -> Alignment:
+  """Returns the alignment of parts that follow each other on both sides.
+
+  A word that was cut in two is one again. What words attend to is left out: it
+  would grow with the square of the line, and no part attends to another.
+
+  Args:
+    parts: one or more.
+    seams: between each and the next.
+  """
+  if len(parts) == 1:
+    return parts[0]
   sources: list[str] = []
   targets: list[str] = []
-  links: list[Link] = []
-  weights: list[list[float]] = []
-  total = sum(len(part.source_words) for part in parts)
-  for part in parts:
-    before = [0.0] * len(sources)
-    after = [0.0] * (total - len(sources) - len(part.source_words))
-    weights += [[*before, *row, *after] for row in part.weights]
-    links += [
-      Link(source + len(sources), target + len(targets))
-      for source, target in part.links
-    ]
-    sources += part.source_words
-    targets += part.target_words
-  return Alignment(sources, targets, links, weights)
+  links: set[Link] = set()
+  for part, seam in zip(parts, [None, *seams], strict=True):
+    source, target = (
+      _append(words, more, seam and seam[side])
+      for side, (words, more) in enumerate(
+        ((sources, part.source_words), (targets, part.target_words))
+      )
+    )
+    links |= {Link(source + s, target + t) for s, t in part.links}
+  return Alignment(sources, targets, sorted(links))
+
+
+def _append(words: list[str], more: Sequence[str], joint: str | None) -> int:
+  """Adds words to others; returns the number that the first of them has."""
+  if words and more and joint is not None:
+    together = words[-1] + joint + more[0]
+    if len(words_of(together)) == 1:
+      words[-1] = together
+      words += more[1:]
+      return len(words) - len(more)
+  words += more
+  return len(words) - len(more)
 
 
 class TranslatedPiece(NamedTuple):

@@ -52,7 +52,8 @@ class Told(NamedTuple):
     scores: `score` and `tokens`.
     alignments: `alignment`, in Pharaoh's format, with `source_words` and
       `target_words`, which it counts.
-    attention: `attention` of the target's words to the source's, likewise.
+    attention: `attention` of the target's words to the source's, likewise; of a
+      line that was cut there is none.
   """
 
   scores: bool = True
@@ -87,7 +88,7 @@ def fields_of(
       found["target_words"] = alignment.target_words
     if told.alignments:
       found["alignment"] = str(alignment)
-    if told.attention:
+    if told.attention and alignment.weights:
       found["attention"] = [
         [round(weight, 4) for weight in row] for row in alignment.weights
       ]

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from official_transformer.decoding.alignment import (
   Alignment,
+  Seam,
   TranslatedPiece,
   join_alignments,
 )
@@ -87,19 +88,21 @@ def join_pieces(
     return Translation(pieces[0], 1)
   if not pieces:
     return ALIGNED_BLANK if with_alignment else BLANK
-  joints = [piece.joint for piece in line.pieces]
+  joints = [piece.joint for piece in line.pieces][1:]
   hypotheses = []
   for parts in zip(*pieces, strict=False):
-    text = parts[0].text
-    for joint, part in zip(joints[1:], parts[1:], strict=True):
-      text += _joint(text, joint, part.text) + part.text
+    text, seams = parts[0].text, []
+    for joint, part in zip(joints, parts[1:], strict=True):
+      between = _joint(text, joint, part.text)
+      text += between + part.text
+      seams.append(Seam(joint, between))
     hypotheses.append(
       Hypothesis(
         text=text,
         score=sum(part.score for part in parts),
         tokens=[token for part in parts for token in part.tokens],
         finished=all(part.finished for part in parts),
-        alignment=_join_alignments(parts),
+        alignment=_join_alignments(parts, seams),
       )
     )
   return Translation(hypotheses, len(pieces))
@@ -115,9 +118,11 @@ def _joint(left: str, joint: str, right: str) -> str:
   return " " if apart and right[:1] < FIRST_EAST_ASIAN else joint
 
 
-def _join_alignments(parts: Sequence[Hypothesis]) -> Alignment | None:
+def _join_alignments(
+  parts: Sequence[Hypothesis], seams: Sequence[Seam]
+) -> Alignment | None:
   found = [part.alignment for part in parts if part.alignment is not None]
-  return join_alignments(found) if found else None
+  return join_alignments(found, seams) if found else None
 
 
 def translated_pieces(

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from sacrebleu.metrics import BLEU
 
-from official_transformer.data.words import words_of
+from official_transformer.data.words import MARKS, words_of
 from official_transformer.evaluation.metrics import (
   MetricSettings,
   References,
@@ -22,9 +22,10 @@ from official_transformer.evaluation.metrics import (
 )
 
 # The last group takes all that is longer.
-LENGTHS = (1, 6, 11, 16, 21, 31, 41, 61)
-# Of the rarest word in the text that is counted.
-FREQUENCIES = (0, 1, 2, 5, 10, 50, 100, 1000)
+LENGTHS = (0, 1, 6, 11, 16, 21, 31, 41, 61)
+# Of the rarest word in the text that is counted; first come lines without any.
+_NO_WORD = -1
+FREQUENCIES = (_NO_WORD, 0, 1, 2, 5, 10, 50, 100, 1000)
 _LONGEST = 4
 
 
@@ -59,8 +60,9 @@ class NgramCount(NamedTuple):
 
 
 def plain_words(text: str) -> list[str]:
-  """Returns the words of a line, as `words_of` cuts it, in small letters."""
-  return [span.of(text).lower() for span in words_of(text)]
+  """Returns a line's words in small letters, without marks at their ends."""
+  words = (span.of(text).lower().strip(MARKS) for span in words_of(text))
+  return [word for word in words if word]
 
 
 def by_length(
@@ -69,7 +71,7 @@ def by_length(
   settings: MetricSettings,
 ) -> list[Group]:
   """Scores groups of as many words in the reference."""
-  lengths = [len(words_of(line)) for line in references.first]
+  lengths = [len(plain_words(line)) for line in references.first]
   return _groups(lengths, LENGTHS, systems, references, settings)
 
 
@@ -91,7 +93,7 @@ def by_rarest_word(
   for line in text:
     counts.update(plain_words(line))
   rarest = [
-    min((counts[word] for word in plain_words(line)), default=-1)
+    min((counts[word] for word in plain_words(line)), default=_NO_WORD)
     for line in references.first
   ]
   return _groups(rarest, FREQUENCIES, systems, references, settings)
@@ -127,6 +129,8 @@ def _groups(
 
 
 def _name(low: int, high: int | None) -> str:
+  if low == _NO_WORD:
+    return "no word"
   if high is None:
     return f"{low} or more"
   return str(low) if high == low + 1 else f"{low}-{high - 1}"

@@ -23,6 +23,9 @@ from official_transformer.evaluation.significance import (
   compare_with_first,
 )
 
+# Among the metrics, of each line.
+COMET = "COMET"
+
 
 @dataclasses.dataclass(frozen=True)
 class ContestSettings:
@@ -126,7 +129,7 @@ def hold_contest(
         name,
         list(lines),
         found,
-        sentence_scores(metrics, references, lines)
+        _sentences(metrics, references, lines, found)
         if settings.sentences
         else {},
       )
@@ -136,3 +139,14 @@ def hold_contest(
     tokenizer,
     len(references.streams),
   )
+
+
+def _sentences(
+  metrics: MetricSettings,
+  references: References,
+  lines: Sequence[str],
+  found: Scores,
+) -> dict[str, list[float]]:
+  """Returns the scores of each line, by metric; COMET's are known already."""
+  scores = sentence_scores(metrics, references, lines)
+  return {**scores, COMET: found.comet.lines} if found.comet else scores

@@ -54,6 +54,8 @@ def _comparison_lines(comparison: Comparison) -> Iterator[str]:
   )
   for found in comparison.metrics:
     verdict = "" if found.is_significant else ", which may be luck"
+    if not found.is_decidable:
+      verdict = ", but too few lines differ to tell"
     yield (
       f"{found.name}|{found.signature} {found.difference:+.2f}, "
       f"p = {found.p_value:.4f}{verdict}"
@@ -92,6 +94,7 @@ def fields_of(
             "difference": m.difference,
             "p_value": m.p_value,
             "significant": m.is_significant,
+            "decidable": m.is_decidable,
             "signature": m.signature,
           }
           for m in c.metrics
@@ -113,7 +116,11 @@ def _system_fields(system: System, variants: Sequence[str]) -> dict[str, Any]:
   if comet := system.scores.comet:
     fields["comet"] = {"model": comet.model, "score": comet.score}
   if system.sentences:
-    fields["sentences"] = _sentence_fields(system)
+    columns = system.sentences
+    fields["sentences"] = [
+      dict(zip(columns, row, strict=True))
+      for row in zip(*columns.values(), strict=True)
+    ]
   return fields
 
 
@@ -126,14 +133,6 @@ def _metric_fields(found: MetricScore) -> dict[str, Any]:
   if found.interval:
     fields["mean"], fields["confidence"] = found.interval
   return fields
-
-
-def _sentence_fields(system: System) -> list[dict[str, float]]:
-  columns = dict(system.sentences)
-  if system.scores.comet:
-    columns["COMET"] = system.scores.comet.lines
-  rows = zip(*columns.values(), strict=True)
-  return [dict(zip(columns, row, strict=True)) for row in rows]
 
 
 def as_latex(contest: Contest, variants: Sequence[str] = VARIANTS) -> str:
@@ -222,8 +221,6 @@ def sentence_table(contest: Contest) -> Iterator[str]:
   for system in contest.systems:
     prefix = f"{system.name} " if len(contest.systems) > 1 else ""
     columns += [(prefix + name, s) for name, s in system.sentences.items()]
-    if system.scores.comet:
-      columns.append((f"{prefix}COMET", system.scores.comet.lines))
   yield "\t".join(["line", *(name for name, _ in columns)])
   for number, row in enumerate(
     zip(*(scores for _, scores in columns), strict=True), start=1

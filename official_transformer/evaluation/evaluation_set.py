@@ -73,25 +73,24 @@ class ScoredTranslations:
   scores: Scores
 
   def write(self, directory: ModelDirectory, name: str) -> str:
-    """Keeps both in the model directory; as `keep_translations`."""
-    return keep_translations(
-      directory, name, self.translations, self.scores.report()
-    )
+    """Keeps both in the model directory; returns the translations' path."""
+    path = keep_translations(directory, name, self.translations)
+    keep_scores(directory, name, self.scores.report())
+    return path
 
 
 def keep_translations(
-  directory: ModelDirectory, name: str, lines: list[str], report: str
+  directory: ModelDirectory, name: str, lines: list[str]
 ) -> str:
-  """Keeps translations and their scores in a model directory.
+  """Keeps translations in a model directory.
 
   Args:
-    directory: gets `NAME.txt` and `NAME.scores.txt` under `translations`.
+    directory: gets `NAME.txt` under `translations`.
     name: what tells this evaluation from others.
     lines: the translations.
-    report: the scores as text.
 
   Returns:
-    The path of the translations.
+    The path of the file.
 
   Raises:
     OSError: if the system refuses.
@@ -99,7 +98,14 @@ def keep_translations(
   make_directories(directory.join(TRANSLATIONS))
   path = directory.join(TRANSLATIONS, f"{name}.txt")
   write_lines(path, lines)
-  write_lines(
-    directory.join(TRANSLATIONS, f"{name}.scores.txt"), report.split("\n")
-  )
   return path
+
+
+def keep_scores(directory: ModelDirectory, name: str, report: str) -> None:
+  """Keeps scores as text, `NAME.scores.txt`, beside the translations.
+
+  Raises:
+    OSError: if the system refuses.
+  """
+  path = directory.join(TRANSLATIONS, f"{name}.scores.txt")
+  write_lines(path, report.split("\n"))

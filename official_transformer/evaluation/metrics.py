@@ -68,6 +68,8 @@ class MetricSettings:
   resamples: int = RESAMPLES
 
   def __post_init__(self) -> None:
+    if not self.metrics:
+      raise InputError(f"no metric is named; there are: {', '.join(METRICS)}")
     if unknown := set(self.metrics) - set(METRICS):
       raise InputError(
         f"no metric {', '.join(sorted(unknown))}; there are: "

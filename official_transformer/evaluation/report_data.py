@@ -11,6 +11,7 @@ import numpy as np
 from official_transformer.evaluation import breakdowns, contest_formats
 from official_transformer.evaluation.breakdowns import Group, NgramCount
 from official_transformer.evaluation.contest import (
+  COMET,
   Contest,
   ContestSettings,
   hold_contest,
@@ -96,9 +97,7 @@ def report_data(
     attention: of some lines, counted from 0.
   """
   lines = [system.lines for system in request.systems]
-  settings = MetricSettings(_OF_GROUPS, contest.tokenizer.name, 0)
   counts = breakdowns.count_ngrams(lines, request.references.first)
-  text = request.frequency_text or request.references.first
   told = contest_formats.fields_of(contest)
   for system in told["systems"]:
     del system["sentences"]
@@ -106,36 +105,19 @@ def report_data(
     "title": request.title,
     "contest": told,
     "lessIsBetter": list(LESS_IS_BETTER),
-    "groups": [
-      {
-        "title": "By length of the reference, in words",
-        "rows": _groups(
-          breakdowns.by_length(lines, request.references, settings)
-        ),
-      },
-      {
-        "title": "By how often the reference's rarest word is in "
-        + request.frequency_name,
-        "rows": _groups(
-          breakdowns.by_rarest_word(lines, request.references, settings, text)
-        ),
-      },
-      {
-        "title": "Words and phrases that the references have, too",
-        "rows": _orders(
-          breakdowns.by_order(lines, request.references, settings.tokenize)
-        ),
-      },
-    ],
+    "groups": _group_lists(request, lines, contest.tokenizer.name),
     "ngrams": _ngram_lists(counts, len(lines)),
     "sources": request.sources,
+    "lengths": [
+      len(breakdowns.plain_words(line)) for line in request.references.first
+    ],
     "references": [
       request.references.of_line(n) for n in range(len(request.sources))
     ],
     "lines": lines,
     "scores": [
       {
-        name: [round(value, 1) for value in values]
+        name: [round(value, 4 if name == COMET else 1) for value in values]
         for name, values in system.sentences.items()
       }
       for system in contest.systems
@@ -149,6 +131,35 @@ def report_data(
       str(number): _attention(found) for number, found in attention.items()
     },
   }
+
+
+def _group_lists(
+  request: ReportRequest, lines: list[list[str]], tokenize: str
+) -> list[dict[str, Any]]:
+  """Returns the scores of groups of sentences, and of n-grams by order."""
+  settings = MetricSettings(_OF_GROUPS, tokenize, 0)
+  text = request.frequency_text or request.references.first
+  return [
+    {
+      "title": "By length of the reference, in words",
+      "rows": _groups(
+        breakdowns.by_length(lines, request.references, settings)
+      ),
+    },
+    {
+      "title": "By how often the reference's rarest word is in "
+      + request.frequency_name,
+      "rows": _groups(
+        breakdowns.by_rarest_word(lines, request.references, settings, text)
+      ),
+    },
+    {
+      "title": "Words and phrases that the references have, too",
+      "rows": _orders(
+        breakdowns.by_order(lines, request.references, settings.tokenize)
+      ),
+    },
+  ]
 
 
 def _groups(groups: Sequence[Group]) -> list[dict[str, Any]]:
@@ -214,18 +225,22 @@ def _ngram_lists(
   return lists
 
 
-def choose_lines(contest: Contest, number: int) -> list[int]:
+def choose_lines(
+  contest: Contest, number: int, usable: Sequence[bool]
+) -> list[int]:
   """Returns the lines whose attention is worth a look, from 0.
 
   Args:
     contest: of two systems, those with the greatest differences; of one, the
       worst. By chrF.
     number: how many, at most.
+    usable: whether each line may be one.
   """
   name = next(n for n in contest.systems[0].sentences if n.startswith("chrF"))
   scores = [np.array(system.sentences[name]) for system in contest.systems]
   value = abs(scores[0] - scores[1]) if len(scores) == 2 else -scores[0]
-  return [int(n) for n in np.argsort(-value, kind="stable")[:number]]
+  order = np.argsort(-value, kind="stable")
+  return [int(n) for n in order if usable[n]][:number]
 
 
 def _attention(found: LineAttention) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import statistics
 import unicodedata
 from collections.abc import Iterator, Sequence
 
-from official_transformer.data.words import words_of
+from official_transformer.evaluation.breakdowns import plain_words
 
 COPIED = "copied"
 REPETITION = "repetition"
@@ -25,7 +25,8 @@ MEANINGS = {
   COPIED: "most of the translation is words of the source",
   REPETITION: "a word or phrase comes again and again",
   LENGTH: "much longer or shorter for its source than the others are",
-  UNFINISHED: "the source ends with a mark, the translation with none",
+  UNFINISHED: "the model was still going on at its limit, or the source ends "
+  "with a mark and the translation with none",
   NUMBERS: "the numbers of source and translation differ",
 }
 
@@ -37,17 +38,6 @@ _LEAST_CHARACTERS = 12
 # So often in a row, a word, or a phrase of up to so many words.
 _TIMES_WORD, _TIMES_PHRASE, _PHRASE = 4, 3, 6
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
-
-
-def _words(text: str) -> list[str]:
-  """Returns words without what is at their ends but letters and digits."""
-  words = (span.of(text).lower().strip(_MARKS) for span in words_of(text))
-  return [word for word in words if word]
-
-
-_MARKS = "".join(
-  c for c in map(chr, range(0x10000)) if unicodedata.category(c)[0] in "PS"
-)
 
 
 def warnings_of(
@@ -90,7 +80,7 @@ def _warnings(
     return
   if _is_copied(source, line):
     yield COPIED
-  if repeats(_words(line)) and not repeats(_words(source)):
+  if repeats(plain_words(line)) and not repeats(plain_words(source)):
     yield REPETITION
   expected = ratio * len(source)
   if max(len(line), expected) >= _LEAST_CHARACTERS and not (
@@ -106,12 +96,12 @@ def _warnings(
 
 
 def _is_copied(source: str, line: str) -> bool:
-  words = _words(line)
+  words = plain_words(line)
   if line == source:
     return len(words) >= 2
   if len(words) < _LEAST_COPIED:
     return False
-  known = set(_words(source))
+  known = set(plain_words(source))
   return sum(word in known for word in words) >= _MOST_COPIED * len(words)
 
 

@@ -40,6 +40,10 @@ class MetricComparison(NamedTuple):
     p_value: how probable as large a difference is of equal systems.
     signature: of the test.
     interval: of the system's score; the bootstrap has it.
+    is_decidable: whether there is a difference, and enough lines differ to tell
+      it from luck. With k of them, chance has 2^k ways to deal them out, of
+      which two look as the one at hand does: no p is below 2^(1-k). sacreBLEU's
+      is, since it does not count outcomes that are as large.
   """
 
   name: str
@@ -47,11 +51,12 @@ class MetricComparison(NamedTuple):
   p_value: float
   signature: str
   interval: Interval | None = None
+  is_decidable: bool = True
 
   @property
   def is_significant(self) -> bool:
     """Whether it is hardly luck, by custom."""
-    return self.p_value < SIGNIFICANT
+    return self.is_decidable and self.p_value < SIGNIFICANT
 
 
 class Comparison(NamedTuple):
@@ -76,7 +81,7 @@ class Comparison(NamedTuple):
 
   @property
   def is_identical(self) -> bool:
-    """Whether both have translated all lines alike."""
+    """Whether both have translated all lines alike, but for blanks."""
     return self.different_lines == 0
 
 
@@ -101,7 +106,8 @@ def compare_with_first(
   """
   (baseline, first), *others = systems
   different = [
-    sum(a != b for a, b in zip(first, lines, strict=True))
+    # No metric counts blanks at the ends.
+    sum(a.strip() != b.strip() for a, b in zip(first, lines, strict=True))
     for _, lines in others
   ]
   tested = [system for system, n in zip(others, different, strict=True) if n]
@@ -115,10 +121,16 @@ def compare_with_first(
       trials or TRIALS[test],
     )
   results = iter(found)
-  return [
-    Comparison(name, baseline, test, len(first), n, next(results) if n else [])
-    for (name, _), n in zip(others, different, strict=True)
-  ]
+  comparisons = []
+  for (name, _), n in zip(others, different, strict=True):
+    metrics = [
+      m._replace(
+        is_decidable=m.difference != 0 and 2.0 ** (1 - n) < SIGNIFICANT
+      )
+      for m in (next(results) if n else [])
+    ]
+    comparisons.append(Comparison(name, baseline, test, len(first), n, metrics))
+  return comparisons
 
 
 def _test(

@@ -31,6 +31,8 @@ _STYLE = {
   "axes.titlesize": 10,
   "axes.grid": False,
   "legend.frameon": False,
+  # Text is text, dollars and all.
+  "text.parse_math": False,
   "figure.dpi": 100,
   "savefig.dpi": 150,
   # Text stays text, and names within the file are not drawn anew each time.

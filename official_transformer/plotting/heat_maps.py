@@ -187,7 +187,7 @@ def size_of(heat_map: HeatMap, with_heads: bool) -> tuple[float, float]:
   width, height = across * _CELL + margin + 0.8, down * _CELL + margin + 1.0
   shrink = min(1.0, _LARGEST / max(width, height))
   return (
-    min(_LARGEST, max(3.2, width * shrink)),
+    min(_LARGEST, max(5.2, width * shrink)),
     min(_LARGEST, max(2.4, height * shrink)),
   )
 
@@ -236,7 +236,7 @@ def _show(figure: Any, grid: np.ndarray, heat_map: HeatMap) -> Any:
   image = axes.imshow(
     grid, cmap="Blues", vmin=0, vmax=1, aspect="equal", interpolation="nearest"
   )
-  axes.set_title(heat_map.title, pad=24)
+  axes.set_title(heat_map.title, pad=24, loc="left")
   axes.set_ylabel(heat_map.row_name)
   axes.set_xlabel(heat_map.column_name)
   axes.set_xticks([])

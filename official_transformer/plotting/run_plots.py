@@ -71,6 +71,8 @@ def draw_runs(figure: Any, runs: Sequence[RunCurves]) -> None:
             )
             if part
           )
+          if label.startswith("_"):  # matplotlib would leave it out.
+            label = f" {label}"
           axes.plot(
             steps,
             values,

@@ -131,7 +131,7 @@ class _Told(pydantic.BaseModel):
   attention: list[list[float]] | None = pydantic.Field(
     None,
     description="For each target word, the weights of the source's words, on "
-    "the mean of all layers and heads.",
+    "the mean of all layers and heads. A line that was cut has none.",
   )
 
 
@@ -236,14 +236,10 @@ def create_application(
       service.translate(lines, question.n_best, aligned)
     )
     found = await _unless_given_up(work, request, limits.seconds)
-    answer = {
-      "translations": [
-        fields_of(t, question.n_best, question.told) for t in found.translations
-      ],
-      "model": found.model.model_dump(),
-    }
     # Not validated: it is what we have made.
-    return responses.JSONResponse(answer)
+    if question.attention:  # Much to write, while others wait.
+      return await asyncio.to_thread(_answer, found, question)
+    return _answer(found, question)
 
   @app.get("/metrics", dependencies=guarded, include_in_schema=False)
   async def measurements() -> fastapi.Response:
@@ -252,6 +248,18 @@ def create_application(
 
   app.add_middleware(RequestGuard, limits=limits, metrics=metrics)
   return app
+
+
+def _answer(found: Translated, question: Question) -> fastapi.Response:
+  """Returns translations as they are answered."""
+  return responses.JSONResponse(
+    {
+      "translations": [
+        fields_of(t, question.n_best, question.told) for t in found.translations
+      ],
+      "model": found.model.model_dump(),
+    }
+  )
 
 
 def _check(

@@ -253,6 +253,49 @@ def test_several_sets_are_evaluated_and_another_model_compared_with(
   } <= set(kept)
 
 
+def test_sets_of_one_name_are_both_kept(copied, demo_text, tmp_path):
+  for place, text in (("one", "test"), ("two", "dev")):
+    (tmp_path / place).mkdir()
+    for side in ("en", "de"):
+      shutil.copy(demo_text / f"{text}.{side}", tmp_path / place / f"x.{side}")
+  paths = [f"{tmp_path}/{place}/x" for place in ("one", "two")]
+  run(
+    *(MAIN, "--mode=eval", f"--model_dir={copied}", "--resamples=0"),
+    "--bleu_source=" + ",".join(f"{p}.en" for p in paths),
+    "--bleu_ref=" + ",".join(f"{p}.de" for p in paths),
+  )
+  kept = json.loads((copied / "translations" / "scores.json").read_text())
+  for number, count in ((1, 20), (2, 40)):
+    name = f"{number}-x.en-step-30-beam-4-alpha-0.6-extra-50"
+    assert len(lines(copied / "translations" / f"{name}.txt")) == count + 1
+    assert kept[name]["source"] == f"{paths[number - 1]}.en"
+
+
+def test_translations_are_kept_if_scoring_fails(copied, demo_text, tmp_path):
+  model = tmp_path / "model.ckpt"
+  model.write_text("")
+  complaint = run(
+    *(MAIN, "--mode=eval", f"--model_dir={copied}", "--beam_size=2"),
+    *(f"--bleu_source={demo_text}/test.en", f"--bleu_ref={demo_text}/test.de"),
+    *(f"--comet_model={model}", "--comet_command=false"),
+    status=1,
+  )
+  assert "false has failed" in complaint
+  name = "test.en-step-30-beam-2-alpha-0.6-extra-50.txt"
+  assert len(lines(copied / "translations" / name)) == 21
+
+
+def test_a_page_without_a_single_reference_is_a_page(tmp_path):
+  (tmp_path / "one").write_text("x\n")
+  (tmp_path / "blank").write_text("\n")
+  page = run(
+    *(REPORT, f"--source={tmp_path}/one", f"--reference={tmp_path}/blank"),
+    *(f"--translation={tmp_path}/one", "--output=-"),
+  )
+  assert page.startswith("<!doctype html>")
+  assert '"name":"0","lines":1' in page
+
+
 def test_translations_are_compared_with_the_first(demo_text, tmp_path):
   worse = tmp_path / "worse.de"
   reference = lines(demo_text / "dev.de")
@@ -404,6 +447,10 @@ def test_alignments_are_written_with_translations(trained_model, tmp_path):
 @pytest.mark.parametrize(
   ("flags", "complaint"),
   [
+    (["--reference=,"], "names no file"),
+    (["--metrics="], "no metric is named"),
+    (["--sentence_scores={demo_text}/test.de"], "would overwrite"),
+    (["--sentence_scores=-", "--output_format=json"], "already"),
     (["--tokenize=en"], "there are: auto, none, zh, 13a"),
     (["--tokenize=ja-mecab"], "pip install sacrebleu[ja]"),
     (["--metrics=bleu,meteor"], "no metric meteor"),
@@ -452,6 +499,8 @@ def test_a_report_is_one_file(trained_model, demo_text, tmp_path):
 @pytest.mark.parametrize(
   ("flags", "complaint"),
   [
+    (["--attention_lines=\u00b2", "--model_dir=x"], "is no line of"),
+    (["--output={demo_text}/test.de"], "would overwrite"),
     (["--translation=/nowhere"], "no file /nowhere"),
     (["--translation={demo_text}/test.de"] * 2, "given 3 times"),
     (["--output=/nowhere/x.html"], "/nowhere does not exist"),

@@ -99,6 +99,29 @@ def test_commands_run_as_they_stand(page, begun, tmp_path):
   assert done.returncode == 0, done.stderr[-3000:]
 
 
+def test_the_tour_is_made_by_its_command(trained_model, tmp_path):
+  done = subprocess.run(
+    [
+      *(sys.executable, str(ROOT / "docs" / "make_tour.py")),
+      *(f"--model_dir={trained_model}", f"--output_dir={tmp_path}"),
+    ],
+    capture_output=True,
+    text=True,
+    check=False,
+    timeout=300,
+  )
+  assert done.returncode == 0, done.stderr[-3000:]
+  made = (tmp_path / "tour.md").read_text("utf-8")
+  kept = (ROOT / "docs" / "tour.md").read_text("utf-8")
+  headings = re.compile(r"^## .*", re.MULTILINE)
+  assert headings.findall(made) == headings.findall(kept)
+  pictures = re.compile(r"\]\((tour/\S+)\)")
+  shown = set(pictures.findall(made))
+  assert shown == set(pictures.findall(kept))
+  assert shown == {f"tour/{p.name}" for p in (tmp_path / "tour").iterdir()}
+  assert {f"tour/{p.name}" for p in (ROOT / "docs" / "tour").iterdir()} == shown
+
+
 def test_every_page_with_commands_is_run():
   pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
   found = {

@@ -10,6 +10,7 @@ from official_transformer.decoding.alignment import (
   Alignment,
   AlignmentRule,
   Link,
+  Seam,
   TranslatedPiece,
   Words,
   join_alignments,
@@ -69,20 +70,50 @@ def test_words_without_weight_have_no_link():
 
 
 def test_parts_follow_each_other():
-  one = Alignment(["a", "b"], ["x"], [Link(1, 0)])
+  one = Alignment(["a", "b"], ["x"], [Link(1, 0)], [[0.2, 0.8]])
   two = Alignment(["c"], ["y", "z"], [Link(0, 0), Link(0, 1)])
-  joined = join_alignments([one, two])
+  joined = join_alignments([one, two], [Seam(" ", " ")])
   assert joined.source_words == ["a", "b", "c"]
   assert joined.target_words == ["x", "y", "z"]
   assert str(joined) == "1-0 2-1 2-2"
-  one = dataclasses.replace(one, weights=[[0.25, 0.75]])
-  two = dataclasses.replace(two, weights=[[1.0], [0.5]])
-  # No part attends to another.
-  assert join_alignments([one, two]).weights == [
-    [0.25, 0.75, 0],
-    [0, 0, 1.0],
-    [0, 0, 0.5],
+  assert joined.weights == []
+  assert join_alignments([one], []) == one
+
+
+@pytest.mark.parametrize(
+  ("seam", "sources", "targets", "links"),
+  [
+    # A word that was cut is one word; what both parts link, is linked once.
+    (Seam("", " "), ["a", "bc", "d"], ["x", "y"], "0-0 1-0 1-1 2-1"),
+    (Seam(" ", ""), ["a", "b", "c", "d"], ["xy"], "0-0 1-0 2-0 3-0"),
+    (Seam("", ""), ["a", "bc", "d"], ["xy"], "0-0 1-0 2-0"),
+  ],
+)
+def test_a_word_that_was_cut_is_one_again(seam, sources, targets, links):
+  one = Alignment(["a", "b"], ["x"], [Link(0, 0), Link(1, 0)])
+  two = Alignment(["c", "d"], ["y"], [Link(0, 0), Link(1, 0)])
+  joined = join_alignments([one, two], [seam])
+  assert joined.source_words == sources
+  assert joined.target_words == targets
+  assert str(joined) == links
+
+
+def test_in_scripts_without_blanks_no_cut_is_within_a_word():
+  one = Alignment(["学"], ["x"], [Link(0, 0)])
+  two = Alignment(["习"], ["y"], [Link(0, 0)])
+  assert join_alignments([one, two], [Seam("", " ")]).source_words == [
+    "学",
+    "习",
   ]
+
+
+def test_a_cut_within_a_word_leaves_the_lines_words_as_they_are(aligning):
+  line = "a" * 3000 + " The man buys a car."
+  translation = aligning.translate_line(line)
+  assert translation.pieces > 1
+  alignment = translation.hypotheses[0].alignment
+  assert alignment.source_words == line.split()
+  assert alignment.target_words == translation.text.split()
 
 
 @pytest.fixture(scope="module")

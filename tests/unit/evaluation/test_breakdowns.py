@@ -6,6 +6,7 @@ from official_transformer.evaluation.breakdowns import (
   by_rarest_word,
   count_ngrams,
   most,
+  plain_words,
 )
 from official_transformer.evaluation.metrics import (
   MetricSettings,
@@ -24,9 +25,13 @@ SETTINGS = MetricSettings(("bleu", "chrf"), resamples=0)
 
 def test_lengths_are_scored_by_themselves():
   groups = by_length(SYSTEMS, References([REFERENCE]), SETTINGS)
-  assert [(g.name, g.lines) for g in groups] == [("1-5", 2), ("6-10", 1)]
+  assert [(g.name, g.lines) for g in groups] == [
+    ("0", 1),
+    ("1-5", 2),
+    ("6-10", 1),
+  ]
   references = References([[REFERENCE[0], REFERENCE[2]]])
-  for system, scores in zip(SYSTEMS, groups[0].scores, strict=True):
+  for system, scores in zip(SYSTEMS, groups[1].scores, strict=True):
     expected = corpus_scores(
       create_metrics(SETTINGS, references), [system[0], system[2]], 0
     )
@@ -37,12 +42,26 @@ def test_the_rarest_word_decides():
   text = ["a b c d e"] * 3 + ["f g"] * 1 + ["x"] * 20 + ["y"] * 12
   groups = by_rarest_word(SYSTEMS, References([REFERENCE]), SETTINGS, text)
   assert [(g.name, g.lines) for g in groups] == [
+    ("no word", 1),
     ("1", 1),
     ("2-4", 1),
     ("10-49", 1),
   ]
   groups = by_rarest_word(SYSTEMS, References([REFERENCE]), SETTINGS, ["a"])
-  assert [(g.name, g.lines) for g in groups] == [("0", 3)]
+  assert [(g.name, g.lines) for g in groups] == [
+    ("no word", 1),
+    ("0", 3),
+  ]
+
+
+def test_marks_are_no_part_of_words():
+  assert plain_words('Ein Hund, "läuft" - schnell!') == [
+    "ein",
+    "hund",
+    "läuft",
+    "schnell",
+  ]
+  assert plain_words("我爱。") == ["我", "爱"]
 
 
 def test_precisions_of_orders():

@@ -68,6 +68,11 @@ def test_an_unknown_metric_is_refused():
     MetricSettings(metrics=("bleu", "meteor"))
 
 
+def test_no_metric_at_all_is_refused():
+  with pytest.raises(InputError, match="no metric is named"):
+    MetricSettings(metrics=())
+
+
 def test_an_empty_second_reference_is_none():
   """SacreBLEU would count it, and the one translation of it is nothing."""
   second = ["the cat was on the mat .", "", "two men are standing there ."]

@@ -113,10 +113,11 @@ def test_the_policy_allows_the_pages_own_style_and_script_alone():
 
 
 def test_the_lines_worth_a_look():
-  assert choose_lines(judge(request()), 2) == [1, 0]
+  assert choose_lines(judge(request()), 2, [True] * 4) == [1, 0]
   # Of one system, the worst.
   alone = judge(request(systems=[("two.de", TWO)]))
-  assert choose_lines(alone, 10)[-1] in (1, 2)
+  assert choose_lines(alone, 10, [True] * 4)[-1] in (1, 2)
+  assert 1 not in choose_lines(alone, 10, [True, False, True, True])
 
 
 def test_a_number_that_json_lacks_is_an_error():

@@ -8,6 +8,7 @@ from official_transformer.evaluation.metrics import MetricSettings, References
 from official_transformer.evaluation.significance import (
   BOOTSTRAP,
   RANDOMIZATION,
+  MetricComparison,
   compare_with_first,
 )
 
@@ -86,6 +87,37 @@ def test_identical_translations_are_called_so():
   assert (different.system, different.baseline) == ("other", "first")
   assert not different.is_identical
   assert len(different.metrics) == 3
+
+
+def test_too_few_lines_that_differ_decide_nothing():
+  """With five of them no p can be below 2^-4; sacreBLEU's own is 0.0099."""
+  reference, good, _ = texts(20)
+  for changed, decidable in ((5, False), (6, True)):
+    other = [
+      "one two three" if n < changed else line for n, line in enumerate(good)
+    ]
+    (found,) = compare_with_first(
+      [("a", good), ("b", other)],
+      References([reference]),
+      SETTINGS,
+      RANDOMIZATION,
+      100,
+    )
+    assert found.different_lines == changed
+    assert found.metrics[0].is_decidable == decidable
+    assert found.metrics[0].p_value < 0.05
+    assert found.metrics[0].is_significant == decidable
+
+
+def test_no_difference_is_not_significant_and_blanks_are_none():
+  reference, good, _ = texts(20)
+  blanks = [f"{line} " if n < 9 else line for n, line in enumerate(good)]
+  (found,) = compare_with_first(
+    [("a", good), ("b", blanks)], References([reference]), SETTINGS, "ar", 50
+  )
+  assert found.is_identical
+  same = MetricComparison("BLEU", 0.0, 0.0001, "", None, False)
+  assert not same.is_significant
 
 
 def test_all_identical_needs_no_test():

@@ -72,6 +72,14 @@ def test_files_are_the_same_bytes_each_time(tmp_path):
   assert {"Hündchen0", "_c3", "head 1", "layer 1"} <= texts
 
 
+def test_dollars_are_dollars(tmp_path):
+  given = heat_map(label="▁$$")._replace(title="It costs $5 or $6")
+  save_heat_map(given, str(tmp_path / "x"), ["svg"])
+  svg = ET.parse(tmp_path / "x.mean.svg")
+  texts = {e.text for e in svg.iter() if e.tag.endswith("text")}
+  assert {"▁$$0", "It costs $5 or $6"} <= texts
+
+
 def test_a_very_long_line_is_still_a_picture(tmp_path):
   given = heat_map(rows=300, columns=290, layers=2, heads=2)
   assert max(size_of(given, True)) <= 60
