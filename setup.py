@@ -61,7 +61,7 @@ setuptools.setup(
   install_requires=[
     "tensorflow>=2.20",
     "numpy>=1.26",
-    "sentencepiece>=0.2",
+    "sentencepiece>=0.2.3",
     "absl-py>=2.0",
     "filelock>=4",
     "google-crc32c>=1.5",

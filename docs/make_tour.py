@@ -204,6 +204,7 @@ alone, since sin a sin b + cos a cos b = cos(a - b).
         axes.set_xlabel("position that is read")
         axes.set_ylabel(name)
         axes.set_yticks(range(len(hidden)))
+        axes.set_xticks(range(0, hidden.shape[1], 2))
       figures.save(figure, self.path("masks"), PNG)
     return f"""## What is hidden
 

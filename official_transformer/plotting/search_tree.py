@@ -69,7 +69,12 @@ def _draw_edge(axes: Any, number: int, place: int, node: Node) -> None:
 
 def _draw_node(axes: Any, number: int, place: int, node: Node) -> None:
   color = figures.INK if node.kind != "pruned" else "#a8a8a8"
-  box = None
+  # Over the ends of edges, where a piece is long.
+  box: dict[str, Any] = {
+    "boxstyle": "square,pad=0.1",
+    "facecolor": "white",
+    "edgecolor": "none",
+  }
   if node.kind == "finished":
     box = {
       "boxstyle": "round,pad=0.25",
