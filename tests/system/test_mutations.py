@@ -82,10 +82,10 @@ MUTATIONS = {
     [TRAINER, "-k", "resumed_run_equals and fit"],
   ),
   "a_line_dropped": (
-    "official_transformer/decoding/translator.py",
-    "        for line in window\n      ]\n\n    return Started",
-    "        for line in window[: max(1, len(window) - 1)]\n"
-    "      ]\n\n    return Started",
+    "official_transformer/decoding/window_batches.py",
+    "      for line in window\n    ]\n\n  return Started",
+    "      for line in window[: max(1, len(window) - 1)]\n"
+    "    ]\n\n  return Started",
     ["tests/unit/decoding/test_translator.py", "-k", "line"],
   ),
   "positions": (

@@ -2,18 +2,14 @@
 
 import os
 import pathlib
-import shutil
 
+import chromium
 import pytest
 from running_server import running_server
 
 playwright = pytest.importorskip("playwright.sync_api")
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-pytestmark = [
-  pytest.mark.slow,
-  pytest.mark.skipif(not CHROMIUM, reason="no Chromium here"),
-]
+pytestmark = [pytest.mark.slow, chromium.NEEDED]
 # Where pictures of the page are kept, if anyone wants to look at them.
 PICTURES = os.environ.get("PAGE_PICTURES")
 SENTENCE = "The child will give the men a small flower soon."
@@ -29,12 +25,8 @@ def server(trained_model, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def browser():
-  with playwright.sync_playwright() as started:
-    browser = started.chromium.launch(
-      executable_path=CHROMIUM, args=["--no-sandbox"]
-    )
+  with chromium.launched() as browser:
     yield browser
-    browser.close()
 
 
 @pytest.fixture

@@ -2,18 +2,14 @@
 
 import os
 import pathlib
-import shutil
 
+import chromium
 import command_line
 import pytest
 
 playwright = pytest.importorskip("playwright.sync_api")
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-pytestmark = [
-  pytest.mark.slow,
-  pytest.mark.skipif(not CHROMIUM, reason="no Chromium here"),
-]
+pytestmark = [pytest.mark.slow, chromium.NEEDED]
 # Where pictures of the page are kept, if anyone wants to look at them.
 PICTURES = os.environ.get("PAGE_PICTURES")
 # Beyond what a page of the table shows.
@@ -57,12 +53,8 @@ def report(trained_model, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def browser():
-  with playwright.sync_playwright() as started:
-    browser = started.chromium.launch(
-      executable_path=CHROMIUM, args=["--no-sandbox"]
-    )
+  with chromium.launched() as browser:
     yield browser
-    browser.close()
 
 
 @pytest.fixture
