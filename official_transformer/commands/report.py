@@ -63,10 +63,8 @@ def _read_request() -> ReportRequest:
   counted = None
   if FLAGS.frequency_text:
     counted = list(text_files.read_lines(FLAGS.frequency_text))
-    files.append(FLAGS.frequency_text)
-  text_files.check_not_read(FLAGS.output, files, "output")
-  if counted is not None:
-    files.pop()
+  read = [*files, FLAGS.frequency_text] if FLAGS.frequency_text else files
+  text_files.check_not_read(FLAGS.output, read, "output")
   source, *lines = text_files.read_parallel_files(files)
   references, translations = lines[: len(names)], lines[len(names) :]
   title = FLAGS.title or f"Translations of {os.path.basename(FLAGS.source)}"

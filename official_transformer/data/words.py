@@ -19,12 +19,6 @@ _WITHOUT_BLANKS = frozenset(
 )
 
 
-# Punctuation and symbols.
-MARKS = "".join(
-  c for c in map(chr, range(0x10000)) if unicodedata.category(c)[0] in "PS"
-)
-
-
 class Span(NamedTuple):
   """Characters of a line, from `start` up to `end`."""
 

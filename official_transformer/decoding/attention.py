@@ -100,9 +100,9 @@ class AttentionReader:
       encoder, decoder, cross = (weights[0].numpy() for weights in found)
     except tf.errors.ResourceExhaustedError:
       raise _out_of_memory(max(len(source), len(target))) from None
-    written = _pieces(self.tokenizers.target, target)
+    written = pieces_with_end(self.tokenizers.target, target)
     return LineAttention(
-      source=_pieces(self.tokenizers.source, source),
+      source=pieces_with_end(self.tokenizers.source, source),
       target=written,
       inputs=[START, *written[:-1]],
       encoder=encoder,
@@ -158,7 +158,7 @@ def _out_of_memory(longest: int) -> InputError:
   )
 
 
-def _pieces(tokenizer: Tokenizer, ids: Ids) -> list[str]:
+def pieces_with_end(tokenizer: Tokenizer, ids: Ids) -> list[str]:
   """Returns the pieces of ids, EOS by its sign."""
   return [
     END if i == EOS_ID else "".join(tokenizer.pieces([i])) or f"<{i}>"

@@ -13,7 +13,8 @@ from typing import Any
 import tensorflow as tf
 
 from official_transformer.data.tokenizer import Tokenizer
-from official_transformer.decoding.hypotheses import without_end
+from official_transformer.decoding.attention import pieces_with_end
+from official_transformer.decoding.hypotheses import found_sequences
 from official_transformer.model.beam_search import (
   SearchStep,
   length_normalization,
@@ -142,21 +143,18 @@ class SearchTracer:
       self.target.vocab_size,
       watch=lambda step: steps.append(self._candidates(step)),
     )
-    found = []
-    any_finished = bool(tf.reduce_any(result.finished))
-    for row, score, finished in zip(
-      result.ids[0].numpy().tolist(),
-      result.scores[0].numpy().tolist(),
-      result.finished[0].numpy().tolist(),
-      strict=True,
-    ):
-      if finished or not any_finished:
-        kept = without_end(row)
-        pieces = self._pieces([*kept, EOS_ID] if finished else kept)
-        text = self.target.decode(kept)
-        found.append(TracedHypothesis(pieces, text, score, finished))
+    rows, scores, flags = (part[0].numpy().tolist() for part in result)
+    found = [
+      TracedHypothesis(
+        self._pieces([*f.ids, EOS_ID] if f.finished else f.ids),
+        self.target.decode(f.ids),
+        f.score,
+        f.finished,
+      )
+      for f in found_sequences(rows, scores, flags)
+    ]
     return SearchTrace(
-      [*self.source.pieces(ids[:-1]), "</s>"],
+      pieces_with_end(self.source, ids),
       params.beam_size,
       params.alpha,
       len(ids) + params.extra_decode_length,
@@ -165,9 +163,7 @@ class SearchTracer:
     )
 
   def _pieces(self, ids: Sequence[int]) -> list[str]:
-    return [
-      "</s>" if i == EOS_ID else "".join(self.target.pieces([i])) for i in ids
-    ]
+    return pieces_with_end(self.target, ids)
 
   def _candidates(self, step: SearchStep) -> list[TracedCandidate]:
     """Reads what a step of one sentence has done."""

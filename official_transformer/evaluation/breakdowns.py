@@ -7,13 +7,15 @@ is scored by itself; and n-grams tell which words and phrases a system misses.
 from __future__ import annotations
 
 import collections
+import functools
 import itertools
+import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from sacrebleu.metrics import BLEU
 
-from official_transformer.data.words import MARKS, words_of
+from official_transformer.data.words import words_of
 from official_transformer.evaluation.metrics import (
   MetricSettings,
   References,
@@ -59,9 +61,17 @@ class NgramCount(NamedTuple):
   made: list[int]
 
 
+@functools.lru_cache(maxsize=1)
+def _marks() -> str:
+  """Returns punctuation and symbols."""
+  characters = map(chr, range(0x10000))
+  return "".join(c for c in characters if unicodedata.category(c)[0] in "PS")
+
+
 def plain_words(text: str) -> list[str]:
   """Returns a line's words in small letters, without marks at their ends."""
-  words = (span.of(text).lower().strip(MARKS) for span in words_of(text))
+  marks = _marks()
+  words = (span.of(text).lower().strip(marks) for span in words_of(text))
   return [word for word in words if word]
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import os
 import re
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -129,9 +128,3 @@ def encode(figure: Any, kind: str) -> bytes:
     for number, name in enumerate(names):
       content = content.replace(name, b"n%d" % number)
   return content
-
-
-def file_stem(path: str) -> str:
-  """Returns a path without its ending, if that is a picture's."""
-  stem, ending = os.path.splitext(path)
-  return stem if ending.lstrip(".") in FORMATS else path
