@@ -15,6 +15,12 @@ from typing import Any
 from official_transformer.errors import InputError
 
 START_SYMBOLS = ("zero", "pad_row")
+# What can be chosen of the architecture; the official model has the first of
+# each. docs/variants.md tells where each comes from.
+NORMS = ("pre", "post")
+POSITIONS = ("sinusoid", "interleaved", "marian", "learned")
+ACTIVATIONS = ("relu", "gelu", "swish")
+SHARED_EMBEDDINGS = ("all", "decoder", "none")
 
 PAD_ID = 0
 EOS_ID = 1
@@ -56,6 +62,8 @@ class TransformerParams:
       none, and the source shares that of the target and the softmax.
     hidden_size: width of every layer's input and output (the paper's d_model).
     num_hidden_layers: layers of the encoder, and of the decoder.
+    num_encoder_layers: of the encoder, if not so many; 0 is so many.
+    num_decoder_layers: of the decoder, likewise.
     num_heads: attention heads; must divide `hidden_size`.
     filter_size: width inside the feed-forward network (the paper's d_ff).
     default_batch_size: tokens in a global batch, source or target side.
@@ -79,6 +87,21 @@ class TransformerParams:
       (later official versions).
     target_space_embedding: whether a learnt vector is added to every embedded
       source token, as Tensor2Tensor's models have it.
+    norm: where sub-layers are normalised: `pre`, before; `post`, after what
+      they return is added (the paper, 3.1), and there is none after a stack.
+    layer_norm_epsilon: added to the variance that a norm divides by.
+    positions: what is added to embeddings: one of the timing signals of
+      `model.positions`, or `learned`, a table for each side.
+    max_positions: rows of these tables: no text may be longer.
+    attention_bias: whether the products of attention have biases.
+    activation: of the feed-forward network: `relu`, `gelu` or `swish`.
+    share_embeddings: which tables are one: `all`, as far as there is one
+      vocabulary; `decoder`, that of the target and the softmax; `none`.
+    scale_embeddings: whether embeddings are multiplied by the root of
+      `hidden_size`.
+    output_bias: whether logits have biases.
+    suppress_pad: whether a translation never holds PAD, whose probability goes
+      to the other tokens: Marian's models are trained so.
   """
 
   vocab_size: int = 0
@@ -104,6 +127,40 @@ class TransformerParams:
   alpha: float = 0.6
   start_symbol: str = "zero"
   target_space_embedding: bool = False
+  num_encoder_layers: int = 0
+  num_decoder_layers: int = 0
+  norm: str = "pre"
+  layer_norm_epsilon: float = 1e-6
+  positions: str = "sinusoid"
+  max_positions: int = 512
+  attention_bias: bool = False
+  activation: str = "relu"
+  share_embeddings: str = "all"
+  scale_embeddings: bool = True
+  output_bias: bool = False
+  suppress_pad: bool = False
+
+  @property
+  def encoder_layers(self) -> int:
+    """Layers of the encoder."""
+    return self.num_encoder_layers or self.num_hidden_layers
+
+  @property
+  def decoder_layers(self) -> int:
+    """Layers of the decoder."""
+    return self.num_decoder_layers or self.num_hidden_layers
+
+  @property
+  def source_rows(self) -> int:
+    """Rows of the table that the source has to itself; 0 if it has none."""
+    if self.source_vocab_size or self.share_embeddings == "all":
+      return self.source_vocab_size
+    return self.vocab_size
+
+  @property
+  def longest(self) -> int | None:
+    """Most tokens of a text, EOS included; None if any number will do."""
+    return self.max_positions if self.positions == "learned" else None
 
   def __post_init__(self) -> None:
     problems = list(self._problems())
@@ -129,17 +186,30 @@ class TransformerParams:
         f"hidden_size is {self.hidden_size}, must be even and at least 4 "
         "(half of it carries sines, half cosines)"
       )
-    if self.start_symbol not in START_SYMBOLS:
-      yield (
-        f"start_symbol is {self.start_symbol!r}, must be one of "
-        + ", ".join(START_SYMBOLS)
-      )
+    for name, choices in CHOICES.items():
+      value = getattr(self, name)
+      if value not in choices:
+        yield f"{name} is {value!r}, must be one of {', '.join(choices)}"
 
+
+# What a field that is a word may be.
+CHOICES: dict[str, tuple[str, ...]] = {
+  "start_symbol": START_SYMBOLS,
+  "norm": NORMS,
+  "positions": POSITIONS,
+  "activation": ACTIVATIONS,
+  "share_embeddings": SHARED_EMBEDDINGS,
+}
 
 # Fields, what holds of a possible value, and how a message demands it.
 _RANGES: tuple[tuple[tuple[str, ...], Callable[[float], bool], str], ...] = (
   (
-    ("initializer_gain", "learning_rate", "optimizer_adam_epsilon"),
+    (
+      "initializer_gain",
+      "learning_rate",
+      "optimizer_adam_epsilon",
+      "layer_norm_epsilon",
+    ),
     lambda value: value > 0,
     "be above 0",
   ),
@@ -152,6 +222,7 @@ _RANGES: tuple[tuple[tuple[str, ...], Callable[[float], bool], str], ...] = (
       "default_batch_size",
       "learning_rate_warmup_steps",
       "beam_size",
+      "max_positions",
     ),
     lambda value: value >= 1,
     "be at least 1",
@@ -175,13 +246,21 @@ _RANGES: tuple[tuple[tuple[str, ...], Callable[[float], bool], str], ...] = (
       "extra_decode_length",
       "alpha",
       "clip_norm",
+      "num_encoder_layers",
+      "num_decoder_layers",
     ),
     lambda value: value >= 0,
     "not be below 0",
   ),
   # More is a slip of the pen, or a description that means harm.
   (
-    ("num_hidden_layers", "num_heads", "beam_size"),
+    (
+      "num_hidden_layers",
+      "num_encoder_layers",
+      "num_decoder_layers",
+      "num_heads",
+      "beam_size",
+    ),
     lambda value: value <= 1024,
     "be at most 1024",
   ),
@@ -192,6 +271,7 @@ _RANGES: tuple[tuple[tuple[str, ...], Callable[[float], bool], str], ...] = (
       "hidden_size",
       "filter_size",
       "extra_decode_length",
+      "max_positions",
     ),
     lambda value: value <= 2**24,
     f"be at most {2**24}",
@@ -233,8 +313,45 @@ BIG_MULTI_GPU = dataclasses.replace(
   BIG, layer_postprocess_dropout=0.3, learning_rate_warmup_steps=8000
 )
 
+# The paper's own base model: sections 3.1, 3.5, 5.1 and 5.3.
+PAPER_BASE = dataclasses.replace(
+  BASE,
+  default_batch_size=25000,
+  attention_dropout=0.0,
+  relu_dropout=0.0,
+  learning_rate=1.0,
+  learning_rate_warmup_steps=4000,
+  optimizer_adam_beta2=0.98,
+  norm="post",
+  positions="interleaved",
+)
+# What notebooks teach that follow Ben Trevett's and the paper in PyTorch.
+NOTEBOOK = dataclasses.replace(
+  BASE,
+  hidden_size=256,
+  filter_size=512,
+  num_hidden_layers=3,
+  learning_rate=1.0,
+  learning_rate_warmup_steps=4000,
+  clip_norm=1.0,
+  norm="post",
+  layer_norm_epsilon=1e-5,
+  positions="learned",
+  max_positions=100,
+  attention_bias=True,
+  share_embeddings="none",
+  output_bias=True,
+)
+
 DEFAULT_PARAM_SET = "big"
-PARAM_SETS = {"tiny": TINY, "small": SMALL, "base": BASE, "big": BIG}
+PARAM_SETS = {
+  "tiny": TINY,
+  "small": SMALL,
+  "base": BASE,
+  "big": BIG,
+  "paper_base": PAPER_BASE,
+  "notebook": NOTEBOOK,
+}
 MULTI_GPU_PARAM_SETS = {"base": BASE_MULTI_GPU, "big": BIG_MULTI_GPU}
 
 

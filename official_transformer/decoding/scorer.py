@@ -142,8 +142,9 @@ class Scorer:
     """Maps ids [B, S] and [B, T] to log-probabilities, float32 [B, T]."""
     states = self.transformer.decoder_states([sources, targets])
     found = label_log_probabilities(
-      tf.reshape(states, [-1, self.transformer.params.hidden_size]),
-      tf.convert_to_tensor(self.transformer.embedding.table),
+      *self.transformer.softmax.operands(
+        tf.reshape(states, [-1, self.transformer.params.hidden_size])
+      ),
       tf.reshape(targets, [-1]),
     )
     return tf.reshape(found, tf.shape(targets))

@@ -6,6 +6,7 @@ hidden size (N * H).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import keras
@@ -17,8 +18,16 @@ from official_transformer.model.beam_cache import (
   read_past,
   write_position,
 )
-from official_transformer.model.dense import dense, join_kernels, matmul
+from official_transformer.model.dense import (
+  Projection,
+  dense,
+  join_kernels,
+  matmul,
+)
 from official_transformer.model.dropout import Dropout
+
+PROJECTIONS = ("query", "key", "value", "output")
+_QUERY_KEY_VALUE = ("query_kernel", "key_kernel", "value_kernel")
 
 
 class KeyValueCache(NamedTuple):
@@ -36,13 +45,14 @@ class KeyValueCache(NamedTuple):
 class Attention(keras.layers.Layer):
   """`softmax(q k^T / sqrt(H) + bias) v` in N heads (paper, 3.2).
 
-  Query, key, value and output projections have no biases.
+  Query, key, value and output projections have no biases in the official model.
 
   Attributes:
     hidden_size: D.
     num_heads: N, a divisor of D.
     attention_dropout: share of attention weights dropped while training.
     initializer_gain: scale of the kernels' uniform initialiser.
+    use_bias: whether the projections have biases.
   """
 
   def __init__(
@@ -51,6 +61,7 @@ class Attention(keras.layers.Layer):
     num_heads: int,
     attention_dropout: float,
     initializer_gain: float = 1.0,
+    use_bias: bool = False,
     **kwargs: Any,
   ) -> None:
     if hidden_size % num_heads:
@@ -64,10 +75,11 @@ class Attention(keras.layers.Layer):
     self.query_scale = self.head_size**-0.5
     self.attention_dropout = attention_dropout
     self.initializer_gain = initializer_gain
+    self.use_bias = use_bias
     self.dropout = Dropout(attention_dropout, name="attention_dropout")
 
   def build(self, input_shape: Any = None) -> None:
-    """Creates the four kernels, each [D, D].
+    """Creates the four kernels, each [D, D], and their biases, if any.
 
     They stay apart and two-dimensional, so that checkpoints of every kind map
     onto them and the initialiser sees the right fans.
@@ -86,6 +98,11 @@ class Attention(keras.layers.Layer):
     self.key_kernel = kernel("key_kernel")
     self.value_kernel = kernel("value_kernel")
     self.output_kernel = kernel("output_kernel")
+    self.biases: dict[str, Any] = {}
+    for name in PROJECTIONS if self.use_bias else ():
+      self.biases[f"{name}_kernel"] = self.add_weight(
+        name=f"{name}_bias", shape=(self.hidden_size,), initializer="zeros"
+      )
     self.dropout.build(None)
 
   def call(
@@ -112,7 +129,7 @@ class Attention(keras.layers.Layer):
   def project_keys_values(self, source_input: tf.Tensor) -> KeyValueCache:
     """Projects [B, T, D] to keys and values, [B, N, T, H] each."""
     return KeyValueCache(
-      *self._project(source_input, self.key_kernel, self.value_kernel)
+      *self._project(source_input, ("key_kernel", "value_kernel"))
     )
 
   def attend(
@@ -133,7 +150,7 @@ class Attention(keras.layers.Layer):
     Returns:
       [B, F, D].
     """
-    (query,) = self._project(query_input, self.query_kernel)
+    (query,) = self._project(query_input, ("query_kernel",))
     return self._mix(query, source, bias, training)
 
   def _mix(
@@ -150,7 +167,7 @@ class Attention(keras.layers.Layer):
     mixed = tf.transpose(mixed, [0, 2, 1, 3])  # [B, F, N, H]
     shape = tf.shape(mixed)
     mixed = tf.reshape(mixed, [shape[0], shape[1], self.hidden_size])
-    return dense(mixed, [self.output_kernel])
+    return dense(mixed, [self.output_kernel], self._bias(("output_kernel",)))
 
   def attention_weights(
     self, query_input: tf.Tensor, source_input: tf.Tensor, bias: tf.Tensor
@@ -165,8 +182,8 @@ class Attention(keras.layers.Layer):
     Returns:
       float32 [B, N, F, T]; those of a query add up to 1.
     """
-    (query,) = self._project(query_input, self.query_kernel)
-    (keys,) = self._project(source_input, self.key_kernel)
+    (query,) = self._project(query_input, ("query_kernel",))
+    (keys,) = self._project(source_input, ("key_kernel",))
     return self._attention_weights(query, keys, bias)
 
   def _attention_weights(
@@ -184,12 +201,22 @@ class Attention(keras.layers.Layer):
     logits = (tf.cast(logits, tf.float32) + bias) * scale
     return tf.nn.softmax(logits)
 
-  def _project(self, x: tf.Tensor, *kernels: Any) -> list[tf.Tensor]:
+  def _project(self, x: tf.Tensor, names: Sequence[str]) -> list[tf.Tensor]:
     """Projects [B, L, D] with each kernel and splits heads: [B, N, L, H] each.
 
     Several kernels make one product: a wide one is faster, in the gradient too.
     """
-    return self._split_heads(dense(x, kernels), len(kernels), tf.shape(x))
+    products = dense(x, self._kernels(names), self._bias(names))
+    return self._split_heads(products, len(names), tf.shape(x))
+
+  def _kernels(self, names: Sequence[str]) -> list[Any]:
+    return [getattr(self, name) for name in names]
+
+  def _bias(self, names: Sequence[str]) -> tf.Tensor | None:
+    """Returns the biases of kernels side by side; None if there are none."""
+    if not self.biases:
+      return None
+    return tf.concat([self.biases[name] for name in names], axis=0)
 
   def _split_heads(
     self, products: tf.Tensor, number: int, shape: tf.Tensor
@@ -226,20 +253,21 @@ class SelfAttention(Attention):
     Returns:
       [B, L, D].
     """
-    query, keys, values = self._project(
-      x, self.query_kernel, self.key_kernel, self.value_kernel
-    )
+    query, keys, values = self._project(x, _QUERY_KEY_VALUE)
     return self._mix(query, KeyValueCache(keys, values), bias, training)
 
-  def step_kernel(self) -> tf.Tensor:
+  def step_kernel(self) -> Projection:
     """Returns what `step` multiplies by: one kernel [D, 3D] for all three."""
-    kernels = (self.query_kernel, self.key_kernel, self.value_kernel)
-    return join_kernels(kernels, tf.as_dtype(self.compute_dtype))
+    kernels = self._kernels(_QUERY_KEY_VALUE)
+    return Projection(
+      join_kernels(kernels, tf.as_dtype(self.compute_dtype)),
+      self._bias(_QUERY_KEY_VALUE),
+    )
 
   def step(
     self,
     x: tf.Tensor,
-    kernel: tf.Tensor,
+    kernel: Projection,
     cache: BeamCache,
     index: tf.Tensor,
     past: Past,
@@ -256,7 +284,7 @@ class SelfAttention(Attention):
     Returns:
       [B, K, D], and the cache with the new position.
     """
-    products = matmul(tf.reshape(x, [-1, self.hidden_size]), kernel)
+    products = kernel(tf.reshape(x, [-1, self.hidden_size]))
     query, key, value = self._split_heads(products, 3, tf.shape(x))
     cache = BeamCache(
       keys=write_position(cache.keys, index, key),

@@ -9,134 +9,56 @@ the 2K best continuations, so that K of them stay alive even if K end in EOS.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import tensorflow as tf
 
+from official_transformer.model.search_state import (
+  NEG_INF,
+  BeamState,
+  Candidates,
+  SearchHooks,
+  SearchResult,
+  SearchState,
+  SearchStep,
+  Sentences,
+  StepFunction,
+)
 from official_transformer.model.top_k import top_log_probabilities
 
-NEG_INF = float("-inf")
 # Sentences that have stopped leave once they are one in so many: their
 # computation is wasted, but moving the others' state costs time too.
 LEAVE_TOGETHER = 8
 
 
-class SearchState(NamedTuple):
-  """What the step function carries from one step to the next.
-
-  A dimension whose static size is 0 at first may grow.
-
-  Attributes:
-    per_beam: a nest of tensors [B*K, ...]; follows the hypotheses as the
-      search reorders them.
-    per_source: a nest of tensors [B, ...], one entry for all beams of a
-      sentence; only the entries of sentences that have stopped are removed.
-  """
-
-  per_beam: Any
-  per_source: Any
-
-
-class SearchResult(NamedTuple):
-  """Hypotheses, best first.
-
-  Attributes:
-    ids: int32 [B, K, L], EOS included if there is one, zeros after it.
-    scores: float32 [B, K], normalised by length if `finished`, else the
-      plain log-probability.
-    finished: bool [B, K], whether the hypothesis ends in EOS. A sentence that
-      finished at least one reports only those, the rest of its row is empty;
-      a sentence that finished none reports what was alive at its limit.
-  """
-
-  ids: tf.Tensor
-  scores: tf.Tensor
-  finished: tf.Tensor
-
-
-class Sentences(NamedTuple):
-  """The search's knowledge of the sentences that have not left.
-
-  Attributes:
-    rows: int32 [B], where each stands in the caller's batch.
-    limits: int32 [B], most tokens of a result.
-    active: bool [B], which are still searched; the others are frozen.
-    newest: int32 [B, K], each alive hypothesis' last token.
-    alive_ids: int32 [B, K, L].
-    alive_log_probs: float32 [B, K], sorted, best first.
-    finished_ids: int32 [B, K, L].
-    finished_scores: float32 [B, K], sorted, -inf if empty.
-    finished_flags: bool [B, K], false if empty.
-  """
-
-  rows: tf.Tensor
-  limits: tf.Tensor
-  active: tf.Tensor
-  newest: tf.Tensor
-  alive_ids: tf.Tensor
-  alive_log_probs: tf.Tensor
-  finished_ids: tf.Tensor
-  finished_scores: tf.Tensor
-  finished_flags: tf.Tensor
-
-
-class BeamState(NamedTuple):
-  """The variables of the search loop.
-
-  Attributes:
-    index: int32 [], steps made.
-    sentences: those that have not left; their number may shrink.
-    search: the step function's own state.
-    results: of all sentences; true of those that have left.
-  """
-
-  index: tf.Tensor
-  sentences: Sentences
-  search: SearchState
-  results: SearchResult
-
-
-class Candidates(NamedTuple):
-  """The 2K best continuations of the alive hypotheses.
-
-  Attributes:
-    ids: int32 [B, 2K, L], the new token in place.
-    tokens: int32 [B, 2K], the new token.
-    log_probs: float32 [B, 2K], sorted, best first.
-    parents: int32 [B, 2K], the alive hypothesis each continues.
-  """
-
-  ids: tf.Tensor
-  tokens: tf.Tensor
-  log_probs: tf.Tensor
-  parents: tf.Tensor
-
-
-class SearchStep(NamedTuple):
-  """What one step has done, for whoever watches.
-
-  Attributes:
-    index: int32 [], steps made before it.
-    before: the sentences as it found them.
-    candidates: what it had to choose from.
-    after: the sentences as it left them.
-  """
-
-  index: tf.Tensor
-  before: Sentences
-  candidates: Candidates
-  after: Sentences
-
-
-StepFunction = Callable[
-  [tf.Tensor, tf.Tensor, SearchState], tuple[tf.Tensor, SearchState]
-]
-
-
 def length_normalization(alpha: float, length: tf.Tensor) -> tf.Tensor:
   """Returns `((5 + length) / 6)^alpha`, float32 in the shape of `length`."""
   return tf.pow((5.0 + tf.cast(length, tf.float32)) / 6.0, alpha)
+
+
+def best_continuations(
+  logits: tf.Tensor, log_probs: tf.Tensor, vocab_size: int
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+  """Returns the 2K most probable continuations of each sentence.
+
+  Args:
+    logits: float32 [B*K, V], maybe with further columns.
+    log_probs: float32 [B, K], of the alive hypotheses.
+    vocab_size: V.
+
+  Returns:
+    Log-probabilities, sorted, new tokens and parents, [B, 2K] each.
+  """
+  k = log_probs.shape[1]
+  # No more than 2K of the 2K best of all can be of one beam.
+  per_beam = min(2 * k, vocab_size)
+  best, tokens = top_log_probabilities(logits, per_beam, vocab_size)
+  best = tf.reshape(best, [-1, k, per_beam])
+  best += log_probs[:, :, None]
+  best, positions = tf.math.top_k(tf.reshape(best, [-1, k * per_beam]), k=2 * k)
+  tokens = tf.reshape(tokens, [-1, k * per_beam])
+  tokens = tf.gather(tokens, positions, batch_dims=1)
+  return best, tokens, positions // per_beam
 
 
 class SequenceBeamSearch:
@@ -155,7 +77,7 @@ class SequenceBeamSearch:
     beam_size: K; 1 is greedy search.
     alpha: strength of the length normalisation.
     eos_id: the token that ends a hypothesis.
-    watch: told of every step; None, which costs nothing, tells nobody.
+    hooks: what it calls; none of them is needed.
   """
 
   def __init__(
@@ -165,7 +87,7 @@ class SequenceBeamSearch:
     beam_size: int,
     alpha: float,
     eos_id: int = 1,
-    watch: Callable[[SearchStep], object] | None = None,
+    hooks: SearchHooks = SearchHooks(),  # noqa: B008  # It is a tuple.
   ) -> None:
     if vocab_size < 2:
       raise ValueError(f"vocab_size is {vocab_size}, must be at least 2")
@@ -176,7 +98,7 @@ class SequenceBeamSearch:
     self.beam_size = beam_size
     self.alpha = alpha
     self.eos_id = eos_id
-    self.watch = watch
+    self.hooks = hooks
 
   def search(
     self,
@@ -268,7 +190,7 @@ class SequenceBeamSearch:
     old = state.sentences
     candidates, search = self._grow(state)
     alive_ids, alive_log_probs, parents, newest = self._choose_alive(candidates)
-    finished = self._choose_finished(state, candidates)
+    finished = self._choose_finished(state, candidates, search)
 
     def thaw(new: tf.Tensor, old: tf.Tensor) -> tf.Tensor:
       rank = len(new.shape) - 1
@@ -284,8 +206,8 @@ class SequenceBeamSearch:
       finished_scores=thaw(finished_scores, old.finished_scores),
       finished_flags=thaw(finished_flags, old.finished_flags),
     )
-    if self.watch:
-      self.watch(SearchStep(state.index, old, candidates, sentences))
+    if self.hooks.watch:
+      self.hooks.watch(SearchStep(state.index, old, candidates, sentences))
     may_improve = self._may_improve(sentences, state.index + 1)
     first = tf.range(tf.shape(parents)[0])[:, None] * self.beam_size
     rows = tf.reshape(first + parents, [-1])
@@ -299,28 +221,27 @@ class SequenceBeamSearch:
 
   def _grow(self, state: BeamState) -> tuple[Candidates, SearchState]:
     """Finds the 2K best continuations of each sentence."""
-    k = self.beam_size
     sentences = state.sentences
     logits, search = self.step(
       tf.reshape(sentences.newest, [-1]), state.index, state.search
     )
-    # No more than 2K of the 2K best of all can be of one beam.
-    per_beam = min(2 * k, self.vocab_size)
-    log_probs, tokens = top_log_probabilities(
-      tf.cast(logits, tf.float32), per_beam, self.vocab_size
+    best, tokens, parents = self._continue(
+      tf.cast(logits, tf.float32), sentences, state.index
     )
-    log_probs = tf.reshape(log_probs, [-1, k, per_beam])
-    log_probs += sentences.alive_log_probs[:, :, None]
-    best, positions = tf.math.top_k(
-      tf.reshape(log_probs, [-1, k * per_beam]), k=2 * k
-    )
-    parents = positions // per_beam
-    tokens = tf.reshape(tokens, [-1, k * per_beam])
-    tokens = tf.gather(tokens, positions, batch_dims=1)  # [B, 2K]
     ids = tf.gather(sentences.alive_ids, parents, batch_dims=1)  # [B, 2K, L]
     here = tf.range(tf.shape(ids)[2]) == state.index
     ids = tf.where(here, tokens[:, :, None], ids)
     return Candidates(ids, tokens, best, parents), search
+
+  def _continue(
+    self, logits: tf.Tensor, sentences: Sentences, index: tf.Tensor
+  ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """Returns log-probabilities, tokens and parents, [B, 2K] each."""
+    if self.hooks.continue_with:
+      return self.hooks.continue_with(logits, sentences, index)
+    return best_continuations(
+      logits, sentences.alive_log_probs, self.vocab_size
+    )
 
   def _choose_alive(
     self, candidates: Candidates
@@ -342,7 +263,7 @@ class SequenceBeamSearch:
     )
 
   def _choose_finished(
-    self, state: BeamState, candidates: Candidates
+    self, state: BeamState, candidates: Candidates, search: SearchState
   ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     """Merges candidates that end with those finished earlier; keeps K.
 
@@ -355,7 +276,10 @@ class SequenceBeamSearch:
     )
     old = state.sentences
     norm = length_normalization(self.alpha, state.index + 1)
-    scores = tf.where(ends, candidates.log_probs / norm, NEG_INF)
+    scores = candidates.log_probs / norm
+    if self.hooks.penalty:
+      scores += self.hooks.penalty(candidates, search)
+    scores = tf.where(ends, scores, NEG_INF)
     scores = tf.concat([old.finished_scores, scores], axis=1)
     ids = tf.concat([old.finished_ids, candidates.ids], axis=1)
     flags = tf.concat([old.finished_flags, ends], axis=1)

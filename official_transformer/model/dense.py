@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
@@ -88,6 +88,25 @@ def dense(x: tf.Tensor, kernels: Sequence[Any], bias: Any = None) -> tf.Tensor:
     product = tf.nn.bias_add(product, bias)
   shape = tf.concat([tf.shape(x)[:-1], [product.shape[1]]], axis=0)
   return tf.reshape(product, shape)
+
+
+class Projection(NamedTuple):
+  """What a product is made with, for many products with few rows each.
+
+  Attributes:
+    kernel: [I, O], in what is multiplied in.
+    bias: [O], in the dtype of what it is added to; None is none.
+  """
+
+  kernel: tf.Tensor
+  bias: tf.Tensor | None = None
+
+  def __call__(self, x: tf.Tensor) -> tf.Tensor:
+    """Maps [R, I] to [R, O]."""
+    product = matmul(x, self.kernel)
+    if self.bias is None:
+      return product
+    return tf.nn.bias_add(product, tf.cast(self.bias, x.dtype))
 
 
 def join_kernels(kernels: Sequence[Any], dtype: tf.DType) -> tf.Tensor:

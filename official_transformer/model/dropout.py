@@ -76,6 +76,16 @@ class Dropout(keras.layers.Layer):
     keep = self._draw(tf.shape(x), tf.size(x))
     return tf.where(keep, x * self.scale, tf.zeros([], x.dtype))
 
+  def unscaled(self, x: tf.Tensor, training: bool = False) -> tf.Tensor:
+    """Returns `x` with its mask applied, but not scaled up.
+
+    The caller multiplies what it does with it by `scale` while training.
+    """
+    if not training or self.rate == 0.0:
+      return x
+    keep = self._draw(tf.shape(x), tf.size(x))
+    return tf.where(keep, x, tf.zeros([], x.dtype))
+
   def after_relu(self, x: tf.Tensor, training: bool = False) -> tf.Tensor:
     """Returns `relu(x)` with its mask applied, but not scaled up.
 

@@ -10,7 +10,11 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from official_transformer.model.dense import matmul, product_dtype
+from official_transformer.model.dense import (
+  Projection,
+  matmul,
+  product_dtype,
+)
 from official_transformer.model_params import PAD_ID
 
 
@@ -23,6 +27,7 @@ class EmbeddingSharedWeights(keras.layers.Layer):
     vocab_size: V.
     hidden_size: D.
     mask_pad: whether PAD embeds to zeros; else to row 0 of the table.
+    scale: what looked-up rows are multiplied by, sqrt(D) or 1.
     table: the variable, float32 [V, D], drawn from N(0, 1/D).
   """
 
@@ -31,12 +36,14 @@ class EmbeddingSharedWeights(keras.layers.Layer):
     vocab_size: int,
     hidden_size: int,
     mask_pad: bool = True,
+    scaled: bool = True,
     **kwargs: Any,
   ) -> None:
     super().__init__(autocast=False, **kwargs)
     self.vocab_size = vocab_size
     self.hidden_size = hidden_size
     self.mask_pad = mask_pad
+    self.scale = hidden_size**0.5 if scaled else 1.0
 
   def build(self, input_shape: Any = None) -> None:
     """Creates the table."""
@@ -58,12 +65,23 @@ class EmbeddingSharedWeights(keras.layers.Layer):
       [B, L, D] in the layer's compute dtype.
     """
     table = tf.convert_to_tensor(self.table)
-    embeddings = tf.gather(table, ids) * self.hidden_size**0.5
+    embeddings = tf.gather(table, ids) * self.scale
     embeddings = tf.cast(embeddings, self.compute_dtype)
     if self.mask_pad:
       real = tf.cast(tf.not_equal(ids, PAD_ID), embeddings.dtype)
       embeddings *= real[..., None]
     return embeddings
+
+  def operands(self, states: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns what logits are the product of: states, and a table.
+
+    Args:
+      states: [R, D].
+
+    Returns:
+      [R, D] and float32 [V, D].
+    """
+    return states, tf.convert_to_tensor(self.table)
 
   def linear(self, x: tf.Tensor) -> tf.Tensor:
     """Scores every token of the vocabulary.
@@ -80,7 +98,7 @@ class EmbeddingSharedWeights(keras.layers.Layer):
       logits, tf.concat([tf.shape(x)[:-1], [self.vocab_size]], axis=0)
     )
 
-  def output_kernel(self) -> tf.Tensor:
+  def output_projection(self) -> Projection:
     """Returns the table as it is multiplied fastest, [D, V].
 
     For many products with few rows each: laying it out costs as much as some
@@ -88,4 +106,50 @@ class EmbeddingSharedWeights(keras.layers.Layer):
     """
     table = tf.convert_to_tensor(self.table)
     dtype = product_dtype(tf.as_dtype(self.compute_dtype))
-    return tf.transpose(tf.cast(table, dtype))
+    return Projection(tf.transpose(tf.cast(table, dtype)))
+
+
+class BiasedSoftmax(keras.layers.Layer):
+  """A table that scores tokens, and a bias for each of them.
+
+  To whoever computes losses, the bias is one more column of the table, whose
+  state is 1.
+
+  Attributes:
+    embedding: has the table.
+    bias: the variable, float32 [V].
+  """
+
+  def __init__(self, embedding: EmbeddingSharedWeights, **kwargs: Any) -> None:
+    super().__init__(autocast=False, **kwargs)
+    self.embedding = embedding
+    self.hidden_size = embedding.hidden_size
+
+  def build(self, input_shape: Any = None) -> None:
+    """Creates the bias; the table is the embedding's."""
+    self.bias = self.add_weight(
+      name="bias", shape=(self.embedding.vocab_size,), initializer="zeros"
+    )
+
+  def operands(self, states: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns what logits are the product of, [R, D + 1] and [V, D + 1]."""
+    table = tf.convert_to_tensor(self.embedding.table)
+    bias = tf.convert_to_tensor(self.bias)
+    return (
+      tf.pad(states, [[0, 0], [0, 1]], constant_values=1),
+      tf.concat([table, bias[:, None]], axis=1),
+    )
+
+  def linear(self, x: tf.Tensor) -> tf.Tensor:
+    """Scores every token: [..., D] to logits [..., V]."""
+    bias = tf.cast(tf.convert_to_tensor(self.bias), x.dtype)
+    return self.embedding.linear(x) + bias
+
+  def output_projection(self) -> Projection:
+    """Returns table and bias as they are used fastest."""
+    kernel = self.embedding.output_projection().kernel
+    return Projection(kernel, tf.cast(self.bias, kernel.dtype))
+
+
+# What scores the vocabulary.
+Softmax = EmbeddingSharedWeights | BiasedSoftmax

@@ -5,6 +5,7 @@ Shapes: B batch, L length, D hidden size, F filter size.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -13,15 +14,30 @@ import tensorflow as tf
 from official_transformer.model.dense import dense
 from official_transformer.model.dropout import Dropout
 
+# By `TransformerParams.activation`: a dropout layer, what to activate and
+# whether to drop, to what is left, not scaled up.
+ACTIVATIONS: dict[str, Callable[[Dropout, tf.Tensor, bool], tf.Tensor]] = {
+  "relu": lambda dropout, x, training: dropout.after_relu(x, training),
+  # Hendrycks and Gimpel 2016, exactly: x times the normal distribution of x.
+  "gelu": lambda dropout, x, training: dropout.unscaled(
+    tf.nn.gelu(x, approximate=False), training
+  ),
+  # Ramachandran et al. 2017, with factor 1, as Marian has it.
+  "swish": lambda dropout, x, training: dropout.unscaled(
+    tf.nn.silu(x), training
+  ),
+}
+
 
 class FeedForwardNetwork(keras.layers.Layer):
-  """`dropout(relu(x @ W1 + b1)) @ W2 + b2` (paper, equation 2).
+  """`dropout(f(x @ W1 + b1)) @ W2 + b2` (paper, equation 2, where f is ReLU).
 
   Attributes:
     hidden_size: D.
     filter_size: F.
     relu_dropout: share of the inner units dropped while training.
     initializer_gain: scale of the kernels' uniform initialiser.
+    activate: f and the dropout after it, of `ACTIVATIONS`.
   """
 
   def __init__(
@@ -30,6 +46,7 @@ class FeedForwardNetwork(keras.layers.Layer):
     filter_size: int,
     relu_dropout: float,
     initializer_gain: float = 1.0,
+    activation: str = "relu",
     **kwargs: Any,
   ) -> None:
     super().__init__(autocast=False, **kwargs)
@@ -37,6 +54,7 @@ class FeedForwardNetwork(keras.layers.Layer):
     self.filter_size = filter_size
     self.relu_dropout = relu_dropout
     self.initializer_gain = initializer_gain
+    self.activate = ACTIVATIONS[activation]
     self.dropout = Dropout(relu_dropout, name="relu_dropout")
 
   def build(self, input_shape: Any = None) -> None:
@@ -70,7 +88,7 @@ class FeedForwardNetwork(keras.layers.Layer):
     # Flat, so that TensorFlow can join product, bias and ReLU.
     flat = tf.reshape(x, [-1, self.hidden_size])
     inner = dense(flat, [self.filter_kernel], self.filter_bias)
-    inner = self.dropout.after_relu(inner, training=training)
+    inner = self.activate(self.dropout, inner, training)
     kernel = tf.convert_to_tensor(self.output_kernel)
     if training:
       # In place of the inner units, of which there are more.

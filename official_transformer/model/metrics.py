@@ -14,7 +14,7 @@ from official_transformer.model.cross_entropy import (
   linear_cross_entropy,
   smoothed_cross_entropy,
 )
-from official_transformer.model.embedding_layer import EmbeddingSharedWeights
+from official_transformer.model.embedding_layer import Softmax
 from official_transformer.model_params import PAD_ID
 
 
@@ -55,18 +55,18 @@ class LossLayer(keras.layers.Layer):
 
   Attributes:
     label_smoothing: probability spread over the wrong tokens.
-    embedding: the table that scores the vocabulary.
+    softmax: scores the vocabulary.
   """
 
   def __init__(
     self,
     label_smoothing: float,
-    embedding: EmbeddingSharedWeights,
+    softmax: Softmax,
     **kwargs: Any,
   ) -> None:
     super().__init__(autocast=False, **kwargs)
     self.label_smoothing = label_smoothing
-    self.embedding = embedding
+    self.softmax = softmax
 
   def build(self, input_shape: Any = None) -> None:
     """Creates nothing: the layer has no variables of its own."""
@@ -75,7 +75,7 @@ class LossLayer(keras.layers.Layer):
     """Takes states [B, T, D] and labels [B, T]; returns logits [B, T, V]."""
     given, labels = inputs
     is_static = labels.shape.is_fully_defined()
-    states = tf.reshape(given, [-1, self.embedding.hidden_size])
+    states = tf.reshape(given, [-1, self.softmax.hidden_size])
     labels = tf.reshape(labels, [-1])
     # The vocabulary is scored if there is something to predict. Static
     # shapes stay static: there, padding is weighted with 0.
@@ -87,14 +87,13 @@ class LossLayer(keras.layers.Layer):
     weights = tf.math.divide_no_nan(weights, tf.reduce_sum(weights))
     self.add_loss(
       linear_cross_entropy(
-        states,
-        tf.convert_to_tensor(self.embedding.table),
+        *self.softmax.operands(states),
         labels,
         weights,
         self.label_smoothing,
       )
     )
-    return self.embedding.linear(given)
+    return self.softmax.linear(given)
 
 
 def padded_accuracy(

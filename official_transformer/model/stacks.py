@@ -1,4 +1,7 @@
-"""The encoder's and the decoder's layers, pre-norm, and their stacks.
+"""The encoder's and the decoder's layers, and their stacks.
+
+The official model normalises before each sub-layer (pre-norm), and once more
+after a stack; the paper after each sub-layer's sum (post-norm).
 
 Shapes: B batch, K beam, S source length, T target length, L any length, D
 hidden size, N heads, H head size.
@@ -6,6 +9,7 @@ hidden size, N heads, H head size.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import keras
@@ -22,7 +26,7 @@ from official_transformer.model.beam_cache import (
   empty_cache,
   find_past,
 )
-from official_transformer.model.dense import product_dtype
+from official_transformer.model.dense import Projection, product_dtype
 from official_transformer.model.dropout import Dropout
 from official_transformer.model.ffn_layer import FeedForwardNetwork
 from official_transformer.model.layer_norm import LayerNormalization
@@ -68,8 +72,10 @@ class DecoderCache(NamedTuple):
 
 
 def layer_norm(params: TransformerParams, name: str) -> LayerNormalization:
-  """Returns the official layer normalisation: epsilon 1e-6."""
-  return LayerNormalization(params.hidden_size, epsilon=1e-6, name=name)
+  """Returns a layer normalisation; the official epsilon is 1e-6."""
+  return LayerNormalization(
+    params.hidden_size, epsilon=params.layer_norm_epsilon, name=name
+  )
 
 
 class LayerNormResidualWrapper(keras.layers.Layer):
@@ -112,6 +118,39 @@ class LayerNormResidualWrapper(keras.layers.Layer):
     return x + self.dropout(y, training=training)
 
 
+class PostNormWrapper(LayerNormResidualWrapper):
+  """`layer_norm(x + dropout(layer(x)))`: a sub-layer with its post-norm."""
+
+  def normalize(self, x: tf.Tensor) -> tf.Tensor:
+    """Returns `x`: what it adds up to is normalised."""
+    return x
+
+  def add(
+    self, x: tf.Tensor, y: tf.Tensor, training: bool = False
+  ) -> tf.Tensor:
+    """Returns `layer_norm(x + dropout(y))`."""
+    return self.layer_norm(x + self.dropout(y, training=training))
+
+
+class NoNorm(keras.layers.Layer):
+  """In the place of the norm after a stack: what came last is normalised."""
+
+  def build(self, input_shape: Any = None) -> None:
+    """Creates nothing."""
+
+  def call(self, x: tf.Tensor) -> tf.Tensor:
+    """Returns `x`."""
+    return x
+
+
+# By `TransformerParams.norm`: what is around a sub-layer, and after a stack.
+WRAPPERS = {"pre": LayerNormResidualWrapper, "post": PostNormWrapper}
+OUTPUT_NORMS: dict[str, Callable[..., keras.layers.Layer]] = {
+  "pre": layer_norm,
+  "post": lambda params, name: NoNorm(autocast=False, name=name),
+}
+
+
 class EncoderLayer(keras.layers.Layer):
   """Self-attention, then a feed-forward network (paper, 3.1)."""
 
@@ -139,17 +178,7 @@ class DecoderLayer(keras.layers.Layer):
   def __init__(self, params: TransformerParams, **kwargs: Any) -> None:
     super().__init__(autocast=False, **kwargs)
     self.self_attention = _self_attention(params)
-    self.cross_attention = LayerNormResidualWrapper(
-      Attention(
-        params.hidden_size,
-        params.num_heads,
-        params.attention_dropout,
-        params.initializer_gain,
-        name="attention",
-      ),
-      params,
-      name="cross_attention",
-    )
+    self.cross_attention = _attention(params, Attention, "cross_attention")
     self.ffn = _feed_forward(params)
 
   def build(self, input_shape: Any = None) -> None:
@@ -185,7 +214,7 @@ class DecoderLayer(keras.layers.Layer):
   def step(
     self,
     x: tf.Tensor,
-    kernel: tf.Tensor,
+    kernel: Projection,
     cache: BeamCache,
     index: tf.Tensor,
     past: Past,
@@ -204,16 +233,30 @@ class DecoderLayer(keras.layers.Layer):
     Returns:
       [B, K, D], and the cache with the new position.
     """
+    x, cache = self.step_self(x, kernel, cache, index, past)
+    return self.step_source(x, source), cache
+
+  def step_self(
+    self,
+    x: tf.Tensor,
+    kernel: Projection,
+    cache: BeamCache,
+    index: tf.Tensor,
+    past: Past,
+  ) -> tuple[tf.Tensor, BeamCache]:
+    """Makes the first part of `step`: attention to what was translated."""
     wrapper = self.self_attention
     y, cache = wrapper.layer.step(
       wrapper.normalize(x), kernel, cache, index, past
     )
-    x = wrapper.add(x, y)
+    return wrapper.add(x, y), cache
+
+  def step_source(self, x: tf.Tensor, source: ProjectedSource) -> tf.Tensor:
+    """Makes the rest of `step`: attention to the source, and the network."""
     wrapper = self.cross_attention
     # The beams of a sentence are K query positions to its one source.
     y = wrapper.layer.attend(wrapper.normalize(x), source.cache, source.bias)
-    x = wrapper.add(x, y)
-    return self.ffn(x), cache
+    return self.ffn(wrapper.add(x, y))
 
 
 class Stack(keras.layers.Layer):
@@ -228,15 +271,17 @@ class Stack(keras.layers.Layer):
     self,
     params: TransformerParams,
     layer_class: type[keras.layers.Layer],
+    number: int,
     **kwargs: Any,
   ) -> None:
     super().__init__(autocast=False, **kwargs)
     self.params = params
     self.layers = [
-      layer_class(params, name=f"layer_{i}")
-      for i in range(params.num_hidden_layers)
+      layer_class(params, name=f"layer_{i}") for i in range(number)
     ]
-    self.output_normalization = layer_norm(params, "output_norm")
+    self.output_normalization = OUTPUT_NORMS[params.norm](
+      params, name="output_norm"
+    )
 
   def build(self, input_shape: Any = None) -> None:
     """Builds every layer."""
@@ -253,7 +298,7 @@ class EncoderStack(Stack):
   """The encoder."""
 
   def __init__(self, params: TransformerParams, **kwargs: Any) -> None:
-    super().__init__(params, EncoderLayer, **kwargs)
+    super().__init__(params, EncoderLayer, params.encoder_layers, **kwargs)
 
   def call(
     self, x: tf.Tensor, bias: tf.Tensor, training: bool = False
@@ -268,7 +313,7 @@ class DecoderStack(Stack):
   """The decoder."""
 
   def __init__(self, params: TransformerParams, **kwargs: Any) -> None:
-    super().__init__(params, DecoderLayer, **kwargs)
+    super().__init__(params, DecoderLayer, params.decoder_layers, **kwargs)
 
   def call(
     self,
@@ -317,14 +362,14 @@ class DecoderStack(Stack):
       source_bias=source.bias,
     )
 
-  def step_kernels(self) -> list[tf.Tensor]:
+  def step_kernels(self) -> list[Projection]:
     """Returns what `step` needs of each layer, computed once for all steps."""
     return [layer.self_attention.layer.step_kernel() for layer in self.layers]
 
   def step(
     self,
     x: tf.Tensor,
-    kernels: list[tf.Tensor],
+    kernels: list[Projection],
     index: tf.Tensor,
     writers: tf.Tensor,
     cache: DecoderCache,
@@ -352,29 +397,37 @@ class DecoderStack(Stack):
     return self.normalize(x), cache._replace(targets=targets)
 
 
-def _self_attention(params: TransformerParams) -> LayerNormResidualWrapper:
-  return LayerNormResidualWrapper(
-    SelfAttention(
-      params.hidden_size,
-      params.num_heads,
-      params.attention_dropout,
-      params.initializer_gain,
-      name="attention",
-    ),
-    params,
-    name="self_attention",
+def _wrap(
+  layer: keras.layers.Layer, params: TransformerParams, name: str
+) -> LayerNormResidualWrapper:
+  return WRAPPERS[params.norm](layer, params, name=name)
+
+
+def _attention(
+  params: TransformerParams, kind: type[Attention], name: str
+) -> LayerNormResidualWrapper:
+  attention = kind(
+    params.hidden_size,
+    params.num_heads,
+    params.attention_dropout,
+    params.initializer_gain,
+    params.attention_bias,
+    name="attention",
   )
+  return _wrap(attention, params, name)
+
+
+def _self_attention(params: TransformerParams) -> LayerNormResidualWrapper:
+  return _attention(params, SelfAttention, "self_attention")
 
 
 def _feed_forward(params: TransformerParams) -> LayerNormResidualWrapper:
-  return LayerNormResidualWrapper(
-    FeedForwardNetwork(
-      params.hidden_size,
-      params.filter_size,
-      params.relu_dropout,
-      params.initializer_gain,
-      name="network",
-    ),
-    params,
-    name="ffn",
+  network = FeedForwardNetwork(
+    params.hidden_size,
+    params.filter_size,
+    params.relu_dropout,
+    params.initializer_gain,
+    params.activation,
+    name="network",
   )
+  return _wrap(network, params, "ffn")

@@ -15,31 +15,29 @@ import keras
 import tensorflow as tf
 
 from official_transformer.errors import InputError
-from official_transformer.model.beam_cache import (
-  NOBODY,
-  make_room,
-  mark_written,
-)
-from official_transformer.model.beam_search import (
-  SearchResult,
-  SearchState,
-  SearchStep,
-  SequenceBeamSearch,
-)
 from official_transformer.model.dropout import Dropout
-from official_transformer.model.embedding_layer import EmbeddingSharedWeights
+from official_transformer.model.embedding_layer import (
+  BiasedSoftmax,
+  EmbeddingSharedWeights,
+  Softmax,
+)
 from official_transformer.model.metrics import LossLayer, MetricLayer
 from official_transformer.model.model_utils import (
   get_decoder_self_attention_bias,
   get_padding_bias,
-  get_position_encoding,
 )
+from official_transformer.model.positions import LearnedPositions, signal_of
+from official_transformer.model.search_state import SearchResult, SearchStep
 from official_transformer.model.stacks import (
   DecoderStack,
   EncodedSource,
   EncoderStack,
 )
-from official_transformer.model_params import EOS_ID, PAD_ID, TransformerParams
+from official_transformer.model.translation_search import (
+  SearchRequest,
+  search_translations,
+)
+from official_transformer.model_params import TransformerParams
 
 # Keras' names for what `--dtype` chooses, in training and without it.
 DTYPE_POLICIES = {
@@ -63,10 +61,13 @@ class Transformer(keras.layers.Layer):
     super().__init__(autocast=False, **kwargs)
     self.params = params
     self.embedding = _embedding(params, params.vocab_size, "embedding")
-    if params.source_vocab_size:
-      self.own_source_embedding = _embedding(
-        params, params.source_vocab_size, "source_embedding"
+    self.source_embedding = self.embedding
+    if params.source_rows:
+      self.source_embedding = _embedding(
+        params, params.source_rows, "source_embedding"
       )
+    self.softmax = self._create_softmax()
+    self._create_positions()
     self.encoder_stack = EncoderStack(params, name="encoder_stack")
     self.decoder_stack = DecoderStack(params, name="decoder_stack")
     self.source_dropout = Dropout(
@@ -82,26 +83,54 @@ class Transformer(keras.layers.Layer):
     Built here and not at first use, their paths are the same in a model that
     trains and in one that only decodes.
     """
-    self.embedding.build(None)
-    if self.source_embedding is not self.embedding:
-      self.source_embedding.build(None)
-    self.encoder_stack.build(None)
-    self.decoder_stack.build(None)
+    for part in self._parts():
+      if not part.built:
+        part.build(None)
     if self.params.target_space_embedding:
       self.target_space = self.add_weight(
         name="target_space_embedding",
         shape=(self.params.hidden_size,),
         initializer="zeros",
       )
-    self.source_dropout.build(None)
-    self.target_dropout.build(None)
 
-  @property
-  def source_embedding(self) -> EmbeddingSharedWeights:
-    """What embeds the source: its own table, or the one for all."""
-    if self.params.source_vocab_size:
-      return self.own_source_embedding
-    return self.embedding
+  def _parts(self) -> list[keras.layers.Layer]:
+    """Returns all layers, in the order of their variables."""
+    return [
+      self.embedding,
+      self.source_embedding,
+      *self._own_parts,
+      self.encoder_stack,
+      self.decoder_stack,
+      self.source_dropout,
+      self.target_dropout,
+    ]
+
+  def _create_softmax(self) -> Softmax:
+    """Returns what scores the vocabulary: the embedding, or more than it."""
+    params = self.params
+    self._own_parts: list[keras.layers.Layer] = []
+    softmax: Softmax = self.embedding
+    if params.share_embeddings == "none":
+      softmax = _embedding(params, params.vocab_size, "softmax")
+      self._own_parts.append(softmax)
+    if params.output_bias:
+      softmax = BiasedSoftmax(softmax, name="output")
+      self._own_parts.append(softmax)
+    return softmax
+
+  def _create_positions(self) -> None:
+    """Makes what maps a length to float32 [length, D], for either side."""
+    if self.params.positions != "learned":
+      self.source_signal = self.target_signal = signal_of(self.params)
+      return
+    tables = [
+      LearnedPositions(
+        self.params.max_positions, self.params.hidden_size, name=name
+      )
+      for name in ("source_positions", "target_positions")
+    ]
+    self._own_parts += tables
+    self.source_signal, self.target_signal = (table.rows for table in tables)
 
   def call(self, inputs: list[tf.Tensor], training: bool = False) -> tf.Tensor:
     """Scores given targets (teacher forcing).
@@ -113,7 +142,7 @@ class Transformer(keras.layers.Layer):
     Returns:
       Logits [B, T, V]; position t is predicted from the targets before t.
     """
-    return self.embedding.linear(self.decoder_states(inputs, training))
+    return self.softmax.linear(self.decoder_states(inputs, training))
 
   def decoder_states(
     self, inputs: list[tf.Tensor], training: bool = False
@@ -138,7 +167,7 @@ class Transformer(keras.layers.Layer):
     x = self.source_embedding(source_ids)
     if self.params.target_space_embedding:
       x += tf.cast(tf.convert_to_tensor(self.target_space), x.dtype)
-    x += self._positions(tf.shape(x)[1])
+    x += tf.cast(self.source_signal(tf.shape(x)[1]), self.compute_dtype)
     return self.source_dropout(x, training=training)
 
   def decode(
@@ -174,13 +203,12 @@ class Transformer(keras.layers.Layer):
       [tf.zeros_like(target_ids[:, :1]), target_ids[:, :-1]], axis=1
     )
     x = self.embedding(shifted)
-    x += self._positions(length)
+    x += self.target_positions(length)
     return self.target_dropout(x, training=training)
 
-  def _positions(self, length: tf.Tensor) -> tf.Tensor:
-    """Returns the timing signal [length, D] in the compute dtype."""
-    signal = get_position_encoding(length, self.params.hidden_size)
-    return tf.cast(signal, self.compute_dtype)
+  def target_positions(self, length: int | tf.Tensor) -> tf.Tensor:
+    """Returns what is added to targets, [length, D] in the compute dtype."""
+    return tf.cast(self.target_signal(length), self.compute_dtype)
 
   def beam_search(
     self,
@@ -205,55 +233,8 @@ class Transformer(keras.layers.Layer):
       Hypotheses with L the largest number of tokens any may have, which is
       its source's length (EOS included) plus `extra_decode_length`.
     """
-    params = self.params
-    source_ids = tf.cast(source_ids, tf.int32)
-    lengths = tf.reduce_sum(tf.cast(source_ids != PAD_ID, tf.int32), axis=1)
-    limits = tf.maximum(lengths + params.extra_decode_length, 1)
-    # A row without tokens fills a batch up.
-    limits = tf.where(lengths > 0, limits, 1)
-    longest = None
-    if static:
-      longest = max(source_ids.shape[1] + params.extra_decode_length, 1)
-    positions = self._positions(longest or tf.reduce_max(limits))
-    # Computed once for all steps.
-    kernels = self.decoder_stack.step_kernels()
-    vocabulary = self.embedding.output_kernel()
-
-    def step(
-      ids: tf.Tensor, index: tf.Tensor, state: SearchState
-    ) -> tuple[tf.Tensor, SearchState]:
-      writers, cache = state
-      if not static:
-        targets, writers = make_room(cache.targets, writers, index)
-        cache = cache._replace(targets=targets)
-      writers = mark_written(writers, index, params.beam_size)
-      x = self.embedding(tf.reshape(ids, [-1, params.beam_size]))
-      x, cache = self.decoder_stack.step(
-        x + positions[index], kernels, index, writers, cache
-      )
-      x = tf.reshape(x, [-1, params.hidden_size])
-      # In the product's own dtype, which may be the finer one.
-      logits = tf.matmul(tf.cast(x, vocabulary.dtype), vocabulary)
-      return logits, SearchState(writers, cache)
-
-    search = SequenceBeamSearch(
-      step,
-      vocabulary_size or params.vocab_size,
-      params.beam_size,
-      params.alpha,
-      EOS_ID,
-      watch,
-    )
-    batch = tf.shape(source_ids)[0]
-    cache = self.decoder_stack.start(
-      self.encode(source_ids), params.beam_size, longest
-    )
-    writers = tf.fill([batch * params.beam_size, longest or 0], NOBODY)
-    return search.search(
-      initial_ids=tf.zeros([batch], tf.int32),
-      limits=limits,
-      state=SearchState(per_beam=writers, per_source=cache),
-      longest=longest,
+    return search_translations(
+      [self], source_ids, SearchRequest(vocabulary_size, static, watch)
     )
 
 
@@ -264,6 +245,7 @@ def _embedding(
     vocab_size,
     params.hidden_size,
     mask_pad=params.start_symbol == "zero",
+    scaled=params.scale_embeddings,
     name=name,
   )
 
@@ -394,7 +376,7 @@ def create_training_model(
     [inputs, targets]
   )
   logits = LossLayer(
-    transformer.params.label_smoothing, transformer.embedding, name="loss"
+    transformer.params.label_smoothing, transformer.softmax, name="loss"
   )([states, targets])
   if with_metrics:
     logits = MetricLayer(name="metrics")([logits, targets])

@@ -52,8 +52,9 @@ class Validation:
     labels = tf.reshape(targets, [-1])
     weights = tf.cast(tf.not_equal(labels, PAD_ID), tf.float32)
     sums = summed_cross_entropies(
-      tf.reshape(states, [-1, params.hidden_size]),
-      tf.convert_to_tensor(self.transformer.embedding.table),
+      *self.transformer.softmax.operands(
+        tf.reshape(states, [-1, params.hidden_size])
+      ),
       labels,
       weights,
       (params.label_smoothing, 0.0),

@@ -124,7 +124,8 @@ def test_the_search_knows_nothing_of_the_model():
   path = ROOT / PACKAGE / "model" / "beam_search.py"
   text = path.read_text(encoding="utf-8")
   assert re.findall(rf"(?:from|import) ({PACKAGE}[\w.]*)", text) == [
-    f"{PACKAGE}.model.top_k"
+    f"{PACKAGE}.model.search_state",
+    f"{PACKAGE}.model.top_k",
   ]
 
 

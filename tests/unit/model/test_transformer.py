@@ -6,12 +6,12 @@ import tensorflow as tf
 from reference_search import reference_beam_search
 
 from official_transformer.model import beam_cache
-from official_transformer.model import transformer as transformer_lib
 from official_transformer.model.dropout import dropout_seed
 from official_transformer.model.transformer import (
   build_transformer,
   create_model,
 )
+from official_transformer.model.translation_search import DecodingStep
 
 SOURCE = tf.constant([[5, 6, 7, 1], [8, 1, 0, 0], [9, 4, 1, 0]])
 TARGET = tf.constant([[3, 4, 5, 1, 0], [6, 1, 0, 0, 0], [2, 3, 4, 5, 1]])
@@ -34,27 +34,15 @@ def steps(model, targets, beam_size, parents):
     beam_size: K.
     parents: int32 [T, K]: whose past each beam takes over after a step.
   """
-  stack = model.decoder_stack
-  cache = stack.start(model.encode(SOURCE), beam_size, None)
-  kernels = stack.step_kernels()
-  writers = tf.fill([3 * beam_size, 0], beam_cache.NOBODY)
-  ids = tf.zeros([3, beam_size], tf.int32)
-  positions = transformer_lib.get_position_encoding(targets.shape[2], 16)
+  step = DecodingStep(model, beam_size, targets.shape[2], None)
+  state = step.start(SOURCE, tf.constant(3))
+  ids = tf.zeros([3 * beam_size], tf.int32)
   for t in range(targets.shape[2]):
-    index = tf.constant(t)
-    caches, writers = beam_cache.make_room(cache.targets, writers, index)
-    writers = beam_cache.mark_written(writers, index, beam_size)
-    x, cache = stack.step(
-      model.embedding(ids) + positions[t],
-      kernels,
-      index,
-      writers,
-      cache._replace(targets=caches),
-    )
-    yield tf.matmul(x, model.embedding.output_kernel()).numpy()
-    ids = targets[:, :, t]
+    logits, state = step(ids, tf.constant(t), state)
+    yield logits.numpy().reshape(3, beam_size, -1)
+    ids = tf.reshape(targets[:, :, t], [-1])
     rows = (np.arange(3)[:, None] * beam_size + parents[t]).reshape(-1)
-    writers = tf.gather(writers, rows)
+    state = state._replace(per_beam=tf.gather(state.per_beam, rows))
 
 
 def test_cached_decoding_equals_uncached(model):

@@ -1,0 +1,148 @@
+"""What a search carries from step to step, and what it finds.
+
+Shapes: B batch (sentences), K beam, L longest limit, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+NEG_INF = float("-inf")
+
+
+class SearchState(NamedTuple):
+  """What the step function carries from one step to the next.
+
+  A dimension whose static size is 0 at first may grow.
+
+  Attributes:
+    per_beam: a nest of tensors [B*K, ...]; follows the hypotheses as the
+      search reorders them.
+    per_source: a nest of tensors [B, ...], one entry for all beams of a
+      sentence; only the entries of sentences that have stopped are removed.
+  """
+
+  per_beam: Any
+  per_source: Any
+
+
+class SearchResult(NamedTuple):
+  """Hypotheses, best first.
+
+  Attributes:
+    ids: int32 [B, K, L], EOS included if there is one, zeros after it.
+    scores: float32 [B, K], normalised by length if `finished`, else the
+      plain log-probability.
+    finished: bool [B, K], whether the hypothesis ends in EOS. A sentence that
+      finished at least one reports only those, the rest of its row is empty;
+      a sentence that finished none reports what was alive at its limit.
+  """
+
+  ids: tf.Tensor
+  scores: tf.Tensor
+  finished: tf.Tensor
+
+
+class Sentences(NamedTuple):
+  """The search's knowledge of the sentences that have not left.
+
+  Attributes:
+    rows: int32 [B], where each stands in the caller's batch.
+    limits: int32 [B], most tokens of a result.
+    active: bool [B], which are still searched; the others are frozen.
+    newest: int32 [B, K], each alive hypothesis' last token.
+    alive_ids: int32 [B, K, L].
+    alive_log_probs: float32 [B, K], sorted, best first.
+    finished_ids: int32 [B, K, L].
+    finished_scores: float32 [B, K], sorted, -inf if empty.
+    finished_flags: bool [B, K], false if empty.
+  """
+
+  rows: tf.Tensor
+  limits: tf.Tensor
+  active: tf.Tensor
+  newest: tf.Tensor
+  alive_ids: tf.Tensor
+  alive_log_probs: tf.Tensor
+  finished_ids: tf.Tensor
+  finished_scores: tf.Tensor
+  finished_flags: tf.Tensor
+
+
+class BeamState(NamedTuple):
+  """The variables of the search loop.
+
+  Attributes:
+    index: int32 [], steps made.
+    sentences: those that have not left; their number may shrink.
+    search: the step function's own state.
+    results: of all sentences; true of those that have left.
+  """
+
+  index: tf.Tensor
+  sentences: Sentences
+  search: SearchState
+  results: SearchResult
+
+
+class Candidates(NamedTuple):
+  """The 2K best continuations of the alive hypotheses.
+
+  Attributes:
+    ids: int32 [B, 2K, L], the new token in place.
+    tokens: int32 [B, 2K], the new token.
+    log_probs: float32 [B, 2K], sorted, best first.
+    parents: int32 [B, 2K], the alive hypothesis each continues.
+  """
+
+  ids: tf.Tensor
+  tokens: tf.Tensor
+  log_probs: tf.Tensor
+  parents: tf.Tensor
+
+
+class SearchStep(NamedTuple):
+  """What one step has done, for whoever watches.
+
+  Attributes:
+    index: int32 [], steps made before it.
+    before: the sentences as it found them.
+    candidates: what it had to choose from.
+    after: the sentences as it left them.
+  """
+
+  index: tf.Tensor
+  before: Sentences
+  candidates: Candidates
+  after: Sentences
+
+
+StepFunction = Callable[
+  [tf.Tensor, tf.Tensor, SearchState], tuple[tf.Tensor, SearchState]
+]
+# Logits [B*K, V], the sentences and the steps made, to 2K continuations of each
+# sentence, best first: log-probabilities, tokens and parents, [B, 2K] each.
+Continue = Callable[
+  [tf.Tensor, Sentences, tf.Tensor], tuple[tf.Tensor, tf.Tensor, tf.Tensor]
+]
+# Candidates, and the step function's state after it, to what is added to their
+# scores if they finish, [B, 2K]; never above 0.
+FinishingPenalty = Callable[[Candidates, SearchState], tf.Tensor]
+
+
+class SearchHooks(NamedTuple):
+  """What a search calls, if it is there: nothing of it is the search's own.
+
+  Attributes:
+    watch: is told of every step.
+    continue_with: chooses how hypotheses go on, if something is forbidden, or
+      required.
+    penalty: of hypotheses that finish, beside that of their length.
+  """
+
+  watch: Callable[[SearchStep], object] | None = None
+  continue_with: Continue | None = None
+  penalty: FinishingPenalty | None = None
