@@ -251,7 +251,7 @@ class Aligner:
   """
 
   def __init__(self, reader: AttentionReader, rule: AlignmentRule) -> None:
-    rule.check(reader.transformer.params.num_hidden_layers)
+    rule.check(reader.transformer.params.decoder_layers)
     self.reader = reader
     self.rule = rule
 

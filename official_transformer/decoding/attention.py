@@ -18,7 +18,10 @@ from official_transformer.decoding.batching import (
   map_by_length,
   pad,
 )
-from official_transformer.decoding.memory_bounds import lacks_memory
+from official_transformer.decoding.memory_bounds import (
+  check_positions,
+  lacks_memory,
+)
 from official_transformer.errors import InputError
 from official_transformer.model.attention_weights import attention_weights
 from official_transformer.model.transformer import Transformer
@@ -146,7 +149,8 @@ class AttentionReader:
   def _check_memory(self, pairs: Sequence[tuple[Ids, Ids]]) -> None:
     longest = max(len(ids) for pair in pairs for ids in pair)
     params = self.transformer.params
-    layers = 3 * params.num_hidden_layers * len(pairs)
+    check_positions(params, longest)
+    layers = (params.encoder_layers + 2 * params.decoder_layers) * len(pairs)
     if lacks_memory(params, layers, longest):
       raise _out_of_memory(longest)
 

@@ -1,9 +1,10 @@
 """A trained model as CTranslate2 has it.
 
-CTranslate2 (Klein et al. 2020) knows pre-norm Transformers, with embeddings
-tied or not: every weight here has its place there. What differs is where a
-product's kernel has its outputs, that query, key and value stand in one matrix,
-and that its own timing signal begins with position 1: ours is written out.
+CTranslate2 (Klein et al. 2020) knows Transformers of either norm, with
+embeddings tied or not: every weight here has its place there. What differs is
+where a product's kernel has its outputs, that query, key and value stand in one
+matrix, and that its own timing signal begins with position 1: ours is written
+out.
 
 Shapes: D hidden size, V vocabulary, P positions.
 """
@@ -20,7 +21,6 @@ from ctranslate2.specs import common_spec, transformer_spec
 
 from official_transformer.data.tokenizer import Tokenizer
 from official_transformer.data.vocabulary_files import Tokenizers
-from official_transformer.model.model_utils import get_position_encoding
 from official_transformer.model.transformer import Transformer
 from official_transformer.model_params import (
   EOS_ID,
@@ -28,7 +28,14 @@ from official_transformer.model_params import (
   TransformerParams,
 )
 
-LAYER_NORM_EPSILON = 1e-6
+ACTIVATIONS = {
+  "relu": common_spec.Activation.RELU,
+  "gelu": common_spec.Activation.GELU,
+  "swish": common_spec.Activation.SWISH,
+}
+
+# The bias of a logit that is never to win, within 16 bits.
+_NEVER = -6e4
 
 # An array by a variable's path.
 Weights = dict[str, np.ndarray]
@@ -60,7 +67,7 @@ def write_ctranslate2_model(
   spec.config.decoder_start_token = entries[PAD_ID]
   # It must be one that there is, and subtokens know none: never asked for.
   spec.config.unk_token = entries[PAD_ID]
-  spec.config.layer_norm_epsilon = LAYER_NORM_EPSILON
+  spec.config.layer_norm_epsilon = transformer.params.layer_norm_epsilon
   spec.validate()
   if quantization == "bfloat16":
     _round_to_bfloat16(spec)
@@ -115,31 +122,46 @@ def _specification(transformer: Transformer, positions: int) -> Any:
   params = transformer.params
   weights = {w.path: w.numpy() for w in transformer.weights}
   spec = transformer_spec.TransformerSpec.from_config(
-    num_layers=params.num_hidden_layers,
+    num_layers=(params.encoder_layers, params.decoder_layers),
     num_heads=params.num_heads,
-    pre_norm=True,
-    activation=common_spec.Activation.RELU,
+    pre_norm=params.norm == "pre",
+    activation=ACTIVATIONS[params.activation],
   )
-  signal = get_position_encoding(positions, params.hidden_size).numpy()
+  source_signal = transformer.source_signal(positions).numpy()
+  signal = transformer.target_signal(positions).numpy()
   table = weights["transformer/embedding/weights"]
-  source_signal = signal
   if params.target_space_embedding:
     # It is added to every source token, as the signal is.
-    source_signal = signal + weights["transformer/target_space_embedding"]
+    source_signal = (
+      source_signal + weights["transformer/target_space_embedding"]
+    )
   spec.encoder.position_encodings.encodings = source_signal
   spec.decoder.position_encodings.encodings = signal
   own = weights.get("transformer/source_embedding/weights")
   spec.encoder.embeddings[0].weight = table if own is None else own
   spec.decoder.embeddings.weight = table
-  spec.decoder.projection.weight = table
+  spec.decoder.projection.weight = weights.get(
+    "transformer/softmax/weights", table
+  )
+  if params.output_bias:
+    spec.decoder.projection.bias = _softmax_bias(weights, params)
   spec.decoder.start_from_zero_embedding = params.start_symbol == "zero"
   for stack, name in ((spec.encoder, "encoder"), (spec.decoder, "decoder")):
-    stack.scale_embeddings = True
+    stack.scale_embeddings = params.scale_embeddings
     path = f"transformer/{name}_stack"
-    _set_norm(stack.layer_norm, weights, f"{path}/output_norm")
+    if params.norm == "pre":
+      _set_norm(stack.layer_norm, weights, f"{path}/output_norm")
     for number, layer in enumerate(stack.layer):
       _set_layer(layer, weights, f"{path}/layer_{number}", name == "decoder")
   return spec
+
+
+def _softmax_bias(weights: Weights, params: TransformerParams) -> np.ndarray:
+  """Returns the logits' bias; PAD is not to be translated to if it says so."""
+  bias = weights["transformer/output/bias"].copy()
+  if params.suppress_pad:
+    bias[PAD_ID] = _NEVER
+  return bias
 
 
 def _set_layer(layer: Any, weights: Weights, path: str, decoder: bool) -> None:
@@ -164,7 +186,6 @@ def _set_layer(layer: Any, weights: Weights, path: str, decoder: bool) -> None:
     (layer.ffn.linear_1, "output"),
   ):
     _set_kernels(linear, weights, [f"{network}/{name}_kernel"])
-    linear.bias = weights[f"{network}/{name}_bias"]
 
 
 def _set_attention(
@@ -187,6 +208,9 @@ def _set_kernels(spec: Any, weights: Weights, paths: Sequence[str]) -> None:
   """Fills a product with kernels side by side, of [in, out] as [out, in]."""
   kernels = [weights[path] for path in paths]
   spec.weight = np.ascontiguousarray(np.concatenate(kernels, axis=1).T)
+  biases = [path.replace("_kernel", "_bias") for path in paths]
+  if biases[0] in weights:
+    spec.bias = np.concatenate([weights[path] for path in biases])
 
 
 def _round_to_bfloat16(spec: Any) -> None:

@@ -25,6 +25,7 @@ from official_transformer.decoding.ctranslate2_model import (
 from official_transformer.decoding.engines import Engine
 from official_transformer.decoding.hypotheses import FoundSequence
 from official_transformer.decoding.memory_bounds import (
+  check_positions,
   lacks_memory,
   out_of_memory,
 )
@@ -117,7 +118,14 @@ class CTranslate2Searcher:
   ) -> list[list[FoundSequence]]:
     """Searches for each source's best sequences, as `SequenceSearcher` says."""
     longest = max(map(len, sources))
-    limits = [max(len(s) + self.params.extra_decode_length, 1) for s in sources]
+    check_positions(self.params, longest)
+    limits = [
+      min(
+        max(len(s) + self.params.extra_decode_length, 1),
+        self.params.longest or POSITIONS + 1,
+      )
+      for s in sources
+    ]
     if max(limits) > POSITIONS or lacks_memory(
       self.params, len(sources), longest
     ):

@@ -34,6 +34,21 @@ def lacks_memory(params: TransformerParams, lines: int, length: int) -> bool:
   return available is not None and needed > available
 
 
+def lacks_positions(params: TransformerParams, longest: int) -> bool:
+  """Returns whether a model has learnt too few positions for a text."""
+  return params.longest is not None and longest > params.longest
+
+
+def check_positions(params: TransformerParams, longest: int) -> None:
+  """Raises an `InputError` if a model has learnt too few positions."""
+  if lacks_positions(params, longest):
+    raise InputError(
+      f"a line of {longest} tokens, its end included, is longer than the "
+      f"{params.longest} positions that the model has learnt (max_positions in "
+      "model.json): let long lines be split, or take shorter ones"
+    )
+
+
 def out_of_memory(lines: int, longest: int, said: object) -> InputError:
   """Returns what to raise when a search has not had enough memory.
 

@@ -65,7 +65,7 @@ class DecodingOptions:
     """Raises an `InputError` if a model cannot be decoded so."""
     check_n_best(self.n_best, params.beam_size)
     if self.alignment:
-      self.alignment.check(params.num_hidden_layers)
+      self.alignment.check(params.decoder_layers)
 
   def create_searcher(
     self, transformer: Transformer, tokenizers: Tokenizers

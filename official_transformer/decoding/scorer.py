@@ -19,7 +19,10 @@ from official_transformer.decoding.batching import (
   pad,
   windows,
 )
-from official_transformer.decoding.memory_bounds import lacks_memory
+from official_transformer.decoding.memory_bounds import (
+  lacks_memory,
+  lacks_positions,
+)
 from official_transformer.model.beam_search import length_normalization
 from official_transformer.model.cross_entropy import label_log_probabilities
 from official_transformer.model.transformer import Transformer
@@ -105,7 +108,10 @@ class Scorer:
     """
     sources, targets = zip(*pairs, strict=True)
     longest = max(map(len, (*sources, *targets)))
-    if lacks_memory(self.transformer.params, len(pairs), longest):
+    params = self.transformer.params
+    if lacks_positions(params, longest) or lacks_memory(
+      params, len(pairs), longest
+    ):
       return self._too_long(pairs, longest)
     try:
       rows = self._log_probabilities(pad(sources), pad(targets)).numpy()
@@ -129,8 +135,8 @@ class Scorer:
       return self.score_batch(pairs[:half]) + self.score_batch(pairs[half:])
     self.not_scored += 1
     logging.error(
-      "a pair with a side of %d tokens is too long for the memory there is: "
-      "its score is nan",
+      "a pair with a side of %d tokens is too long for the memory there is, or "
+      "for the positions that the model has learnt: its score is nan",
       longest,
     )
     nan = float("nan")

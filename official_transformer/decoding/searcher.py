@@ -19,6 +19,7 @@ from official_transformer.decoding.hypotheses import (
   found_sequences,
 )
 from official_transformer.decoding.memory_bounds import (
+  check_positions,
   lacks_memory,
   out_of_memory,
 )
@@ -83,6 +84,7 @@ class Searcher:
   ) -> list[list[FoundSequence]]:
     """Searches for each source's best sequences, as `SequenceSearcher` says."""
     longest = max(map(len, sources))
+    check_positions(self.params, longest)
     if lacks_memory(self.params, len(sources), longest):
       raise InputError(
         f"a line of {longest} tokens is too long for the memory there is, of "

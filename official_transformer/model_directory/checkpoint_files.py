@@ -197,14 +197,14 @@ def check_sizes(prefix: str, params: TransformerParams) -> None:
     )
   layers = {m[1] for name in shapes if (m := _LAYER.search(name))}
   widths = {s[-1] for n, s in shapes.items() if n.endswith("/filter_bias")}
-  source_rows, width = params.source_vocab_size, params.hidden_size
+  source_rows, width = params.source_rows, params.hidden_size
   expected = (
     ("rows and columns of the table",
      shapes.get(f"{WEIGHTS}/{_TABLE}"), (params.vocab_size, width)),
     ("rows and columns of the source's table",
      shapes.get(f"{WEIGHTS}/{_SOURCE_TABLE}"),
      (source_rows, width) if source_rows else None),
-    ("layers", len(layers), params.num_hidden_layers),
+    ("layers", len(layers), params.decoder_layers),
     ("filter_size", widths, {params.filter_size}),
   )  # fmt: skip
   problems = [

@@ -69,7 +69,9 @@ class ModelDescription:
   @property
   def max_length(self) -> int:
     """The longest line the model was trained with, in tokens."""
-    return self.batching.max_length if self.batching else DEFAULT_MAX_LENGTH
+    if self.batching:
+      return self.batching.max_length
+    return min(DEFAULT_MAX_LENGTH, self.params.longest or DEFAULT_MAX_LENGTH)
 
   def check_vocabularies(
     self, given: Vocabularies, paths: str, where: str

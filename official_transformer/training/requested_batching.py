@@ -41,10 +41,17 @@ class RequestedBatching:
       InputError: if a batch cannot hold one example of the greatest length.
     """
     given = self._given(params.default_batch_size)
+    longest = params.longest or DEFAULT_MAX_LENGTH
+    if params.longest and given.get("max_length", 0) > longest:
+      raise InputError(
+        f"--max_length={given['max_length']}, but the model learns "
+        f"{longest} positions (max_positions): lower the one, or raise the "
+        "other by --params_override"
+      )
     return Batching(
       **{
         "batch_size": params.default_batch_size,
-        "max_length": DEFAULT_MAX_LENGTH,
+        "max_length": min(longest, DEFAULT_MAX_LENGTH),
         "batch_divisor": num_replicas,
         **given,
       }

@@ -71,4 +71,5 @@ def _activations(
   weight = 2 * _FLOAT32 + _MASK + (width if width < _FLOAT32 else 0)
   weights = 3 * params.num_heads * length * length * weight
   layer = sentences * (length * token + weights)
-  return params.num_hidden_layers * layer
+  # Most of what a layer takes is the same in both stacks.
+  return (params.encoder_layers + params.decoder_layers) * layer // 2

@@ -1,0 +1,338 @@
+"""Every variant of the model against the same computation in plain NumPy."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from official_transformer.errors import InputError
+from official_transformer.model import beam_cache, positions
+from official_transformer.model.transformer import (
+  build_transformer,
+  create_training_model,
+)
+from official_transformer.model.translation_search import DecodingStep
+from official_transformer.model_params import (
+  NOTEBOOK,
+  PAPER_BASE,
+  TransformerParams,
+)
+
+SMALL = TransformerParams(
+  vocab_size=23,
+  hidden_size=16,
+  num_heads=2,
+  filter_size=24,
+  num_hidden_layers=2,
+  max_positions=40,
+  beam_size=3,
+  extra_decode_length=6,
+)
+SIZES = {
+  "vocab_size": 23,
+  "hidden_size": 16,
+  "num_heads": 2,
+  "filter_size": 24,
+  "num_hidden_layers": 2,
+}
+VARIANTS = {
+  "official": {},
+  "post": {"norm": "post", "layer_norm_epsilon": 1e-5},
+  "interleaved": {"positions": "interleaved"},
+  "marian": {"positions": "marian"},
+  "learned": {"positions": "learned"},
+  "attention_bias": {"attention_bias": True},
+  "gelu": {"activation": "gelu"},
+  "swish": {"activation": "swish"},
+  "decoder_tables": {"share_embeddings": "decoder"},
+  "no_shared_tables": {"share_embeddings": "none"},
+  "two_vocabularies": {"source_vocab_size": 19, "share_embeddings": "none"},
+  "unscaled": {"scale_embeddings": False},
+  "output_bias": {"output_bias": True},
+  "deep_encoder": {"num_encoder_layers": 3, "num_decoder_layers": 1},
+  "pad_row": {"start_symbol": "pad_row"},
+  "marian_model": {
+    "norm": "post",
+    "positions": "marian",
+    "attention_bias": True,
+    "activation": "swish",
+    "output_bias": True,
+    "suppress_pad": True,
+    "start_symbol": "pad_row",
+    "layer_norm_epsilon": 1e-5,
+  },
+  "notebook": {**dataclasses.asdict(NOTEBOOK), **SIZES, "max_positions": 40},
+  "paper_base": {**dataclasses.asdict(PAPER_BASE), **SIZES},
+}
+SOURCE = np.array([[5, 7, 9, 3, 1], [4, 8, 1, 0, 0], [2, 1, 0, 0, 0]], np.int32)
+TARGET = np.array([[6, 3, 2, 8, 1], [9, 9, 4, 1, 0], [7, 1, 0, 0, 0]], np.int32)
+
+
+def make(name, **changes):
+  """Returns a model whose every variable is random, biases too."""
+  params = dataclasses.replace(SMALL, **{**VARIANTS[name], **changes})
+  model = build_transformer(params)
+  rng = np.random.default_rng(5)
+  for variable in model.weights:
+    shift = 1.0 if variable.path.endswith("gamma") else 0.0
+    noise = rng.normal(scale=0.2, size=variable.shape)
+    variable.assign((noise + shift).astype("float32"))
+  return model
+
+
+class NumpyTransformer:
+  """The forward pass in float64, written from the formulas alone."""
+
+  def __init__(self, model):
+    self.params = model.params
+    self.weights = {
+      v.path.removeprefix("transformer/"): v.numpy().astype(np.float64)
+      for v in model.weights
+    }
+
+  def norm(self, x, path):
+    mean = x.mean(-1, keepdims=True)
+    variance = ((x - mean) ** 2).mean(-1, keepdims=True)
+    n = (x - mean) / np.sqrt(variance + self.params.layer_norm_epsilon)
+    return n * self.weights[f"{path}/gamma"] + self.weights[f"{path}/beta"]
+
+  def sub_layer(self, x, path, function):
+    if self.params.norm == "pre":
+      return x + function(self.norm(x, f"{path}/layer_norm"))
+    return self.norm(x + function(x), f"{path}/layer_norm")
+
+  def project(self, x, path, name):
+    bias = self.weights.get(f"{path}/{name}_bias", 0.0)
+    return x @ self.weights[f"{path}/{name}_kernel"] + bias
+
+  def attend(self, x, memory, path, visible):
+    path += "/attention"
+    q = self.project(x, path, "query")
+    k = self.project(memory, path, "key")
+    v = self.project(memory, path, "value")
+    size = self.params.hidden_size // self.params.num_heads
+    mixed = []
+    for head in range(self.params.num_heads):
+      part = slice(head * size, (head + 1) * size)
+      logits = q[..., part] @ k[..., part].swapaxes(1, 2) / math.sqrt(size)
+      logits = np.where(visible, logits, -1e30)
+      weights = np.exp(logits - logits.max(-1, keepdims=True))
+      weights /= weights.sum(-1, keepdims=True)
+      mixed.append(weights @ v[..., part])
+    return self.project(np.concatenate(mixed, -1), path, "output")
+
+  def feed_forward(self, x, path):
+    inner = self.project(x, f"{path}/network", "filter")
+    erf = np.vectorize(math.erf)
+    inner = {
+      "relu": lambda z: np.maximum(z, 0),
+      "gelu": lambda z: z * 0.5 * (1 + erf(z / math.sqrt(2))),
+      "swish": lambda z: z / (1 + np.exp(-z)),
+    }[self.params.activation](inner)
+    return self.project(inner, f"{path}/network", "output")
+
+  def embed(self, ids, side):
+    name = "embedding/weights"
+    if side == "source" and "source_embedding/weights" in self.weights:
+      name = "source_embedding/weights"
+    x = self.weights[name][ids]
+    if self.params.scale_embeddings:
+      x = x * math.sqrt(self.params.hidden_size)
+    if self.params.start_symbol == "zero":
+      x = x * (ids != 0)[..., None]
+    return x + self.positions(ids.shape[1], side)
+
+  def positions(self, length, side):
+    d = self.params.hidden_size
+    if self.params.positions == "learned":
+      return self.weights[f"{side}_positions/table"][:length]
+    signal = np.zeros([length, d])
+    for pos in range(length):
+      for i in range(d // 2):
+        exponent = 2 * i / d
+        if self.params.positions == "sinusoid":
+          exponent = i / (d // 2 - 1)
+        angle = pos / 10000**exponent
+        sine, cosine = i, d // 2 + i
+        if self.params.positions == "interleaved":
+          sine, cosine = 2 * i, 2 * i + 1
+        signal[pos, sine], signal[pos, cosine] = np.sin(angle), np.cos(angle)
+    return signal
+
+  def end(self, x, stack):
+    if self.params.norm == "post":
+      return x
+    return self.norm(x, f"{stack}/output_norm")
+
+  def logits(self, source, target):
+    seen = (source != 0)[:, None, :]
+    memory = self.embed(source, "source")
+    for n in range(self.params.encoder_layers):
+      path = f"encoder_stack/layer_{n}"
+      memory = self.sub_layer(
+        memory,
+        f"{path}/self_attention",
+        lambda y, p=path: self.attend(y, y, f"{p}/self_attention", seen),
+      )
+      memory = self.sub_layer(
+        memory,
+        f"{path}/ffn",
+        lambda y, p=path: self.feed_forward(y, f"{p}/ffn"),
+      )
+    memory = self.end(memory, "encoder_stack")
+    shifted = np.pad(target, [[0, 0], [1, 0]])[:, :-1]
+    past = np.tril(np.ones([target.shape[1]] * 2, bool))[None]
+    x = self.embed(shifted, "target")
+    for n in range(self.params.decoder_layers):
+      path = f"decoder_stack/layer_{n}"
+      x = self.sub_layer(
+        x,
+        f"{path}/self_attention",
+        lambda y, p=path: self.attend(y, y, f"{p}/self_attention", past),
+      )
+      x = self.sub_layer(
+        x,
+        f"{path}/cross_attention",
+        lambda y, p=path: self.attend(y, memory, f"{p}/cross_attention", seen),
+      )
+      x = self.sub_layer(
+        x, f"{path}/ffn", lambda y, p=path: self.feed_forward(y, f"{p}/ffn")
+      )
+    x = self.end(x, "decoder_stack")
+    table = self.weights.get(
+      "softmax/weights", self.weights["embedding/weights"]
+    )
+    return x @ table.T + self.weights.get("output/bias", 0.0)
+
+
+def log_softmax(logits):
+  logits = logits - logits.max(-1, keepdims=True)
+  return logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_logits_are_those_of_a_plain_forward_pass(name):
+  model = make(name)
+  found = model([SOURCE, TARGET]).numpy()
+  expected = NumpyTransformer(model).logits(SOURCE, TARGET)
+  real = TARGET != 0
+  np.testing.assert_allclose(found[real], expected[real], atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_the_cached_search_finds_what_no_cache_confirms(name, monkeypatch):
+  monkeypatch.setattr(beam_cache, "ROOM", 3)
+  model = make(name)
+  plain = NumpyTransformer(model)
+  found = model.beam_search(SOURCE)
+  for row in range(len(SOURCE)):
+    for ids, score, finished in zip(
+      *(tensor[row].numpy() for tensor in found), strict=True
+    ):
+      if not np.isfinite(score):
+        continue
+      length = np.count_nonzero(SOURCE[row]) + model.params.extra_decode_length
+      if finished:
+        length = ids.tolist().index(1) + 1
+      target = ids[None, :length]
+      logits = plain.logits(SOURCE[row : row + 1], target)[0]
+      if model.params.suppress_pad:
+        logits[:, 0] = -np.inf
+        assert 0 not in target
+      total = log_softmax(logits)[np.arange(length), target[0]].sum()
+      norm = ((5 + length) / 6) ** model.params.alpha if finished else 1.0
+      assert score == pytest.approx(total / norm, abs=1e-4)
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_static_and_dynamic_search_are_one(name):
+  model = make(name)
+  dynamic = model.beam_search(SOURCE)
+  static = tf.function(
+    lambda ids: model.beam_search(ids, static=True), jit_compile=True
+  )(tf.constant(SOURCE))
+  length = dynamic.ids.shape[2]
+  np.testing.assert_array_equal(dynamic.ids, static.ids[:, :, :length])
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_every_variable_has_a_gradient(name):
+  model = make(name)
+  trainer = create_training_model(model)
+  with tf.GradientTape() as tape:
+    trainer([SOURCE, TARGET], training=True)
+    loss = tf.add_n(trainer.losses)
+  variables = trainer.trainable_variables
+  assert len(variables) == len(model.weights)
+  for variable, gradient in zip(
+    variables,
+    tape.gradient(loss, [v.value for v in variables]),
+    strict=True,
+  ):
+    gradient = tf.convert_to_tensor(gradient).numpy()
+    # A bias that all keys share changes no attention: its gradient is zero.
+    if not variable.path.endswith("/key_bias"):
+      assert np.abs(gradient).max() > 0, variable.path
+
+
+@pytest.mark.parametrize("name", ["output_bias", "no_shared_tables"])
+def test_the_loss_is_that_of_the_logits(name):
+  model = make(name, label_smoothing=0.1)
+  trainer = create_training_model(model)
+  logits = trainer([SOURCE, TARGET], training=False).numpy()
+  logs = log_softmax(logits.astype(np.float64))
+  wrong = 0.1 / 22
+  expected = []
+  for row, label in zip(logs[TARGET != 0], TARGET[TARGET != 0], strict=True):
+    q = np.full(23, wrong)
+    q[label] = 0.9
+    expected.append((q * (np.log(q) - row)).sum())
+  assert float(trainer.losses[0]) == pytest.approx(np.mean(expected), rel=1e-5)
+
+
+def test_positions_of_one_signal_are_a_permutation_of_another():
+  marian = positions.marian_signal(50, 16).numpy()
+  interleaved = positions.interleaved_signal(50, 16).numpy()
+  np.testing.assert_array_equal(interleaved[:, 0::2], marian[:, :8])
+  np.testing.assert_array_equal(interleaved[:, 1::2], marian[:, 8:])
+
+
+def test_a_translation_ends_where_positions_do():
+  model = make("learned", extra_decode_length=100)
+  found = model.beam_search(SOURCE)
+  assert found.ids.shape[2] == 40
+
+
+def test_steps_equal_the_whole_in_half_precision():
+  model = build_transformer(
+    dataclasses.replace(SMALL, **VARIANTS["notebook"]), "bf16", is_train=False
+  )
+  whole = model([SOURCE, TARGET]).numpy().astype("float32")
+  step = DecodingStep(model, 1, 5, None)
+  state = step.start(SOURCE, tf.constant(3))
+  ids = tf.zeros([3], tf.int32)
+  for t in range(5):
+    logits, state = step(ids, tf.constant(t), state)
+    np.testing.assert_allclose(
+      tf.cast(logits, tf.float32), whole[:, t], atol=0.1
+    )
+    ids = tf.constant(TARGET[:, t])
+
+
+@pytest.mark.parametrize(
+  ("field", "value"),
+  [
+    ("norm", "Post"),
+    ("positions", "rotary"),
+    ("activation", "tanh"),
+    ("share_embeddings", "encoder"),
+    ("max_positions", 0),
+    ("layer_norm_epsilon", 0.0),
+    ("num_encoder_layers", -1),
+  ],
+)
+def test_impossible_variants_are_refused(field, value):
+  with pytest.raises(InputError, match=field):
+    dataclasses.replace(SMALL, **{field: value})
