@@ -11,6 +11,7 @@ from typing import Any
 from absl import flags
 
 from official_transformer.data.buckets import Batching
+from official_transformer.data.subword_sampling import SubwordSampling
 from official_transformer.errors import InputError
 from official_transformer.flag_groups import core as flags_core
 from official_transformer.model_directory.description import ModelDescription
@@ -154,6 +155,15 @@ def read_early_stopping() -> EarlyStopping | None:
   )
 
 
+def read_subword_sampling() -> SubwordSampling | None:
+  """Reads how segmentations are drawn, if they are."""
+  if FLAGS.sampling_alpha is None:
+    return None
+  return SubwordSampling(
+    FLAGS.sampling_alpha, FLAGS.sampling_nbest, FLAGS.sampling_sides
+  )
+
+
 def read_training_settings(
   batching: Batching, seed: int, replicas: int, evaluated_steps: tuple[int, ...]
 ) -> TrainingSettings:
@@ -173,6 +183,7 @@ def read_training_settings(
     "early_stopping": read_early_stopping(),
     "execution": _read_execution(batching, replicas),
     "profile_steps": read_profile_steps(),
+    "freeze": tuple(FLAGS.freeze or ()),
     # What has been trained on ones must not be gone on with.
     "enable_checkpointing": FLAGS.enable_checkpointing
     and not FLAGS.use_synthetic_data,

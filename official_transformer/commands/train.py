@@ -16,6 +16,7 @@ from official_transformer.commands.flag_readers import (
   read_early_stopping,
   read_requested_batching,
   read_requested_params,
+  read_subword_sampling,
   read_training_settings,
 )
 from official_transformer.commands.loading import decoding_options
@@ -25,6 +26,7 @@ from official_transformer.data.prepared_data import (
   PreparedData,
   read_prepared_data,
 )
+from official_transformer.data.subword_sampling import SubwordSampler
 from official_transformer.data.vocabulary_files import load_tokenizers
 from official_transformer.decoding.translator import Translator
 from official_transformer.distribution.devices import choose_devices
@@ -170,6 +172,15 @@ def _plan(
   _check_agreement(distribution, plan, settings, data)
   if FLAGS.enable_xla and not settings.execution.compile:
     tf.config.optimizer.set_jit("autoclustering")
+  sampling = read_subword_sampling()
+  if data and sampling:
+    sampler = SubwordSampler(
+      load_tokenizers(plan.vocab_files, plan.description.form),
+      sampling,
+      batching.max_length,
+      seed,
+    )
+    data = dataclasses.replace(data, sampler=sampler)
   return _Run(plan, settings, data, steps)
 
 

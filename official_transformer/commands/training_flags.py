@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from absl import flags
 
+from official_transformer.commands.regularization_flags import (
+  define_sampling_flags,
+  define_weight_flags,
+)
 from official_transformer.flag_groups.core import (
   accepted_only,
   define,
@@ -24,8 +28,10 @@ def define_training_flags() -> None:
   """Defines how a run goes, when it saves, measures and ends."""
   start_section("Training: data and batches")
   _define_batch_flags()
+  define_sampling_flags()
   start_section("Training: how a run goes")
   _define_run_flags()
+  define_weight_flags()
   _define_loop_flags()
   start_section("Training: how long, and when it is evaluated")
   _define_length_flags()

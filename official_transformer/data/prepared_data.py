@@ -21,6 +21,7 @@ from official_transformer.data.record_check import (
   check_records,
   describe_problems,
 )
+from official_transformer.data.subword_sampling import SubwordSampler
 from official_transformer.errors import InputError
 from official_transformer.storage import file_system
 
@@ -40,6 +41,7 @@ class PreparedData:
     cache_file: where it is written down what was found in the training data.
     state: of the training shards, before they were read.
     is_remembered: whether they were not read, as they have not changed since.
+    sampler: draws other segmentations of the text, if that is wanted.
   """
 
   data_dir: str
@@ -50,6 +52,7 @@ class PreparedData:
   cache_file: str | None = None
   state: ShardState = dataclasses.field(default_factory=list)
   is_remembered: bool = False
+  sampler: SubwordSampler | None = None
 
   def usable(self) -> tuple[int, ...]:
     """Returns what tells which records are used, wherever they lie."""

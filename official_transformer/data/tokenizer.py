@@ -29,6 +29,8 @@ UNK_ID = 2
 # What SentencePiece says of a vocabulary that is too small.
 _TOO_FEW = re.compile(r"smaller than required_chars\. \d+ vs (\d+)")
 NO_ID = -1
+# Kudo 2018; Sennrich et al. 2016; whole words, and single characters.
+SENTENCEPIECE_TYPES = ("unigram", "bpe", "word", "char")
 
 
 class Tokenizer(Protocol):
@@ -209,14 +211,18 @@ def load_tokenizer(vocab_file: str, form: TextForm | None = None) -> Tokenizer:
 
 
 def train_sentencepiece(
-  text_files: Sequence[str], vocab_file: str, vocab_size: int
+  text_files: Sequence[str],
+  vocab_file: str,
+  vocab_size: int,
+  model_type: str = "unigram",
 ) -> None:
-  """Trains one SentencePiece unigram model on several files together.
+  """Trains one SentencePiece model on several files together.
 
   Args:
     text_files: plain UTF-8 text.
     vocab_file: the model to write.
     vocab_size: most pieces; a small corpus yields fewer.
+    model_type: one of `SENTENCEPIECE_TYPES`.
 
   Raises:
     InputError: if SentencePiece cannot train on this text.
@@ -231,6 +237,7 @@ def train_sentencepiece(
       ),
       model_writer=model,
       vocab_size=vocab_size,
+      model_type=model_type,
       hard_vocab_limit=False,
       character_coverage=0.9999,
       pad_id=0,

@@ -21,7 +21,7 @@ from official_transformer.model.transformer import (
 )
 from official_transformer.model_directory.checkpoint_files import (
   AVERAGED_STEPS,
-  WEIGHTS,
+  best_weights_group,
   check_sizes,
   first_readable,
   read_tensors,
@@ -158,7 +158,9 @@ def load_model(
     directory,
     steps,
     kind,
-    lambda prefix: restore_variables(prefix, WEIGHTS, transformer.weights),
+    lambda prefix: restore_variables(
+      prefix, best_weights_group(prefix), transformer.weights
+    ),
   )
   for problem in damaged:
     logging.error("%s; using the one of step %d", problem, step)

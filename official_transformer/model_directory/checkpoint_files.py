@@ -33,6 +33,7 @@ from official_transformer.storage.durable_files import new_directory
 WEIGHTS = "weights"
 OPTIMIZER = "optimizer"
 LOSS_SCALE = "loss_scale"
+MOVING_AVERAGE = "moving_average"
 # Of which checkpoints an average is the mean, int64 [N].
 AVERAGED_STEPS = "averaged_steps"
 _TABLE = "transformer/embedding/weights"
@@ -216,6 +217,20 @@ def check_sizes(prefix: str, params: TransformerParams) -> None:
     raise InputError(
       f"the checkpoint {prefix} does not fit this model: {'; '.join(problems)}"
     )
+
+
+def best_weights_group(prefix: str) -> str:
+  """Returns which of a checkpoint's groups to decode with.
+
+  It is the moving average of the weights if there is one.
+
+  Args:
+    prefix: its path without `.index`.
+
+  Raises:
+    DamagedCheckpointError: if it cannot be read.
+  """
+  return MOVING_AVERAGE if stored_shapes(prefix, MOVING_AVERAGE) else WEIGHTS
 
 
 def read_tensors(prefix: str, names: Iterable[str]) -> dict[str, Any]:

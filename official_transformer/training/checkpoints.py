@@ -14,6 +14,7 @@ from absl import logging
 
 from official_transformer.errors import InputError, RunError
 from official_transformer.model_directory.checkpoint_files import (
+  MOVING_AVERAGE,
   WEIGHTS,
   DamagedCheckpointError,
   bundle_key,
@@ -47,7 +48,8 @@ class CheckpointManager:
 
   Attributes:
     directory: the model directory.
-    groups: the variables of each group: `WEIGHTS`, `OPTIMIZER`, `LOSS_SCALE`.
+    groups: the variables of each group: `WEIGHTS`, `OPTIMIZER`, `LOSS_SCALE`,
+      `MOVING_AVERAGE`.
     keep_max: how many checkpoints to keep, the newest; 0 keeps all. Interim
       ones are not counted.
   """
@@ -91,7 +93,11 @@ class CheckpointManager:
     Raises:
       OSError: if the system refuses; those before are untouched.
     """
-    write_only_checkpoint(self.directory, step, self._tensors(WEIGHTS), BEST)
+    tensors = self._tensors(WEIGHTS)
+    for average in self.groups.get(MOVING_AVERAGE, ()):
+      # It is what was measured.
+      tensors[bundle_key(WEIGHTS, average)] = average.value
+    write_only_checkpoint(self.directory, step, tensors, BEST)
 
   def drop_best_after(self, step: int) -> None:
     """Removes the best weights, if they are of a step that is still to come."""
@@ -99,12 +105,16 @@ class CheckpointManager:
       if later > step:
         self.directory.remove_checkpoint(later, BEST)
 
-  def restore(self, prefix: str) -> None:
+  def restore(self, prefix: str) -> set[str]:
     """Restores weights and the optimizer's variables, all or an error.
 
     An imported checkpoint holds weights alone, one of another dtype no loss
     scale: what is not there starts afresh.
+
+    Returns:
+      The groups that do.
     """
+    afresh = set()
     stored = {name.split("/")[0] for name in stored_shapes(prefix)}
     for group, variables in self.groups.items():
       if not variables:
@@ -113,6 +123,8 @@ class CheckpointManager:
         restore_variables(prefix, group, variables)
       else:
         logging.info("%s has no %s state: it starts afresh", prefix, group)
+        afresh.add(group)
+    return afresh
 
   def _tensors(self, *groups: str) -> dict[str, Any]:
     """Returns some groups' values by the names they are stored under."""

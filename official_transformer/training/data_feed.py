@@ -64,15 +64,19 @@ class DataFeed:
     settings = self.settings
     if not self.data:
       return synthetic_dataset(settings.batching)
-    return train_dataset(
+    first = updates * settings.batching.accumulate_steps
+    batches = train_dataset(
       self.data.train.index,
       settings.batching,
       settings.seed,
-      skip_batches=updates * settings.batching.accumulate_steps,
+      skip_batches=first,
       threads=Threads(
         settings.num_parallel_calls, settings.datasets_num_private_threads
       ),
     )
+    if self.data.sampler:
+      return self.data.sampler.resegment(batches, first)
+    return batches
 
   def lines_of_update(self, step: int) -> Iterator[str]:
     """Yields the ids of an update's pairs, a line of JSON each.

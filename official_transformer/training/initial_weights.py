@@ -10,6 +10,7 @@ from absl import logging
 from official_transformer.errors import InputError
 from official_transformer.model_directory.checkpoint_files import (
   WEIGHTS,
+  best_weights_group,
   check_bundle,
   check_sizes,
   first_readable,
@@ -106,8 +107,16 @@ def copy_weights(prefix: str, target: ModelDirectory) -> None:
     DamagedCheckpointError: if they cannot be read.
     OSError: if the system refuses.
   """
-  names = stored_shapes(prefix, WEIGHTS)
-  write_checkpoint(target, 0, read_tensors(prefix, names))
+  group = best_weights_group(prefix)
+  tensors = read_tensors(prefix, stored_shapes(prefix, group))
+  write_checkpoint(
+    target,
+    0,
+    {
+      WEIGHTS + name.removeprefix(group): value
+      for name, value in tensors.items()
+    },
+  )
 
 
 def _names(directory: ModelDirectory, kind: str) -> list[str]:

@@ -81,6 +81,8 @@ class TrainingSettings:
     execution: how the updates are computed.
     profile_steps: the first and the last update that TensorFlow's profiler
       records.
+    average_decay: of the moving average of the weights; 0 keeps none.
+    freeze: patterns of the paths of variables that stay as they are.
   """
 
   data_dir: str
@@ -107,6 +109,8 @@ class TrainingSettings:
   enable_time_history: bool = True
   execution: Execution = Execution()
   profile_steps: tuple[int, int] | None = None
+  average_decay: float = 0.0
+  freeze: tuple[str, ...] = ()
 
   def is_evaluated(self, step: int) -> bool:
     """Returns whether an evaluation follows an update."""

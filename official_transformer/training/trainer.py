@@ -160,16 +160,18 @@ class Trainer:
 
   def _measure(self, step: int) -> dict[str, float]:
     """Measures the model as it is now."""
-    evaluate = None
-    if self.evaluate:
-      evaluate = functools.partial(self.evaluate, self.model.transformer, step)
-    return measure(
-      step,
-      self.validate if self.feed.has_development_data else None,
-      evaluate,
-      self._summaries,
-      self.model.transformer.trainable_variables,
+    transformer = self.model.transformer
+    evaluate = self.evaluate and functools.partial(
+      self.evaluate, transformer, step
     )
+    with self.model.measured():
+      return measure(
+        step,
+        self.validate if self.feed.has_development_data else None,
+        evaluate,
+        self._summaries,
+        transformer.trainable_variables,
+      )
 
   def _run(self, control: RunControl) -> None:
     """Makes the updates that are left, and says how they ended."""
@@ -278,7 +280,7 @@ class Trainer:
     step = 0
     if self.directory.checkpoint_steps():
       prefix = self.directory.latest_checkpoint()
-      self.checkpoints.restore(prefix)
+      self.model.start_groups(self.checkpoints.restore(prefix))
       step, _ = read_progress(prefix)
       if self.distribution.is_chief:
         self.checkpoints.drop_superseded(step)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import contextlib
+import functools
+from collections.abc import Container, Iterator, Sequence
 from typing import Any
 
 import keras
@@ -15,13 +17,19 @@ from official_transformer.model.transformer import (
 )
 from official_transformer.model_directory.checkpoint_files import (
   LOSS_SCALE,
+  MOVING_AVERAGE,
   OPTIMIZER,
   WEIGHTS,
 )
 from official_transformer.model_params import TransformerParams
+from official_transformer.training.frozen_weights import freeze
 from official_transformer.training.settings import TrainingSettings
 from official_transformer.training.step.loss_scale import DynamicLossScale
-from official_transformer.training.step.optimizer import create_optimizer
+from official_transformer.training.step.moving_average import AveragingAdam
+from official_transformer.training.step.optimizer import (
+  FusedAdam,
+  create_optimizer,
+)
 from official_transformer.training.step.step_runner import FitModel, StepRunner
 from official_transformer.training.step.training_step import TrainingStep
 
@@ -48,11 +56,12 @@ class TrainingModel:
     keras.utils.set_random_seed(settings.seed)
     with distribution.strategy.scope():
       self.transformer = build_transformer(params, execution.dtype)
+      freeze(self.transformer.weights, settings.freeze)
       model = create_training_model(
         self.transformer, settings.enable_metrics_in_training
       )
       self.keras_model = FitModel(inputs=model.inputs, outputs=model.outputs)
-      self.optimizer = create_optimizer(params)
+      self.optimizer = self._create_optimizer(settings.average_decay)
       self.optimizer.build(self.keras_model.trainable_variables)
       self.keras_model.compile(optimizer=self.optimizer, jit_compile=False)
       self.loss_scale: float | DynamicLossScale | None = None
@@ -92,7 +101,33 @@ class TrainingModel:
         *self.loss_scale.variables,
         self.step.finite_updates.skipped,
       ]
+    if isinstance(self.optimizer, AveragingAdam):
+      moving = self.optimizer.average
+      averages = {average.path: average for average in moving.averages}
+      # What is frozen is its own average.
+      groups[MOVING_AVERAGE] = [
+        averages.get(weight.path, weight) for weight in self.weights
+      ]
     return groups
+
+  def _create_optimizer(self, average_decay: float) -> FusedAdam:
+    params = self.transformer.params
+    if not average_decay:
+      return create_optimizer(params)
+    return create_optimizer(
+      params, functools.partial(AveragingAdam, average_decay)
+    )
+
+  def start_groups(self, groups: Container[str]) -> None:
+    """Starts what a checkpoint did not have: an average from its weights."""
+    if MOVING_AVERAGE in groups and isinstance(self.optimizer, AveragingAdam):
+      self.optimizer.average.start()
+
+  def measured(self) -> contextlib.AbstractContextManager[None]:
+    """Gives the model, while it is measured, the weights to decode with."""
+    if not isinstance(self.optimizer, AveragingAdam):
+      return contextlib.nullcontext()
+    return self.optimizer.average.in_place()
 
   def rehearse(self, batches: Iterator[Any]) -> None:
     """Makes an update from the next batches, and undoes it.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
@@ -121,9 +121,11 @@ class FusedAdam(keras.optimizers.Optimizer):
       )
 
 
-def create_optimizer(params: TransformerParams) -> FusedAdam:
+def create_optimizer(
+  params: TransformerParams, kind: Callable[..., FusedAdam] = FusedAdam
+) -> FusedAdam:
   """Returns Adam with the schedule (paper, 5.3; official values)."""
-  return FusedAdam(
+  return kind(
     LearningRateSchedule(
       params.learning_rate,
       params.hidden_size,

@@ -1,0 +1,169 @@
+"""Subword regularisation: another segmentation of each line at every epoch.
+
+Kudo 2018 (unigram models) and Provilkov et al. 2020 (BPE-dropout), both as
+SentencePiece has them. Records hold ids; a batch's are turned back into text,
+and cut anew.
+
+Shapes: B batch, S source length, T target length.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import sentencepiece
+import tensorflow as tf
+
+from official_transformer.data.tokenizer import (
+  UNK_ID,
+  SentencePieceTokenizer,
+  plain_tokenizer,
+)
+from official_transformer.data.vocabulary_files import Tokenizers
+from official_transformer.errors import InputError
+from official_transformer.model_params import EOS_ID, PAD_ID
+
+SIDES = ("both", "source", "target")
+_SEEDS = 2**32
+# SentencePiece has one generator of random numbers for a whole process.
+_generator = threading.Lock()
+
+
+@dataclasses.dataclass(frozen=True)
+class SubwordSampling:
+  """How segmentations are drawn.
+
+  Attributes:
+    alpha: for a unigram model, how much better segmentations are preferred: 0
+      is not at all; for BPE, the probability that a merge is left out.
+    nbest: for a unigram model, how many of the best are drawn from; -1 is all.
+    sides: of which text, one of `SIDES`.
+  """
+
+  alpha: float
+  nbest: int = 64
+  sides: str = "both"
+
+  def __post_init__(self) -> None:
+    if not 0 <= self.alpha <= 10:
+      raise InputError(f"sampling_alpha is {self.alpha}, must be in [0, 10]")
+    if self.nbest != -1 and self.nbest < 2:
+      raise InputError(
+        f"sampling_nbest is {self.nbest}: give -1 for all segmentations, or at "
+        "least 2"
+      )
+
+
+class SubwordSampler:
+  """Draws segmentations of batches.
+
+  Attributes:
+    sampling: how.
+    max_length: most tokens: what would be longer stays as it is.
+    seed: of the run: it and a batch's number decide its segmentations.
+
+  Raises:
+    InputError: if a vocabulary is no SentencePiece model.
+  """
+
+  def __init__(
+    self,
+    tokenizers: Tokenizers,
+    sampling: SubwordSampling,
+    max_length: int,
+    seed: int,
+  ) -> None:
+    self.sampling = sampling
+    self.max_length = max_length
+    self.seed = seed
+    self._processors = [
+      _processor(tokenizer) if sampling.sides in ("both", side) else None
+      for side, tokenizer in zip(("source", "target"), tokenizers, strict=True)
+    ]
+
+  def resegment(self, batches: tf.data.Dataset, first: int) -> tf.data.Dataset:
+    """Returns batches with other segmentations of the same text.
+
+    Args:
+      batches: of inputs [B, S] and targets [B, T], int64, padded with 0.
+      first: the number of the first batch, counted from the run's beginning.
+    """
+    shapes = [spec.shape for spec in batches.element_spec]
+
+    def draw(number: tf.Tensor, sides: Sequence[tf.Tensor]) -> Any:
+      drawn = tf.numpy_function(
+        self.draw, [number, *sides], [tf.int64, tf.int64], stateful=False
+      )
+      return tuple(
+        tf.ensure_shape(ids, shape)
+        for ids, shape in zip(drawn, shapes, strict=True)
+      )
+
+    numbered = batches.enumerate(start=first)
+    return numbered.map(lambda n, sides: draw(n, sides)).prefetch(2)
+
+  def draw(
+    self, number: int, inputs: np.ndarray, targets: np.ndarray
+  ) -> tuple[np.ndarray, np.ndarray]:
+    """Returns a batch with other segmentations.
+
+    Args:
+      number: of the batch.
+      inputs: int64 [B, S].
+      targets: int64 [B, T].
+    """
+    drawn = []
+    for side, (ids, processor) in enumerate(
+      zip((inputs, targets), self._processors, strict=True)
+    ):
+      if processor:
+        seed = np.random.SeedSequence([self.seed, int(number), side])
+        ids = self._draw_side(processor, ids, int(seed.generate_state(1)[0]))
+      drawn.append(ids)
+    return drawn[0], drawn[1]
+
+  def _draw_side(
+    self,
+    processor: sentencepiece.SentencePieceProcessor,
+    ids: np.ndarray,
+    seed: int,
+  ) -> np.ndarray:
+    rows = [row[row != PAD_ID].tolist() for row in ids]
+    # EOS is a control piece, of which nothing is decoded.
+    texts = processor.DecodeIds(rows)
+    with _generator:
+      sentencepiece.set_random_generator_seed(seed % _SEEDS)
+      drawn = processor.Encode(
+        texts,
+        enable_sampling=True,
+        alpha=self.sampling.alpha,
+        nbest_size=self.sampling.nbest,
+        num_threads=1,
+      )
+    kept = [
+      # What is unknown has lost its text.
+      row if UNK_ID in row or len(new) >= self.max_length else [*new, EOS_ID]
+      for row, new in zip(rows, drawn, strict=True)
+    ]
+    # Static batches keep their width, which is `max_length`.
+    width = max(map(len, kept), default=0)
+    if ids.shape[1] >= self.max_length:
+      width = max(width, ids.shape[1])
+    found = np.full([len(ids), width], PAD_ID, np.int64)
+    for row, new in zip(found, kept, strict=True):
+      row[: len(new)] = new
+    return found
+
+
+def _processor(tokenizer: object) -> sentencepiece.SentencePieceProcessor:
+  plain = plain_tokenizer(tokenizer)  # type: ignore[arg-type]
+  if not isinstance(plain, SentencePieceTokenizer):
+    raise InputError(
+      "--sampling_alpha needs SentencePiece vocabularies: others cut a text in "
+      "one way only"
+    )
+  return plain.processor
