@@ -160,17 +160,15 @@ class Trainer:
 
   def _measure(self, step: int) -> dict[str, float]:
     """Measures the model as it is now."""
-    transformer = self.model.transformer
-    evaluate = self.evaluate and functools.partial(
-      self.evaluate, transformer, step
-    )
+    model = self.model.transformer
+    evaluate = self.evaluate and functools.partial(self.evaluate, model, step)
     with self.model.measured():
       return measure(
         step,
         self.validate if self.feed.has_development_data else None,
         evaluate,
         self._summaries,
-        transformer.trainable_variables,
+        model.trainable_variables,
       )
 
   def _run(self, control: RunControl) -> None:
