@@ -19,6 +19,7 @@ EXTRAS = {
   "zstd": ["zstandard"],
   "beam": ["apache-beam>=2.60"],
 }
+EXTRAS["marian"] = ["safetensors>=0.4"]
 EXTRAS["ray"] = ["ray[serve]>=2.40", *EXTRAS["server"]]
 # All that the tests use.
 EXTRAS["dev"] = [
@@ -30,6 +31,7 @@ EXTRAS["dev"] = [
   *EXTRAS["zstd"],
   *EXTRAS["beam"],
   *EXTRAS["plots"],
+  *EXTRAS["marian"],
   *("httpx2", "playwright"),
 ]
 

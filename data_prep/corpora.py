@@ -74,6 +74,7 @@ class DataSettings:
     filters: which pairs are left out.
     workers: processes; None is one a processor. The result is the same.
     prefix: how the names of the shards begin.
+    sentencepiece_model_type: one of `tokenizer.SENTENCEPIECE_TYPES`.
   """
 
   data_dir: str
@@ -88,6 +89,7 @@ class DataSettings:
   filters: FilterSettings = dataclasses.field(default_factory=FilterSettings)
   workers: int | None = None
   prefix: str = "text"
+  sentencepiece_model_type: str = "unigram"
 
   @property
   def given_vocabularies(self) -> list[str]:

@@ -8,8 +8,9 @@ from data_prep.corpora import Corpus, DataSettings, WantedVocabulary
 from data_prep.filters import FilterSettings
 from official_transformer.data.scripts import SCRIPTS
 from official_transformer.data.text_form import NORMALIZATIONS, TextForm
+from official_transformer.data.tokenizer import SENTENCEPIECE_TYPES
 from official_transformer.errors import InputError
-from official_transformer.flag_groups.core import define, start_section
+from official_transformer.flag_groups.core import Effect, define, start_section
 
 FLAGS = flags.FLAGS
 
@@ -127,9 +128,21 @@ def define_vocabulary_flags() -> None:
     flags.DEFINE_enum,
     "vocab_type",
     "sentencepiece",
-    "The vocabulary to make: a SentencePiece unigram model, or the official "
-    "model's subtokens.",
+    "The vocabulary to make: a SentencePiece model, or the official model's "
+    "subtokens.",
     enum_values=["sentencepiece", "subtoken"],
+  )
+  define(
+    flags.DEFINE_enum,
+    "sentencepiece_model_type",
+    "unigram",
+    "What a SentencePiece model's pieces are: those of a unigram language "
+    "model, byte pair encoding, whole words (others are unknown), or single "
+    "characters.",
+    Effect().idle_if(
+      lambda v: v.vocab_type != "sentencepiece", "subtokens are of one kind"
+    ),
+    enum_values=list(SENTENCEPIECE_TYPES),
   )
   define(
     flags.DEFINE_integer,
@@ -249,6 +262,7 @@ def read_settings() -> DataSettings:
   return DataSettings(
     data_dir=FLAGS.data_dir,
     vocab_type=FLAGS.vocab_type,
+    sentencepiece_model_type=FLAGS.sentencepiece_model_type,
     vocab_size=FLAGS.vocab_size,
     vocab_file=FLAGS.vocab_file,
     separate=read_separate(),

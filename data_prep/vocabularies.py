@@ -72,7 +72,9 @@ def make_vocabularies(
     if settings.vocab_type == "subtoken":
       Subtokenizer.build(texts, vocabulary.size).save(path)
     else:
-      train_sentencepiece(texts, path, vocabulary.size)
+      train_sentencepiece(
+        texts, path, vocabulary.size, settings.sentencepiece_model_type
+      )
   return VocabFiles(scratch.path(wanted[0].name), scratch.path(wanted[-1].name))
 
 

@@ -6,13 +6,19 @@ python import_checkpoint.py --format=v2 --checkpoint=/old/cp-0020.ckpt \
 
 from __future__ import annotations
 
+from typing import Any
+
 from absl import flags
 
 from official_transformer.data.vocabulary_files import VocabFiles
 from official_transformer.errors import InputError, describe_failures
 from official_transformer.flag_groups import core as flags_core
 from official_transformer.flag_groups.core import define, start_section
-from official_transformer.importing.formats import FORMATS, ROUNDED_ROWS
+from official_transformer.importing.formats import (
+  FORMATS,
+  MARIAN_HF,
+  ROUNDED_ROWS,
+)
 from official_transformer.model_params import (
   PARAM_SETS,
   START_SYMBOLS,
@@ -34,15 +40,17 @@ def define_import_flags() -> None:
     "Who wrote the checkpoint. v2: the official model on TensorFlow 2. v1: "
     "the official model on TensorFlow 1. t2t: Tensor2Tensor, with the "
     "settings of transformer_base: no name shows others, such as a proximity "
-    "bias.",
-    enum_values=list(FORMATS),
+    "bias. marian_hf: a Marian model in Hugging Face's files.",
+    enum_values=[*FORMATS, MARIAN_HF],
     required=True,
   )
   define(
     flags.DEFINE_string,
     "checkpoint",
     None,
-    "Its path without .index, or the directory of the newest one.",
+    "Its path without .index, or the directory of the newest one. With "
+    "marian_hf: the directory with config.json, model.safetensors, source.spm, "
+    "target.spm and vocab.json.",
     required=True,
   )
   define(
@@ -143,6 +151,9 @@ def main(_: list[str]) -> None:
       overrides[name] = FLAGS[name].value
 
   start_tensorflow()
+  if FLAGS.format == MARIAN_HF:
+    _import_marian(overrides)
+    return
   from official_transformer.importing.importer import (
     ImportRequest,
     import_checkpoint,
@@ -158,6 +169,25 @@ def main(_: list[str]) -> None:
     FLAGS.spare_rows,
   )
   show_result(import_checkpoint(request, FLAGS.model_dir))
+
+
+def _import_marian(overrides: dict[str, Any]) -> None:
+  """Imports a Marian model, which brings its sizes and vocabularies along."""
+  from official_transformer.importing.marian import import_marian
+
+  given = [
+    f"--{name}"
+    for name in (
+      *("vocab_file", "source_vocab_file", "target_vocab_file"),
+      *("param_set", "target_space_id", "spare_rows"),
+    )
+    if FLAGS[name].value is not None
+  ]
+  if given:
+    raise InputError(
+      f"{', '.join(given)}: a Marian model's directory says that; leave it out"
+    )
+  show_result(import_marian(FLAGS.checkpoint, FLAGS.model_dir, overrides))
 
 
 def run() -> None:

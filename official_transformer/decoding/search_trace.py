@@ -15,10 +15,8 @@ import tensorflow as tf
 from official_transformer.data.tokenizer import Tokenizer
 from official_transformer.decoding.attention import pieces_with_end
 from official_transformer.decoding.hypotheses import found_sequences
-from official_transformer.model.beam_search import (
-  SearchStep,
-  length_normalization,
-)
+from official_transformer.model.beam_search import length_normalization
+from official_transformer.model.search_state import SearchHooks, SearchStep
 from official_transformer.model.transformer import Transformer
 from official_transformer.model_params import EOS_ID
 
@@ -141,7 +139,7 @@ class SearchTracer:
     result = self.transformer.beam_search(
       tf.constant([list(ids)], tf.int32),
       self.target.vocab_size,
-      watch=lambda step: steps.append(self._candidates(step)),
+      hooks=SearchHooks(lambda step: steps.append(self._candidates(step))),
     )
     rows, scores, flags = (part[0].numpy().tolist() for part in result)
     found = [

@@ -292,3 +292,5 @@ T2T = CheckpointFormat(
 )
 
 FORMATS = {"v2": V2, "v1": V1, "t2t": T2T}
+# Whose files are no TensorFlow checkpoint: see `marian`.
+MARIAN_HF = "marian_hf"

@@ -15,6 +15,7 @@ import tensorflow as tf
 
 from official_transformer.model.search_state import (
   NEG_INF,
+  NO_HOOKS,
   BeamState,
   Candidates,
   SearchHooks,
@@ -87,7 +88,7 @@ class SequenceBeamSearch:
     beam_size: int,
     alpha: float,
     eos_id: int = 1,
-    hooks: SearchHooks = SearchHooks(),  # noqa: B008  # It is a tuple.
+    hooks: SearchHooks = NO_HOOKS,
   ) -> None:
     if vocab_size < 2:
       raise ValueError(f"vocab_size is {vocab_size}, must be at least 2")

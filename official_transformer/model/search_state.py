@@ -146,3 +146,6 @@ class SearchHooks(NamedTuple):
   watch: Callable[[SearchStep], object] | None = None
   continue_with: Continue | None = None
   penalty: FinishingPenalty | None = None
+
+
+NO_HOOKS = SearchHooks()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import keras
@@ -27,7 +27,11 @@ from official_transformer.model.model_utils import (
   get_padding_bias,
 )
 from official_transformer.model.positions import LearnedPositions, signal_of
-from official_transformer.model.search_state import SearchResult, SearchStep
+from official_transformer.model.search_state import (
+  NO_HOOKS,
+  SearchHooks,
+  SearchResult,
+)
 from official_transformer.model.stacks import (
   DecoderStack,
   EncodedSource,
@@ -215,7 +219,7 @@ class Transformer(keras.layers.Layer):
     source_ids: tf.Tensor,
     vocabulary_size: int | None = None,
     static: bool = False,
-    watch: Callable[[SearchStep], object] | None = None,
+    hooks: SearchHooks = NO_HOOKS,
   ) -> SearchResult:
     """Translates.
 
@@ -226,15 +230,15 @@ class Transformer(keras.layers.Layer):
         is all.
       static: whether all shapes inside are to be static, as XLA and TPUs need
         them; those of `source_ids` must be then.
-      watch: told of every step, of which it can read the values if nothing is
-        traced.
+      hooks: what the search calls. Who watches it can read the values of every
+        step if nothing is traced.
 
     Returns:
       Hypotheses with L the largest number of tokens any may have, which is
       its source's length (EOS included) plus `extra_decode_length`.
     """
     return search_translations(
-      [self], source_ids, SearchRequest(vocabulary_size, static, watch)
+      [self], source_ids, SearchRequest(vocabulary_size, static, hooks)
     )
 
 

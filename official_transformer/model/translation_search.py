@@ -6,7 +6,7 @@ Shapes: B batch, K beam, S source length, V vocabulary, D hidden size.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import tensorflow as tf
@@ -20,10 +20,10 @@ from official_transformer.model.beam_search import SequenceBeamSearch
 from official_transformer.model.dense import Projection
 from official_transformer.model.search_state import (
   NEG_INF,
+  NO_HOOKS,
   SearchHooks,
   SearchResult,
   SearchState,
-  SearchStep,
 )
 from official_transformer.model_params import EOS_ID, PAD_ID
 
@@ -38,12 +38,12 @@ class SearchRequest:
   Attributes:
     vocabulary_size: as in `Transformer.beam_search`, like the next two.
     static: likewise.
-    watch: likewise.
+    hooks: likewise.
   """
 
   vocabulary_size: int | None = None
   static: bool = False
-  watch: Callable[[SearchStep], object] | None = None
+  hooks: SearchHooks = NO_HOOKS
 
 
 class DecodingStep:
@@ -149,7 +149,7 @@ def search_translations(
     params.beam_size,
     params.alpha,
     EOS_ID,
-    SearchHooks(request.watch),
+    request.hooks,
   )
   batch = tf.shape(source_ids)[0]
   return search.search(

@@ -342,7 +342,10 @@ def restore_variables(
   if problems:
     raise InputError(
       f"the checkpoint {prefix} does not fit this model; was it trained with "
-      "other parameters?\n  " + "\n  ".join(problems)
+      "other parameters"
+      + (", or another --freeze" if group == OPTIMIZER else "")
+      + "?\n  "
+      + "\n  ".join(problems)
     )
   values = read_tensors(prefix, wanted)
   for name, variable in wanted.items():

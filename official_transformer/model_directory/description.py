@@ -138,7 +138,10 @@ class ModelDescription:
   def check_rows(self) -> None:
     """Raises a `ValueError` if a table has fewer rows than its vocabulary."""
     own = self.params.source_vocab_size
-    if bool(own) == self.vocabularies.is_joint:
+    source, target = self.vocabularies.sizes
+    # Two that number their entries alike may share a table: Marian's do.
+    shares = self.vocabularies.is_joint or source == target
+    if (not own and not shares) or (own and self.vocabularies.is_joint):
       raise ValueError(f"a source table of {own} rows for {self.vocabularies}")
     rows = self.params.vocab_size
     for size, there in zip(

@@ -24,6 +24,7 @@ PAGES = {
   "docs/evaluation.md": MODEL,
   "docs/looking.md": MODEL,
   "docs/deploying.md": MODEL,
+  "docs/variants.md": DATA,
 }
 # In the place of each command: the same, with fewer and smaller steps.
 CUT = """

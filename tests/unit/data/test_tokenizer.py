@@ -31,6 +31,22 @@ def test_both_kinds_are_told_apart(vocab_file, text_file, tmp_path):
   assert isinstance(lib.load_tokenizer(vocab_file), lib.SentencePieceTokenizer)
 
 
+@pytest.mark.parametrize("model_type", lib.SENTENCEPIECE_TYPES)
+def test_pieces_are_of_the_type_that_was_asked_for(
+  text_file, tmp_path, model_type
+):
+  path = str(tmp_path / "v.model")
+  lib.train_sentencepiece([text_file], path, 60, model_type)
+  tokenizer = lib.load_tokenizer(path)
+  pieces = tokenizer.pieces(tokenizer.encode("zwei fünf"))
+  if model_type == "char":
+    assert pieces == list("▁zwei▁fünf")
+  elif model_type == "word":
+    assert pieces == ["▁zwei", "▁fünf"]
+    assert tokenizer.encode("zwei unerhört")[1] == lib.UNK_ID
+  assert tokenizer.decode(tokenizer.encode("zwei fünf")) == "zwei fünf"
+
+
 def test_sentencepiece_has_the_official_ids(vocab_file):
   tokenizer = lib.load_tokenizer(vocab_file)
   assert tokenizer.processor.unk_id() == 2

@@ -134,6 +134,13 @@ def test_frozen_weights_stay(tmp_path, reversals, average_decay):
       np.testing.assert_array_equal(weight, before[path])
 
 
+def test_a_run_that_goes_on_freezes_the_same(tmp_path, reversals):
+  run = settings(reversals, 3, freeze=("encoder_stack/*",))
+  train(tmp_path, PARAMS, run)
+  with pytest.raises(InputError, match="another --freeze"):
+    train(tmp_path, PARAMS, settings(reversals, 5))
+
+
 @pytest.mark.parametrize(
   ("patterns", "message"),
   [(("encoder/*",), "no variable"), (("*",), "leaves nothing")],

@@ -1,0 +1,288 @@
+"""Importing Hugging Face's Marian models, such as those of OPUS-MT.
+
+They are post-norm, with biases in attention and of the logits, Swish, and a
+decoder that starts from PAD (Junczys-Dowmunt et al. 2018; Tiedemann and
+Thottingal 2020).
+
+Shapes: V vocabulary, D hidden size.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from official_transformer.data.vocabulary_files import VocabFiles, describe
+from official_transformer.errors import InputError
+from official_transformer.importing.formats import MARIAN_HF
+from official_transformer.importing.marian_vocabulary import (
+  MarianVocabulary,
+  read_json,
+  read_vocabulary,
+)
+from official_transformer.model.transformer import build_transformer
+from official_transformer.model_directory.checkpoint_files import (
+  WEIGHTS,
+  bundle_key,
+  write_checkpoint,
+)
+from official_transformer.model_directory.description import (
+  ModelDescription,
+  Origin,
+  current_versions,
+)
+from official_transformer.model_directory.directory import ModelDirectory
+from official_transformer.model_params import TransformerParams
+from official_transformer.storage import file_system
+
+# What config.json must say, where it says anything.
+_NEEDED = {
+  "model_type": "marian",
+  "normalize_before": False,
+  "add_final_layer_norm": False,
+  "normalize_embedding": False,
+  "static_position_embeddings": True,
+}
+_ACTIVATIONS = {
+  "swish": "swish",
+  "silu": "swish",
+  "relu": "relu",
+  "gelu": "gelu",
+}
+_ATTENTION = {"self_attn": "self_attention", "encoder_attn": "cross_attention"}
+_PROJECTIONS = {"q": "query", "k": "key", "v": "value", "out": "output"}
+_PARTS = {"weight": "kernel", "bias": "bias"}
+_NORMS = {
+  "self_attn": "self_attention",
+  "encoder_attn": "cross_attention",
+  "final": "ffn",
+}
+_NORM_PARTS = {"weight": "gamma", "bias": "beta"}
+_LAYER = r"model\.(encoder|decoder)\.layers\.(\d+)\."
+
+
+def import_marian(
+  directory: str, model_dir: str, overrides: Mapping[str, Any]
+) -> str:
+  """Writes a model directory with the weights of a Marian model.
+
+  Args:
+    directory: with config.json, model.safetensors, source.spm, target.spm and
+      vocab.json.
+    model_dir: the model directory to make.
+    overrides: parameters by field, such as `beam_size`.
+
+  Returns:
+    One line that says what was imported.
+
+  Raises:
+    InputError: if the files are missing, or of another kind of model.
+  """
+  target = ModelDirectory(model_dir)
+  if target.checkpoint_steps():
+    raise InputError(
+      f"{model_dir} holds a trained model already; name another --model_dir"
+    )
+  config = read_json(os.path.join(directory, "config.json"))
+  source = read_vocabulary(directory, "source")
+  written = read_vocabulary(directory, "target")
+  tensors = _read_tensors(directory)
+  params = _params(config, directory, tensors, (source, written), overrides)
+  transformer = build_transformer(params)
+  values = _assemble(tensors, params, source, written)
+  wanted = {v.path: tuple(v.shape) for v in transformer.weights}
+  _check(values, wanted, directory)
+  with tempfile.TemporaryDirectory() as scratch:
+    files = VocabFiles(
+      *(os.path.join(scratch, f"{s}.model") for s in ("source", "target"))
+    )
+    for path, vocabulary in zip(files, (source, written), strict=True):
+      with open(path, "wb") as stream:
+        stream.write(vocabulary.model)
+    target.remove_derived()
+    target.write(
+      ModelDescription(
+        params,
+        describe(files),
+        versions=current_versions(),
+        origin=Origin(MARIAN_HF, file_system.absolute(directory), None),
+      ),
+      files,
+    )
+  write_checkpoint(
+    target,
+    0,
+    {bundle_key(WEIGHTS, v): values[v.path] for v in transformer.weights},
+  )
+  parameters = sum(value.size for value in values.values())
+  return (
+    f"imported {len(values)} variables, {parameters:,} parameters, into "
+    f"{model_dir}: {params.encoder_layers} and {params.decoder_layers} layers "
+    f"of {params.hidden_size}, filter {params.filter_size}, {params.num_heads} "
+    f"heads, {params.vocab_size} entries in the vocabulary"
+  )
+
+
+def _read_tensors(directory: str) -> dict[str, np.ndarray]:
+  """Reads model.safetensors as float32.
+
+  Raises:
+    InputError: if it, or the library, is missing.
+  """
+  path = os.path.join(directory, "model.safetensors")
+  try:
+    from safetensors import SafetensorError, numpy
+  except ImportError as error:
+    raise InputError(
+      f"safetensors cannot be imported ({error}): pip install "
+      "'official-transformer[marian]'"
+    ) from None
+  try:
+    tensors = numpy.load_file(path)
+  except (OSError, SafetensorError) as error:
+    raise InputError(
+      f"{path} cannot be read ({error}). If there is a pytorch_model.bin, have "
+      "transformers write it anew, where PyTorch is: MarianMTModel."
+      "from_pretrained(DIR).save_pretrained(NEW)"
+    ) from None
+  return {name: np.asarray(t, np.float32) for name, t in tensors.items()}
+
+
+def _params(
+  config: Mapping[str, Any],
+  directory: str,
+  tensors: Mapping[str, np.ndarray],
+  vocabularies: tuple[MarianVocabulary, MarianVocabulary],
+  overrides: Mapping[str, Any],
+) -> TransformerParams:
+  """Returns the parameters that a configuration stands for."""
+  problems = [
+    f"{name} is {config[name]!r}, must be {value!r}"
+    for name, value in _NEEDED.items()
+    if config.get(name, value) != value
+  ]
+  for name in ("attention_heads", "ffn_dim"):
+    found = {config.get(f"{side}_{name}") for side in ("encoder", "decoder")}
+    if len(found) > 1:
+      problems.append(f"encoder and decoder differ in {name}: {found}")
+  activation = config.get("activation_function", "gelu")
+  if activation not in _ACTIVATIONS:
+    problems.append(f"activation_function is {activation!r}")
+  if problems:
+    raise InputError(
+      f"{directory}/config.json is of no model that is known here: "
+      + "; ".join(problems)
+    )
+  generation = os.path.join(directory, "generation_config.json")
+  search = read_json(generation) if file_system.exists(generation) else {}
+  source, target = (len(v.pieces) for v in vocabularies)
+  one_table = "model.encoder.embed_tokens.weight" not in tensors
+  share = "all" if one_table else "decoder"
+  if "lm_head.weight" in tensors:
+    share = "none"
+  values = {
+    "vocab_size": target,
+    "source_vocab_size": 0 if source == target else source,
+    "hidden_size": config["d_model"],
+    "num_hidden_layers": config["encoder_layers"],
+    "num_decoder_layers": config["decoder_layers"],
+    "num_heads": config["encoder_attention_heads"],
+    "filter_size": config["encoder_ffn_dim"],
+    "layer_postprocess_dropout": config.get("dropout", 0.1),
+    "attention_dropout": config.get("attention_dropout", 0.0),
+    "relu_dropout": config.get("activation_dropout", 0.0),
+    "beam_size": search.get("num_beams", config.get("num_beams", 4)),
+    # Marian divides by the length, which this comes nearest to.
+    "alpha": 1.0,
+    "start_symbol": "pad_row",
+    "norm": "post",
+    "layer_norm_epsilon": 1e-5,
+    "positions": "marian",
+    "attention_bias": True,
+    "activation": _ACTIVATIONS[activation],
+    "share_embeddings": share,
+    "scale_embeddings": bool(config.get("scale_embedding", False)),
+    "output_bias": True,
+    "suppress_pad": True,
+  }
+  return TransformerParams(**{**values, **overrides})
+
+
+def _layer_path(name: str) -> str | None:
+  """Returns the path of a layer's variable; None of what is in no layer."""
+  match = re.fullmatch(_LAYER + r"(.+)\.(weight|bias)", name)
+  if match is None:
+    return None
+  stack, number, part, kind = match.groups()
+  if found := re.fullmatch(r"(self_attn|encoder_attn)\.(q|k|v|out)_proj", part):
+    sub_layer = f"{_ATTENTION[found[1]]}/attention"
+    variable = f"{_PROJECTIONS[found[2]]}_{_PARTS[kind]}"
+  elif found := re.fullmatch(r"fc([12])", part):
+    sub_layer = "ffn/network"
+    variable = f"{('filter', 'output')[int(found[1]) - 1]}_{_PARTS[kind]}"
+  elif part.removesuffix("_layer_norm") in _NORMS:
+    sub_layer = f"{_NORMS[part.removesuffix('_layer_norm')]}/layer_norm"
+    variable = _NORM_PARTS[kind]
+  else:  # It will be reported as unknown.
+    sub_layer, variable = part, kind
+  return f"transformer/{stack}_stack/layer_{number}/{sub_layer}/{variable}"
+
+
+def _assemble(
+  tensors: Mapping[str, np.ndarray],
+  params: TransformerParams,
+  source: MarianVocabulary,
+  target: MarianVocabulary,
+) -> dict[str, np.ndarray]:
+  """Returns the weights by our paths, in our shapes and order."""
+  values: dict[str, np.ndarray] = {}
+  for name, tensor in tensors.items():
+    if path := _layer_path(name):
+      # Of PyTorch's products the kernel is [out, in].
+      values[path] = tensor.T if tensor.ndim == 2 else tensor
+  tables = {
+    "embedding/weights": (
+      ("model.decoder.embed_tokens.weight", "model.shared.weight"),
+      target,
+    ),
+    "source_embedding/weights": (
+      ("model.encoder.embed_tokens.weight",),
+      source,
+    ),
+    "softmax/weights": (("lm_head.weight",), target),
+    "output/bias": (("final_logits_bias",), target),
+  }
+  for path, (names, vocabulary) in tables.items():
+    found = next((tensors[n] for n in names if n in tensors), None)
+    if found is not None:
+      # Biases are [1, V].
+      rows = found.reshape(-1) if path == "output/bias" else found
+      if len(rows) >= len(vocabulary.order):
+        values[f"transformer/{path}"] = rows[vocabulary.order]
+  if params.share_embeddings == "all":
+    values.pop("transformer/source_embedding/weights", None)
+  return values
+
+
+def _check(
+  values: Mapping[str, np.ndarray],
+  wanted: Mapping[str, tuple[int, ...]],
+  directory: str,
+) -> None:
+  """Lists all variables that are missing, unknown or misshapen."""
+  problems = [f"missing: {path}" for path in sorted(wanted.keys() - values)]
+  problems += [f"unknown: {path}" for path in sorted(values.keys() - wanted)]
+  problems += [
+    f"shape of {path}: needed {shape}, stored {values[path].shape}"
+    for path, shape in wanted.items()
+    if path in values and values[path].shape != shape
+  ]
+  if problems:
+    raise InputError(
+      f"{directory} does not make one model:\n  " + "\n  ".join(problems)
+    )

@@ -1,0 +1,197 @@
+"""The vocabularies of a Hugging Face Marian model, as SentencePiece models.
+
+Such a model cuts text by one SentencePiece model a side, and numbers the pieces
+of both by a JSON file of its own. Here each side's model is written anew, with
+that file's numbers: PAD, EOS and the unknown piece come first, the others
+follow in their order. What only the other side has, is never cut into.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+import os
+import re
+from typing import Any
+
+import numpy as np
+from google.protobuf import (
+  descriptor_pb2,
+  descriptor_pool,
+  message_factory,
+)
+from google.protobuf.message import DecodeError
+
+from official_transformer.data.tokenizer import NO_ID, UNK_ID
+from official_transformer.errors import InputError
+from official_transformer.model_params import EOS_ID, PAD_ID
+from official_transformer.storage import file_system
+
+_FieldType = descriptor_pb2.FieldDescriptorProto
+_BLANK = "\u2581"
+# What a SentencePiece model says of a piece.
+_NORMAL, _UNKNOWN, _CONTROL, _USER_DEFINED, _UNUSED = 1, 2, 3, 4, 5
+# The fields of its protocol buffers that are changed here, by their numbers.
+_FIELDS = {
+  "Piece": {"piece": 1, "score": 2, "type": 3},
+  "Trainer": {
+    **{"vocab_size": 4, "unk_id": 40, "bos_id": 41, "eos_id": 42},
+    **{"pad_id": 43, "unk_surface": 44, "unk_piece": 45, "eos_piece": 47},
+    "pad_piece": 48,
+  },
+  "Model": {"pieces": 1, "trainer_spec": 2},
+}
+# Chooses the language that a multilingual model translates to.
+_LANGUAGE = re.compile(r">>[^<>\s]+<<")
+
+
+@dataclasses.dataclass(frozen=True)
+class MarianVocabulary:
+  """One side's numbering, and what cuts its text.
+
+  Attributes:
+    pieces: by Marian's id.
+    order: int64 [V], Marian's id of each of ours.
+    model: SentencePiece's own, serialised, with our ids.
+  """
+
+  pieces: list[str]
+  order: np.ndarray
+  model: bytes
+
+
+def read_vocabulary(directory: str, side: str) -> MarianVocabulary:
+  """Reads one side's vocabulary.
+
+  Args:
+    directory: as `save_pretrained` writes it.
+    side: `source` or `target`.
+
+  Raises:
+    InputError: if a file is missing or is not what it should be.
+  """
+  own = os.path.join(directory, "target_vocab.json")
+  name = "vocab.json"
+  if side == "target" and file_system.exists(own):
+    name = "target_vocab.json"
+  pieces = _read_pieces(os.path.join(directory, name))
+  ids = {piece: i for i, piece in enumerate(pieces)}
+  special = ("<pad>", "</s>", "<unk>")
+  if missing := [piece for piece in special if piece not in ids]:
+    raise InputError(
+      f"{os.path.join(directory, name)} lacks {', '.join(missing)}: it is no "
+      "Marian vocabulary"
+    )
+  first = [ids[piece] for piece in special]
+  rest = [i for i in range(len(pieces)) if i not in first]
+  order = np.array([*first, *rest])
+  model = _renumbered(directory, side, [pieces[i] for i in order])
+  return MarianVocabulary(pieces, order, model)
+
+
+def _read_pieces(path: str) -> list[str]:
+  """Returns the pieces of a JSON vocabulary, by their ids."""
+  content = read_json(path)
+  ids = sorted(content.values()) if isinstance(content, dict) else []
+  if not ids or ids != list(range(len(ids))):
+    raise InputError(
+      f"{path} does not number its pieces from 0: it is no Marian vocabulary"
+    )
+  return sorted(content, key=content.__getitem__)
+
+
+def read_json(path: str) -> Any:
+  """Reads a file of JSON.
+
+  Raises:
+    InputError: if there is none.
+  """
+  try:
+    with file_system.open_file(path, "rb") as stream:
+      return json.loads(stream.read())
+  except (OSError, ValueError) as error:
+    raise InputError(
+      f"{path} cannot be read ({error}). Give --checkpoint the directory that "
+      "save_pretrained wrote, or the files of a model on the Hugging Face hub: "
+      "config.json, model.safetensors, source.spm, target.spm, vocab.json"
+    ) from None
+
+
+@functools.cache
+def _model_class() -> Any:
+  """Returns the class of SentencePiece's models, as far as it is needed.
+
+  What else a model has is kept. SentencePiece's own class goes with the newest
+  protobuf alone, which others may not.
+  """
+  kinds = {"score": _FieldType.TYPE_FLOAT, "type": _FieldType.TYPE_INT32}
+  messages = {"pieces": "Piece", "trainer_spec": "Trainer"}
+  file = descriptor_pb2.FileDescriptorProto(
+    name="official_transformer/sentencepiece.proto",
+    package="official_transformer",
+    syntax="proto2",
+  )
+  for name, fields in _FIELDS.items():
+    message = file.message_type.add(name=name)
+    for field, number in fields.items():
+      new = message.field.add(name=field, number=number)
+      new.label = (
+        new.LABEL_REPEATED if field == "pieces" else new.LABEL_OPTIONAL
+      )
+      if field in messages:
+        new.type = _FieldType.TYPE_MESSAGE
+        new.type_name = f".official_transformer.{messages[field]}"
+      elif field.endswith(("_id", "_size")):
+        new.type = _FieldType.TYPE_INT32
+      else:
+        new.type = kinds.get(field, _FieldType.TYPE_STRING)
+  pool = descriptor_pool.DescriptorPool()
+  pool.Add(file)
+  return message_factory.GetMessageClass(
+    pool.FindMessageTypeByName("official_transformer.Model")
+  )
+
+
+def _renumbered(directory: str, side: str, pieces: list[str]) -> bytes:
+  """Returns a SentencePiece model with other ids.
+
+  Args:
+    directory: where it is.
+    side: `source` or `target`.
+    pieces: by the new ids.
+
+  Raises:
+    InputError: if it cannot be read.
+  """
+  path = os.path.join(directory, f"{side}.spm")
+  model = _model_class()()
+  try:
+    with file_system.open_file(path, "rb") as stream:
+      model.ParseFromString(stream.read())
+  except (OSError, DecodeError) as error:
+    raise InputError(
+      f"{path} is no SentencePiece model ({error}); it belongs to the model as "
+      "config.json does"
+    ) from None
+  known = {piece.piece: piece for piece in model.pieces}
+  special = {PAD_ID: _CONTROL, EOS_ID: _CONTROL, UNK_ID: _UNKNOWN}
+  del model.pieces[:]
+  for number, piece in enumerate(pieces):
+    new = model.pieces.add(piece=piece, score=0.0)
+    if number in special:
+      new.type = special[number]
+    elif side == "source" and _LANGUAGE.fullmatch(piece):
+      # Marian takes it off the text, and a blank begins what is left.
+      new.piece, new.type = _BLANK + piece, _USER_DEFINED
+    elif piece in known and known[piece].type in (0, _NORMAL):
+      new.score = known[piece].score
+    else:
+      new.type = _UNUSED
+  spec = model.trainer_spec
+  spec.pad_id, spec.eos_id, spec.unk_id = PAD_ID, EOS_ID, UNK_ID
+  spec.bos_id = NO_ID
+  spec.unk_surface = ""  # What is unknown leaves no trace in Marian's text.
+  spec.pad_piece, spec.eos_piece, spec.unk_piece = pieces[:3]
+  spec.vocab_size = len(pieces)
+  return bytes(model.SerializeToString(deterministic=True))
