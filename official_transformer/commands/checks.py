@@ -10,6 +10,7 @@ from official_transformer.commands.flag_readers import (
   read_averaged_steps,
   read_early_stopping,
   read_model,
+  read_other_models,
   read_profile_steps,
   read_requested_params,
 )
@@ -18,6 +19,7 @@ from official_transformer.commands.scoring_flag_readers import (
   check_tokenizer,
   read_contest_settings,
 )
+from official_transformer.commands.search_readers import check_search_flags
 from official_transformer.data import text_files
 from official_transformer.data.data_directory import (
   DEV_TAG,
@@ -125,6 +127,7 @@ def check_eval() -> None:
 
 def check_predict() -> None:
   """Refuses flags that do not say what to translate, and a missing model."""
+  check_search_flags()
   if runs_as_pipeline():
     _check_bulk()
     return
@@ -411,7 +414,8 @@ def _check_model() -> ModelDescription:
     What is known of the model, decoded as the flags say.
   """
   directory, description = read_model()
-  directory.choose_checkpoints(FLAGS.checkpoint)
+  for one, _ in ((directory, description), *read_other_models()):
+    one.choose_checkpoints(FLAGS.checkpoint)
   if FLAGS.vocab_file:
     given = describe(VocabFiles.joint(FLAGS.vocab_file))
     description.check_vocabularies(given, FLAGS.vocab_file, directory.path)

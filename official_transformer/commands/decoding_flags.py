@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from absl import flags
 
+from official_transformer.commands.search_flags import define_leading_flags
 from official_transformer.decoding.engines import (
   CTRANSLATE2,
   ENGINES,
@@ -52,6 +53,7 @@ def define_decoding_flags() -> None:
   _define_alignment_flags()
   define_search_flags()
   _define_padding_flags()
+  define_leading_flags()
 
 
 def define_checkpoint_flag() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from absl import flags
 
 from official_transformer.data.buckets import Batching
-from official_transformer.data.subword_sampling import SubwordSampling
+from official_transformer.data.segmentation import SubwordSampling
 from official_transformer.errors import InputError
 from official_transformer.flag_groups import core as flags_core
 from official_transformer.model_directory.description import ModelDescription
@@ -24,6 +24,7 @@ from official_transformer.model_directory.requested_params import (
   RequestedParams,
 )
 from official_transformer.model_params import DECODING_FIELDS, parse_override
+from official_transformer.storage import file_system
 from official_transformer.training.requested_batching import RequestedBatching
 from official_transformer.training.settings import (
   EarlyStopping,
@@ -50,11 +51,43 @@ def read_model() -> tuple[ModelDirectory, ModelDescription]:
   Raises:
     InputError: if there is no model, or the flags contradict it.
   """
-  directory = ModelDirectory(FLAGS.model_dir)
+  first, *others = model_directories()
+  mode = FLAGS.mode if "mode" in FLAGS else "predict"
+  if others and mode not in ("predict", "eval"):
+    raise InputError(
+      f"--model_dir={FLAGS.model_dir}: several models decide together with "
+      "--mode=predict and --mode=eval alone"
+    )
+  return _read_model(first)
+
+
+def read_other_models() -> list[tuple[ModelDirectory, ModelDescription]]:
+  """Reads the models that decide with the first one of `--model_dir`.
+
+  Raises:
+    InputError: as `read_model`.
+  """
+  return [_read_model(directory) for directory in model_directories()[1:]]
+
+
+def model_directories() -> list[ModelDirectory]:
+  """Returns what `--model_dir` names: one, or several between commas."""
+  path = FLAGS.model_dir
+  if "," not in path or file_system.is_directory(path):
+    return [ModelDirectory(path)]
+  return [ModelDirectory(part.strip()) for part in path.split(",")]
+
+
+def _read_model(
+  directory: ModelDirectory,
+) -> tuple[ModelDirectory, ModelDescription]:
   stored = directory.read()
-  params = read_requested_params().for_existing_model(
-    stored.params, directory.path
-  )
+  requested = read_requested_params()
+  params = requested.for_existing_model(stored.params, directory.path)
+  if "sample" in FLAGS and FLAGS.sample and FLAGS.beam_size is None:
+    # As many as are told, if none is to be chosen.
+    number = params.beam_size if FLAGS.mbr else FLAGS.n_best
+    params = dataclasses.replace(params, beam_size=max(number, FLAGS.n_best))
   return directory, dataclasses.replace(stored, params=params)
 
 

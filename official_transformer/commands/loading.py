@@ -6,11 +6,15 @@ import dataclasses
 
 from absl import flags, logging
 
-from official_transformer.commands.flag_readers import read_model
+from official_transformer.commands.flag_readers import (
+  read_model,
+  read_other_models,
+)
+from official_transformer.commands.search_readers import read_search_options
 from official_transformer.decoding.alignment import AlignmentRule
 from official_transformer.decoding.batching import BatchLimits
 from official_transformer.decoding.engines import TENSORFLOW, Engine
-from official_transformer.decoding.loading import load_model, open_model
+from official_transformer.decoding.loading import load_models, open_model
 from official_transformer.decoding.options import DecodingOptions
 from official_transformer.decoding.translator import Translator
 from official_transformer.distribution.cpu_threads import (
@@ -47,6 +51,7 @@ def decoding_options(
     split_long_lines=FLAGS.split_long_lines,
     n_best=n_best,
     alignment=alignment,
+    search=read_search_options(),
   )
 
 
@@ -81,6 +86,7 @@ class TranslatorPlan:
     options: how lines are brought to the model.
     num_gpus: wanted; None takes one if there is one.
     workers: batches decoded side by side on CPUs; None is one a processor.
+    others: directories and descriptions of models that decide with it.
   """
 
   model_dir: str
@@ -90,6 +96,7 @@ class TranslatorPlan:
   options: DecodingOptions
   num_gpus: int | None
   workers: int | None
+  others: tuple[tuple[str, ModelDescription], ...] = ()
 
   def load(self) -> Translator:
     """Loads it for the devices that are here.
@@ -110,14 +117,14 @@ class TranslatorPlan:
     elif on_cpu and not options.padded_length:
       workers = share_processors(self.workers)
       options = dataclasses.replace(options, workers=workers)
-    model = load_model(
-      ModelDirectory(self.model_dir),
-      self.description,
+    together = ((self.model_dir, self.description), *self.others)
+    models = load_models(
+      [(ModelDirectory(path), described) for path, described in together],
       # CTranslate2 is given the weights as they are.
       self.dtype if on_tensorflow else "fp32",
       self.checkpoint,
     )
-    return Translator.of(model, options)
+    return Translator.of(models, options)
 
 
 def read_plan(
@@ -135,6 +142,8 @@ def read_plan(
   """
   directory, description = read_model()
   plan = _plan(directory, description, n_best)
+  others = tuple((d.path, described) for d, described in read_other_models())
+  plan = dataclasses.replace(plan, others=others)
   if step is not None:
     plan = dataclasses.replace(plan, checkpoint=str(step))
   if one_by_one:

@@ -14,6 +14,7 @@ from official_transformer.commands.checks import (
 )
 from official_transformer.commands.loading import load_translator
 from official_transformer.commands.output import write_translations
+from official_transformer.commands.search_readers import requests
 from official_transformer.data import text_files
 from official_transformer.decoding.progress import Progress
 from official_transformer.decoding.translation import BLANK, Translation
@@ -33,7 +34,8 @@ def predict() -> None:
     _trace()
   elif FLAGS.text is not None:
     translator = load_translator(FLAGS.n_best, one_by_one=True)
-    write_translations(iter([translator.translate_line(FLAGS.text)]))
+    (line,) = requests([FLAGS.text])
+    write_translations(iter([translator.translate_line(line)]))
   elif answers_lines():
     _answer()
   else:
@@ -89,6 +91,6 @@ def _translate_file() -> None:
   # A bar and translations on one terminal would be torn.
   bar = FLAGS.file_out != text_files.STANDARD_STREAM or not sys.stdout.isatty()
   with Progress(text_files.count_lines(FLAGS.file), bar) as progress:
-    stream = translator.translate_stream(lines, progress.add)
+    stream = translator.translate_stream(requests(lines), progress.add)
     with contextlib.closing(stream):
       write_translations(stream)

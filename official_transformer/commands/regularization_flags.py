@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from absl import flags
 
+from official_transformer.data.segmentation import SIDES
 from official_transformer.flag_groups.core import define, read_by
-
-# As in `data.subword_sampling`, which needs more than flags may import.
-SAMPLING_SIDES = ("both", "source", "target")
 
 _TRAINING = read_by("train")
 
@@ -63,5 +61,5 @@ def define_sampling_flags() -> None:
     "both",
     "Whose text is cut anew.",
     unsampled,
-    enum_values=list(SAMPLING_SIDES),
+    enum_values=list(SIDES),
   )

@@ -9,7 +9,6 @@ Shapes: B batch, S source length, T target length.
 
 from __future__ import annotations
 
-import dataclasses
 import threading
 from collections.abc import Sequence
 from typing import Any
@@ -18,6 +17,7 @@ import numpy as np
 import sentencepiece
 import tensorflow as tf
 
+from official_transformer.data.segmentation import SubwordSampling
 from official_transformer.data.tokenizer import (
   UNK_ID,
   SentencePieceTokenizer,
@@ -27,35 +27,9 @@ from official_transformer.data.vocabulary_files import Tokenizers
 from official_transformer.errors import InputError
 from official_transformer.model_params import EOS_ID, PAD_ID
 
-SIDES = ("both", "source", "target")
 _SEEDS = 2**32
 # SentencePiece has one generator of random numbers for a whole process.
 _generator = threading.Lock()
-
-
-@dataclasses.dataclass(frozen=True)
-class SubwordSampling:
-  """How segmentations are drawn.
-
-  Attributes:
-    alpha: for a unigram model, how much better segmentations are preferred: 0
-      is not at all; for BPE, the probability that a merge is left out.
-    nbest: for a unigram model, how many of the best are drawn from; -1 is all.
-    sides: of which text, one of `SIDES`.
-  """
-
-  alpha: float
-  nbest: int = 64
-  sides: str = "both"
-
-  def __post_init__(self) -> None:
-    if not 0 <= self.alpha <= 10:
-      raise InputError(f"sampling_alpha is {self.alpha}, must be in [0, 10]")
-    if self.nbest != -1 and self.nbest < 2:
-      raise InputError(
-        f"sampling_nbest is {self.nbest}: give -1 for all segmentations, or at "
-        "least 2"
-      )
 
 
 class SubwordSampler:

@@ -31,7 +31,7 @@ class Span(NamedTuple):
 
 
 @functools.lru_cache(maxsize=1 << 16)
-def _stands_alone(character: str) -> bool:
+def stands_alone(character: str) -> bool:
   """Whether a character is a word by itself."""
   first = unicodedata.name(character, "").split(" ")[0]
   return first in _WITHOUT_BLANKS
@@ -51,13 +51,13 @@ def _words(text: str) -> Iterator[Span]:
   for place, character in enumerate(text):
     if start is not None and _is_mark(character):
       continue
-    stands_alone = _stands_alone(character)
-    if start is not None and (character.isspace() or alone or stands_alone):
+    by_itself = stands_alone(character)
+    if start is not None and (character.isspace() or alone or by_itself):
       yield Span(start, place)
       start = None
     if start is None and not character.isspace():
       start = place
-    alone = stands_alone
+    alone = by_itself
   if start is not None:
     yield Span(start, len(text))
 

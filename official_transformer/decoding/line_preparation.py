@@ -3,10 +3,30 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import NamedTuple
 
 from official_transformer.data.tokenizer import Tokenizer
 from official_transformer.decoding.long_lines import Piece, cut_line
+from official_transformer.decoding.phrases import (
+  NO_DEMANDS,
+  Demands,
+  LineRequest,
+)
 from official_transformer.model_params import EOS_ID
+
+
+class PieceToTranslate(NamedTuple):
+  """A line, or a part of one, that is translated by itself.
+
+  Attributes:
+    text: of it.
+    ids: of it, ending in EOS.
+    demands: of its translation.
+  """
+
+  text: str
+  ids: list[int]
+  demands: Demands
 
 
 @dataclasses.dataclass(frozen=True)
@@ -16,10 +36,20 @@ class PreparedLine:
   Attributes:
     pieces: none, if it is blank; more than one, if it was cut.
     ids: of each piece, ending in EOS.
+    demands: of its translation; with a prefix or something required, it is
+      never cut.
   """
 
   pieces: list[Piece]
   ids: list[list[int]]
+  demands: Demands = NO_DEMANDS
+
+  def to_translate(self) -> list[PieceToTranslate]:
+    """Returns what is searched for, piece by piece."""
+    return [
+      PieceToTranslate(piece.text, ids, self.demands)
+      for piece, ids in zip(self.pieces, self.ids, strict=True)
+    ]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,21 +59,29 @@ class LinePreparer:
   Attributes:
     tokenizer: of the source.
     max_length: most tokens of a piece, EOS included; None cuts no line.
+    forbidden: phrases that no line's translation has.
   """
 
   tokenizer: Tokenizer
   max_length: int | None
+  forbidden: tuple[str, ...] = ()
 
-  def prepare(self, line: str) -> PreparedLine:
+  def prepare(self, request: str | LineRequest) -> PreparedLine:
     """Returns a line as it is decoded."""
-    line = line.strip()
+    request = LineRequest.of(request)
+    line, demands = request.text.strip(), request.demands
+    if self.forbidden:
+      demands = dataclasses.replace(
+        demands, forbidden=(*self.forbidden, *demands.forbidden)
+      )
     if not line:
-      return PreparedLine([], [])
+      return PreparedLine([], [], demands)
     encode = self.tokenizer.encode
     ids = encode(line, add_eos=True)
     pieces, encoded = [Piece(line, "")], [ids]
-    if self.max_length is not None and len(ids) > self.max_length:
-      pieces = cut_line(line, self._length, self.max_length)
+    longest = None if demands.is_of_whole else self.max_length
+    if longest is not None and len(ids) > longest:
+      pieces = cut_line(line, self._length, longest)
       encoded = [encode(p.text, add_eos=True) for p in pieces]
     kept, joint = [], ""
     for piece, ids in zip(pieces, encoded, strict=True):
@@ -52,7 +90,9 @@ class LinePreparer:
       if ids != [EOS_ID]:
         kept.append((Piece(piece.text, joint), ids))
         joint = ""
-    return PreparedLine([piece for piece, _ in kept], [ids for _, ids in kept])
+    return PreparedLine(
+      [piece for piece, _ in kept], [ids for _, ids in kept], demands
+    )
 
   def _length(self, text: str) -> int:
     return len(self.tokenizer.encode(text, add_eos=True))

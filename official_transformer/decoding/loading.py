@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from absl import logging
@@ -171,6 +172,39 @@ def load_model(
     description.max_length,
     LoadedCheckpoint(step, averaged, directory.checkpoint_prefix(step, kind)),
   )
+
+
+def load_models(
+  opened: Sequence[tuple[ModelDirectory, ModelDescription]],
+  dtype: str = "fp32",
+  checkpoint: str = LATEST,
+) -> list[LoadedModel]:
+  """Loads models that are to decide together.
+
+  Args:
+    opened: what `open_model` returned of each.
+    dtype: as in `load_model`.
+    checkpoint: likewise, of each.
+
+  Raises:
+    InputError: as `load_model`; if they have not all the same vocabularies.
+  """
+  first, described = opened[0]
+  for directory, description in opened[1:]:
+    if (
+      not description.vocabularies.are_as(described.vocabularies)
+      or description.form != described.form
+    ):
+      raise InputError(
+        f"the model in {directory.path} has the vocabulary "
+        f"{description.vocabularies} ({description.form}), that in "
+        f"{first.path} {described.vocabularies} ({described.form}): only "
+        "models of one vocabulary can decide together"
+      )
+  return [
+    load_model(directory, description, dtype, checkpoint)
+    for directory, description in opened
+  ]
 
 
 def _load_tokenizers(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 from official_transformer.data.vocabulary_files import Tokenizers
 from official_transformer.decoding.alignment import AlignmentRule
@@ -13,6 +14,8 @@ from official_transformer.decoding.engines import (
   SequenceSearcher,
   check_installed,
 )
+from official_transformer.decoding.led_searcher import LedSearcher
+from official_transformer.decoding.search_options import SearchOptions
 from official_transformer.decoding.searcher import Searcher, StaticShapes
 from official_transformer.errors import InputError
 from official_transformer.model.transformer import Transformer
@@ -35,6 +38,7 @@ class DecodingOptions:
     n_best: most hypotheses returned for a line; at most the beam.
     engine: what computes.
     alignment: where word alignments are read, if they are wanted.
+    search: what is searched for, besides what the model finds best.
   """
 
   limits: BatchLimits = dataclasses.field(default_factory=BatchLimits)
@@ -44,6 +48,7 @@ class DecodingOptions:
   n_best: int = 1
   engine: Engine = dataclasses.field(default_factory=Engine)
   alignment: AlignmentRule | None = None
+  search: SearchOptions = dataclasses.field(default_factory=SearchOptions)
 
   def __post_init__(self) -> None:
     for name in ("workers", "n_best"):
@@ -61,6 +66,17 @@ class DecodingOptions:
         f"{self.engine.name}"
       )
 
+    if self.search.leads and self.padded_length:
+      raise InputError(
+        "padded_length is for XLA, which compiles no search that is led: by "
+        "phrases, prefixes, penalties or samples"
+      )
+    if self.search.leads and self.engine.name != TENSORFLOW:
+      raise InputError(
+        "samples, phrases, prefixes and penalties are TensorFlow's search "
+        f"alone, and the engine is {self.engine.name}"
+      )
+
   def check(self, params: TransformerParams) -> None:
     """Raises an `InputError` if a model cannot be decoded so."""
     check_n_best(self.n_best, params.beam_size)
@@ -68,9 +84,21 @@ class DecodingOptions:
       self.alignment.check(params.decoder_layers)
 
   def create_searcher(
-    self, transformer: Transformer, tokenizers: Tokenizers
-  ) -> SequenceSearcher:
-    """Returns what searches with a model."""
+    self, transformers: Sequence[Transformer], tokenizers: Tokenizers
+  ) -> SequenceSearcher | LedSearcher:
+    """Returns what searches with a model, or with several.
+
+    Raises:
+      InputError: if several cannot decide together.
+    """
+    transformer = transformers[0]
+    if len(transformers) > 1 or self.search.leads:
+      if self.engine.name != TENSORFLOW or self.padded_length:
+        raise InputError(
+          "several models decide together in TensorFlow's search alone, which "
+          "XLA does not compile then: leave --engine and --padded_decode out"
+        )
+      return LedSearcher(transformers, tokenizers, self.search)
     if self.engine.name == TENSORFLOW:
       size = tokenizers.target.vocab_size
       return Searcher(transformer, size, self.static_shapes())

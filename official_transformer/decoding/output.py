@@ -80,6 +80,8 @@ def fields_of(
     found: dict[str, Any] = {"translation": hypothesis.text}
     if told.scores:
       found |= {"score": _number(hypothesis.score), "tokens": hypothesis.tokens}
+      if hypothesis.utility is not None:
+        found["utility"] = round(hypothesis.utility, 4)
     alignment = hypothesis.alignment
     if alignment is None:
       return found
@@ -96,6 +98,8 @@ def fields_of(
 
   best = fields(translation.hypotheses[0])
   answer: dict[str, Any] = {**best, "flags": flags_of(translation)}
+  if translation.unmet:
+    answer["unmet"] = list(translation.unmet)
   if n_best > 1:
     answer["hypotheses"] = [
       {**fields(h), "finished": h.finished} for h in translation.hypotheses
@@ -108,12 +112,14 @@ def flags_of(translation: Translation) -> list[str]:
 
   `blank`: there was nothing to translate. `split`: the line was cut into
   pieces. `unfinished`: the best hypothesis, or a piece of it, was still going
-  on at its limit.
+  on at its limit. `unmet`: it lacks a phrase that was required, or has one that
+  was forbidden.
   """
   flags = {
     "blank": translation.pieces == 0,
     "split": translation.pieces > 1,
     "unfinished": not translation.finished,
+    "unmet": bool(translation.unmet),
   }
   return [name for name, holds in flags.items() if holds]
 

@@ -13,6 +13,7 @@ from official_transformer.decoding.alignment import (
 )
 from official_transformer.decoding.hypotheses import FoundSequence
 from official_transformer.decoding.line_preparation import PreparedLine
+from official_transformer.decoding.mbr import utilities
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,6 +27,8 @@ class Hypothesis:
     tokens: the pieces of the vocabulary that it is made of.
     finished: whether the model ended it by itself, below its limit.
     alignment: with the source's words, if it was asked for.
+    utility: how like the other hypotheses it is, 0 to 100, if it was chosen by
+      that.
   """
 
   text: str
@@ -33,6 +36,7 @@ class Hypothesis:
   tokens: list[str]
   finished: bool
   alignment: Alignment | None = None
+  utility: float | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,10 +47,13 @@ class Translation:
     hypotheses: one or more, best first. A blank line, which is not decoded,
       has one without text and with score 0.
     pieces: how many the line was cut into; 0 for a blank line.
+    unmet: the phrases and the prefix that the best hypothesis lacks, and those
+      that it has and should not.
   """
 
   hypotheses: list[Hypothesis]
   pieces: int
+  unmet: tuple[str, ...] = ()
 
   @property
   def text(self) -> str:
@@ -85,7 +92,8 @@ def join_pieces(
     with_alignment: whether a blank line has one, too.
   """
   if len(pieces) == 1:
-    return Translation(pieces[0], 1)
+    unmet = line.demands.unmet_by(pieces[0][0].text)
+    return Translation(pieces[0], 1, unmet)
   if not pieces:
     return ALIGNED_BLANK if with_alignment else BLANK
   joints = [piece.joint for piece in line.pieces][1:]
@@ -105,7 +113,8 @@ def join_pieces(
         alignment=_join_alignments(parts, seams),
       )
     )
-  return Translation(hypotheses, len(pieces))
+  unmet = line.demands.unmet_by(hypotheses[0].text)
+  return Translation(hypotheses, len(pieces), unmet)
 
 
 def _joint(left: str, joint: str, right: str) -> str:
@@ -123,6 +132,17 @@ def _join_alignments(
 ) -> Alignment | None:
   found = [part.alignment for part in parts if part.alignment is not None]
   return join_alignments(found, seams) if found else None
+
+
+def chosen_by_risk(hypotheses: list[Hypothesis]) -> list[Hypothesis]:
+  """Returns hypotheses by what risk they are, the least first (see `mbr`)."""
+  found = utilities([h.text for h in hypotheses])
+  told = [
+    dataclasses.replace(h, utility=u)
+    for h, u in zip(hypotheses, found, strict=True)
+  ]
+  # The first of equals stays first.
+  return sorted(told, key=lambda h: -(h.utility or 0.0))
 
 
 def translated_pieces(

@@ -33,21 +33,25 @@ from official_transformer.decoding.hypotheses import (
   FoundSequence,
   as_one_line,
 )
+from official_transformer.decoding.led_searcher import LedSearcher
 from official_transformer.decoding.line_preparation import (
   LinePreparer,
+  PieceToTranslate,
   PreparedLine,
 )
 from official_transformer.decoding.loading import (
   LoadedCheckpoint,
   LoadedModel,
-  load_model,
+  load_models,
   open_model,
 )
 from official_transformer.decoding.options import DecodingOptions
+from official_transformer.decoding.phrases import LineRequest
 from official_transformer.decoding.pipeline import Started, in_order
 from official_transformer.decoding.translation import (
   Hypothesis,
   Translation,
+  chosen_by_risk,
   join_pieces,
   translated_pieces,
   with_alignments,
@@ -63,26 +67,30 @@ class Translator:
   """A model, its tokenizer, and how to decode.
 
   Attributes:
-    params: of the model; they decide beam, alpha and limit.
+    params: of the model, the first of several; they decide beam, alpha and
+      limit.
     tokenizers: of source and target.
     options: how lines are brought to the model, fewer at once for large beams.
     max_length: the longest line the model was trained with, in tokens.
     checkpoint: the one that was loaded, if one was.
     searcher: searches for each batch's best sequences.
-    attention_reader: computes what the model attends to; None if another engine
-      than TensorFlow searches.
+    attention_reader: computes what the first model attends to; None if another
+      engine than TensorFlow searches.
   """
 
   checkpoint: LoadedCheckpoint | None = None
 
   def __init__(
     self,
-    transformer: Transformer,
+    transformer: Transformer | Sequence[Transformer],
     tokenizers: Tokenizer | Tokenizers,
     options: DecodingOptions | None = None,
     max_length: int = DEFAULT_MAX_LENGTH,
   ) -> None:
-    self.params = params = transformer.params
+    models = (
+      [transformer] if isinstance(transformer, Transformer) else (transformer)
+    )
+    self.params = params = models[0].params
     self.tokenizers = Tokenizers.of(tokenizers)
     options = options or DecodingOptions()
     options.check(params)
@@ -93,18 +101,19 @@ class Translator:
     self._preparer = LinePreparer(
       self.tokenizers.source,
       max_length if options.split_long_lines else None,
+      options.search.forbidden,
     )
-    self.searcher = self.options.create_searcher(transformer, self.tokenizers)
+    self.searcher = self.options.create_searcher(models, self.tokenizers)
     self.attention_reader = None
     if options.engine.name == TENSORFLOW:
       self.attention_reader = AttentionReader(
-        transformer, self.tokenizers, self.options.limits
+        models[0], self.tokenizers, self.options.limits
       )
 
   @classmethod
   def load(
     cls,
-    model_dir: str,
+    model_dir: str | Sequence[str],
     dtype: str = "fp32",
     options: DecodingOptions | None = None,
     checkpoint: str = LATEST,
@@ -114,7 +123,8 @@ class Translator:
     """Loads a checkpoint of a model directory.
 
     Args:
-      model_dir: as training made it; nothing else is needed.
+      model_dir: as training made it; nothing else is needed. Of several, which
+        have one vocabulary, the probabilities are averaged.
       dtype: what to compute in, as in `load_model`.
       options: how lines are brought to the model.
       checkpoint: which one, as in `load_model`.
@@ -128,29 +138,35 @@ class Translator:
     options = options or DecodingOptions()
     if engine is not None:
       options = dataclasses.replace(options, engine=Engine(engine))
-    directory, description = open_model(model_dir, **decoding)
-    return cls.of(
-      load_model(directory, description, dtype, checkpoint), options
-    )
+    names = [model_dir] if isinstance(model_dir, str) else model_dir
+    opened = [open_model(name, **decoding) for name in names]
+    return cls.of(load_models(opened, dtype, checkpoint), options)
 
   @classmethod
   def of(
-    cls, model: LoadedModel, options: DecodingOptions | None = None
+    cls,
+    model: LoadedModel | Sequence[LoadedModel],
+    options: DecodingOptions | None = None,
   ) -> Translator:
-    """Returns a translator with a model that has been loaded."""
+    """Returns a translator with models that have been loaded."""
+    models = [model] if isinstance(model, LoadedModel) else model
+    first = models[0]
     translator = cls(
-      model.transformer, model.tokenizers, options, model.max_length
+      [m.transformer for m in models],
+      first.tokenizers,
+      options,
+      min(m.max_length for m in models),
     )
-    translator.checkpoint = model.checkpoint
+    translator.checkpoint = first.checkpoint
     return translator
 
-  def translate(self, lines: Iterable[str]) -> list[str]:
+  def translate(self, lines: Iterable[str | LineRequest]) -> list[str]:
     """Returns one translation for each line, in order."""
     return [t.text for t in self.translate_stream(lines)]
 
   def translate_stream(
     self,
-    lines: Iterable[str],
+    lines: Iterable[str | LineRequest],
     on_decoded: Callable[[int], object] = lambda count: None,
   ) -> Generator[Translation, None, None]:
     """Yields one translation for each line, in order, window by window.
@@ -161,7 +177,7 @@ class Translator:
         from any thread. A line in pieces is counted with its last one.
     """
 
-    def prepare(window: list[str]) -> list[PreparedLine]:
+    def prepare(window: list[str | LineRequest]) -> list[PreparedLine]:
       return [self.prepare(line) for line in window]
 
     def start(
@@ -191,13 +207,15 @@ class Translator:
     last = self.tokenizers.source.vocab_size - 1
     self.searcher.search([[last, EOS_ID]])
 
-  def translate_line(self, line: str, aligned: bool = False) -> Translation:
+  def translate_line(
+    self, line: str | LineRequest, aligned: bool = False
+  ) -> Translation:
     """Translates one line by itself, at once; with alignments, if asked."""
     prepared = self.prepare(line)
     aligned = aligned or self.options.alignment is not None
     pieces = [
-      self._translate_batch([piece.text], [ids], aligned)[0]
-      for piece, ids in zip(prepared.pieces, prepared.ids, strict=True)
+      self._translate_batch([piece], aligned)[0]
+      for piece in prepared.to_translate()
     ]
     return join_pieces(prepared, pieces, aligned)
 
@@ -239,22 +257,26 @@ class Translator:
       )
     return self.attention_reader
 
-  def prepare(self, line: str) -> PreparedLine:
+  def prepare(self, line: str | LineRequest) -> PreparedLine:
     """Cuts a line into pieces and tokens."""
     return self._preparer.prepare(line)
 
   def _translate_batch(
-    self,
-    texts: Sequence[str],
-    sources: Sequence[Sequence[int]],
-    aligned: bool,
+    self, batch: Sequence[PieceToTranslate], aligned: bool
   ) -> list[list[Hypothesis]]:
-    """Decodes one batch of lines, as text and as ids, which end in EOS."""
-    found = [
-      sentence[: self.options.n_best]
-      for sentence in self.searcher.search(sources)
-    ]
-    return self.hypotheses(texts, sources, found, aligned)
+    """Decodes one batch of lines."""
+    texts, sources, demands = zip(*batch, strict=True)
+    if isinstance(self.searcher, LedSearcher):
+      found = self.searcher.search(sources, demands)
+    else:
+      found = self.searcher.search(sources)
+    n_best = self.options.n_best
+    if not self.options.search.mbr:
+      found = [sentence[:n_best] for sentence in found]
+      return self.hypotheses(texts, sources, found, aligned)
+    # It takes all of them to choose.
+    all_of_each = self.hypotheses(texts, sources, found, aligned)
+    return [chosen_by_risk(each)[:n_best] for each in all_of_each]
 
   def hypotheses(
     self,

@@ -7,7 +7,10 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from official_transformer.decoding.batching import batches_by_length
-from official_transformer.decoding.line_preparation import PreparedLine
+from official_transformer.decoding.line_preparation import (
+  PieceToTranslate,
+  PreparedLine,
+)
 from official_transformer.decoding.options import DecodingOptions
 from official_transformer.decoding.pipeline import Started
 from official_transformer.decoding.translation import (
@@ -16,9 +19,9 @@ from official_transformer.decoding.translation import (
   join_pieces,
 )
 
-# Texts and ids of a batch, and whether alignments are wanted, to hypotheses.
+# A batch, and whether alignments are wanted, to the hypotheses of each.
 TranslateBatch = Callable[
-  [Sequence[str], Sequence[Sequence[int]], bool], list[list[Hypothesis]]
+  [Sequence[PieceToTranslate], bool], list[list[Hypothesis]]
 ]
 
 
@@ -38,23 +41,21 @@ def start_window(
     translate_batch: translates one.
     on_decoded: as in `Translator.translate_stream`.
   """
-  sources = [ids for line in window for ids in line.ids]
-  texts = [piece.text for line in window for piece in line.pieces]
+  sources = [piece for line in window for piece in line.to_translate()]
   on_decoded(sum(not line.ids for line in window))
   ends = itertools.accumulate(len(line.ids) for line in window if line.ids)
   last = {end - 1 for end in ends}
   shapes = options.static_shapes()
   # Lines that are padded to the same width count alike.
   lengths = [
-    shapes.shape(len(ids))[1] if shapes else len(ids) for ids in sources
+    shapes.shape(len(piece.ids))[1] if shapes else len(piece.ids)
+    for piece in sources
   ]
   batches = batches_by_length(lengths, options.limits, options.workers)
   aligned = options.alignment is not None
 
   def translate(batch: list[int]) -> list[list[Hypothesis]]:
-    found = translate_batch(
-      [texts[i] for i in batch], [sources[i] for i in batch], aligned
-    )
+    found = translate_batch([sources[i] for i in batch], aligned)
     on_decoded(len(last.intersection(batch)))
     return found
 

@@ -186,6 +186,13 @@ class Attention(keras.layers.Layer):
     (keys,) = self._project(source_input, ("key_kernel",))
     return self._attention_weights(query, keys, bias)
 
+  def attention_to(
+    self, query_input: tf.Tensor, source: KeyValueCache, bias: tf.Tensor
+  ) -> tf.Tensor:
+    """Returns the same for keys that are projected already."""
+    (query,) = self._project(query_input, ("query_kernel",))
+    return self._attention_weights(query, source.keys, bias)
+
   def _attention_weights(
     self, query: tf.Tensor, keys: tf.Tensor, bias: tf.Tensor
   ) -> tf.Tensor:

@@ -211,31 +211,6 @@ class DecoderLayer(keras.layers.Layer):
     x = self.cross_attention(x, source, source_bias, training=training)
     return self.ffn(x, training=training)
 
-  def step(
-    self,
-    x: tf.Tensor,
-    kernel: Projection,
-    cache: BeamCache,
-    index: tf.Tensor,
-    past: Past,
-    source: ProjectedSource,
-  ) -> tuple[tf.Tensor, BeamCache]:
-    """Maps one new position of every hypothesis.
-
-    Args:
-      x: [B, K, D].
-      kernel: the self-attention's `step_kernel`.
-      cache: with room for the new position.
-      index: int32 [], the new position, counted from 0.
-      past: what each hypothesis attends to.
-      source: what the cross-attention reads.
-
-    Returns:
-      [B, K, D], and the cache with the new position.
-    """
-    x, cache = self.step_self(x, kernel, cache, index, past)
-    return self.step_source(x, source), cache
-
   def step_self(
     self,
     x: tf.Tensor,
@@ -244,7 +219,18 @@ class DecoderLayer(keras.layers.Layer):
     index: tf.Tensor,
     past: Past,
   ) -> tuple[tf.Tensor, BeamCache]:
-    """Makes the first part of `step`: attention to what was translated."""
+    """Attends from one new position of every hypothesis to it and its past.
+
+    Args:
+      x: [B, K, D].
+      kernel: the self-attention's `step_kernel`.
+      cache: with room for the new position.
+      index: int32 [], the new position, counted from 0.
+      past: what each hypothesis attends to.
+
+    Returns:
+      [B, K, D], and the cache with the new position.
+    """
     wrapper = self.self_attention
     y, cache = wrapper.layer.step(
       wrapper.normalize(x), kernel, cache, index, past
@@ -252,11 +238,19 @@ class DecoderLayer(keras.layers.Layer):
     return wrapper.add(x, y), cache
 
   def step_source(self, x: tf.Tensor, source: ProjectedSource) -> tf.Tensor:
-    """Makes the rest of `step`: attention to the source, and the network."""
+    """Attends from new positions, [B, K, D], to the source; maps what comes."""
     wrapper = self.cross_attention
     # The beams of a sentence are K query positions to its one source.
     y = wrapper.layer.attend(wrapper.normalize(x), source.cache, source.bias)
     return self.ffn(wrapper.add(x, y))
+
+  def source_attention(
+    self, x: tf.Tensor, source: ProjectedSource
+  ) -> tf.Tensor:
+    """Returns how much `step_source` attends to what, float32 [B, N, K, S]."""
+    wrapper = self.cross_attention
+    x = wrapper.normalize(x)
+    return wrapper.layer.attention_to(x, source.cache, source.bias)
 
 
 class Stack(keras.layers.Layer):
@@ -373,6 +367,7 @@ class DecoderStack(Stack):
     index: tf.Tensor,
     writers: tf.Tensor,
     cache: DecoderCache,
+    observed: list[tf.Tensor] | None = None,
   ) -> tuple[tf.Tensor, DecoderCache]:
     """Maps one new position of every hypothesis.
 
@@ -382,6 +377,8 @@ class DecoderStack(Stack):
       index: int32 [], the new position, counted from 0.
       writers: int32 [B * K, T], as in `beam_cache`.
       cache: with room for the new position.
+      observed: gets each layer's attention to the source, float32
+        [B, N, K, S], if it is there.
 
     Returns:
       [B, K, D], and the cache with the new position.
@@ -392,7 +389,10 @@ class DecoderStack(Stack):
       self.layers, kernels, cache.targets, cache.sources, strict=True
     ):
       source = ProjectedSource(source_cache, cache.source_bias)
-      x, target = layer.step(x, kernel, target, index, past, source)
+      x, target = layer.step_self(x, kernel, target, index, past)
+      if observed is not None:
+        observed.append(layer.source_attention(x, source))
+      x = layer.step_source(x, source)
       targets.append(target)
     return self.normalize(x), cache._replace(targets=targets)
 

@@ -4,13 +4,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from official_transformer.commands.regularization_flags import SAMPLING_SIDES
 from official_transformer.data import tokenizer as tokenizer_lib
-from official_transformer.data.subword_sampling import (
-  SIDES,
-  SubwordSampler,
-  SubwordSampling,
-)
+from official_transformer.data.segmentation import SubwordSampling
+from official_transformer.data.subword_sampling import SubwordSampler
 from official_transformer.data.vocabulary_files import Tokenizers
 from official_transformer.errors import InputError
 
@@ -121,4 +117,3 @@ def test_what_cannot_be_drawn_is_refused(tmp_path):
     SubwordSampling(0.1, nbest=1)
   with pytest.raises(InputError, match="alpha"):
     SubwordSampling(-0.1)
-  assert SIDES == SAMPLING_SIDES

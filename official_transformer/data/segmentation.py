@@ -1,0 +1,34 @@
+"""How segmentations are drawn, without TensorFlow, which flags do without."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from official_transformer.errors import InputError
+
+SIDES = ("both", "source", "target")
+
+
+@dataclasses.dataclass(frozen=True)
+class SubwordSampling:
+  """How segmentations are drawn.
+
+  Attributes:
+    alpha: for a unigram model, how much better segmentations are preferred: 0
+      is not at all; for BPE, the probability that a merge is left out.
+    nbest: for a unigram model, how many of the best are drawn from; -1 is all.
+    sides: of which text, one of `SIDES`.
+  """
+
+  alpha: float
+  nbest: int = 64
+  sides: str = "both"
+
+  def __post_init__(self) -> None:
+    if not 0 <= self.alpha <= 10:
+      raise InputError(f"sampling_alpha is {self.alpha}, must be in [0, 10]")
+    if self.nbest != -1 and self.nbest < 2:
+      raise InputError(
+        f"sampling_nbest is {self.nbest}: give -1 for all segmentations, or at "
+        "least 2"
+      )

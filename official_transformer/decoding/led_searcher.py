@@ -1,0 +1,254 @@
+"""Searching under demands, drawing samples, and several models as one.
+
+Slower than `Searcher`, which knows nothing of it: the whole vocabulary is
+normalised at every step.
+
+Shapes: B lines, K beam, L longest limit.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from official_transformer.data.tokenizer import Tokenizer
+from official_transformer.data.vocabulary_files import Tokenizers
+from official_transformer.decoding.batching import pad
+from official_transformer.decoding.hypotheses import (
+  FoundSequence,
+  found_sequences,
+  without_end,
+)
+from official_transformer.decoding.memory_bounds import (
+  check_positions,
+  lacks_memory,
+  out_of_memory,
+)
+from official_transformer.decoding.phrases import (
+  NO_DEMANDS,
+  Demands,
+  holds,
+  spelled,
+  tokens_of,
+)
+from official_transformer.decoding.search_options import SearchOptions
+from official_transformer.errors import InputError
+from official_transformer.model.search_controls import (
+  ANY,
+  NO_TOKEN,
+  SentenceControls,
+)
+from official_transformer.model.search_state import SearchResult
+from official_transformer.model.transformer import Transformer
+from official_transformer.model.translation_search import (
+  SearchRequest,
+  sample_translations,
+  search_translations,
+)
+
+# A phrase is found in other tokens at most so many times before it is given up.
+_ROUNDS = 20
+
+# Of a line: sequences of tokens that it may not hold.
+Forbidden = set[tuple[int, ...]]
+
+
+class LedSearcher:
+  """Searches as it is led; safe to call from several threads.
+
+  Attributes:
+    models: that decide together; the first one's parameters count.
+    params: these.
+    target: the target's tokenizer.
+    options: how it is led.
+  """
+
+  def __init__(
+    self,
+    models: Sequence[Transformer],
+    tokenizers: Tokenizers,
+    options: SearchOptions,
+  ) -> None:
+    self.models = models
+    self.params = models[0].params
+    self.target: Tokenizer = tokenizers.target
+    self.options = options
+    ids = tf.TensorSpec([None, None], tf.int32)
+    phrases = tf.TensorSpec([None, None, None], tf.int32)
+    numbers = tf.TensorSpec([None, self.params.beam_size, None], tf.float32)
+    self._function = tf.function(
+      self._search,
+      input_signature=[ids, ids, phrases, phrases, numbers],
+      autograph=False,
+    )
+
+  def search(
+    self,
+    sources: Sequence[Sequence[int]],
+    demands: Sequence[Demands] | None = None,
+  ) -> list[list[FoundSequence]]:
+    """Searches for each source's best sequences, as `SequenceSearcher` says.
+
+    Args:
+      sources: token lists, each ending in EOS.
+      demands: of each.
+    """
+    asked = demands or [NO_DEMANDS] * len(sources)
+    forbidden = [self._forbidden_tokens(line) for line in asked]
+    found = self._search_all(sources, asked, forbidden)
+    for _ in range(_ROUNDS):
+      # What is forbidden may be spelled in tokens that nobody thought of.
+      again = [
+        row
+        for row, line in enumerate(asked)
+        if self._forbid_spellings(found[row], line, forbidden[row])
+      ]
+      if not again:
+        break
+      better = self._search_all(
+        [sources[row] for row in again],
+        [asked[row] for row in again],
+        [forbidden[row] for row in again],
+      )
+      for row, sequences in zip(again, better, strict=True):
+        found[row] = sequences
+    return found
+
+  def _forbidden_tokens(self, line: Demands) -> Forbidden:
+    return {tuple(tokens_of(self.target, phrase)) for phrase in line.forbidden}
+
+  def _forbid_spellings(
+    self,
+    sequences: Sequence[FoundSequence],
+    line: Demands,
+    forbidden: Forbidden,
+  ) -> bool:
+    """Adds how hypotheses spell what is forbidden; returns if any does."""
+    number = len(forbidden)
+    for phrase in line.forbidden:
+      for sequence in sequences:
+        text = self.target.decode(sequence.ids)
+        if holds(text, phrase):
+          forbidden |= set(spelled(self.target, sequence.ids, phrase))
+    return len(forbidden) > number
+
+  def _search_all(
+    self,
+    sources: Sequence[Sequence[int]],
+    demands: Sequence[Demands],
+    forbidden: Sequence[Forbidden],
+  ) -> list[list[FoundSequence]]:
+    """Searches once."""
+    longest = max(map(len, sources))
+    for model in self.models:
+      check_positions(model.params, longest)
+    if lacks_memory(self.params, len(sources) * len(self.models), longest):
+      raise InputError(
+        f"a line of {longest} tokens is too long for the memory there is, of "
+        "which it takes a share by the square of its length: let long lines be "
+        "split"
+      )
+    prefixes = [self._prefix(line) for line in demands]
+    required = [
+      [tokens_of(self.target, phrase) for phrase in line.required]
+      for line in demands
+    ]
+    limit = longest + self.params.extra_decode_length + self.options.min_length
+    limit += max(map(len, prefixes)) + 2
+    try:
+      result = self._function(
+        pad(sources),
+        pad(prefixes, 1),
+        _phrase_array([sorted(f) for f in forbidden], ANY, NO_TOKEN),
+        _phrase_array(required, 0, 0),
+        self._numbers(sources, limit),
+      )
+      arrays = [tensor.numpy().tolist() for tensor in result]
+    except tf.errors.ResourceExhaustedError as error:
+      said = error.message.splitlines()[0]
+      raise out_of_memory(len(sources), longest, said) from None
+    return [self._found(*row) for row in zip(*arrays, strict=True)]
+
+  def _prefix(self, line: Demands) -> list[int]:
+    if not line.prefix.strip():
+      return []
+    return list(self.target.encode(line.prefix.strip()))
+
+  def _numbers(
+    self, sources: Sequence[Sequence[int]], limit: int
+  ) -> np.ndarray:
+    """Returns what decides draws, float32 [B, K, L], by seed and source."""
+    sampling = self.options.sampling
+    shape = (len(sources), self.params.beam_size, limit)
+    if not sampling:
+      return np.zeros((len(sources), self.params.beam_size, 0), np.float32)
+    numbers = np.empty(shape, np.float32)
+    for row, source in enumerate(sources):
+      key = zlib.crc32(np.array(source, np.int64).tobytes())
+      philox = np.random.Philox(key=[sampling.seed % 2**63, key])
+      drawn = np.random.Generator(philox).random((limit, shape[1]))
+      # Below 1 in float32, too.
+      numbers[row] = np.minimum(drawn.T, 1 - 2**-24)
+    return numbers
+
+  def _search(
+    self,
+    ids: tf.Tensor,
+    prefix: tf.Tensor,
+    forbidden: tf.Tensor,
+    required: tf.Tensor,
+    numbers: tf.Tensor,
+  ) -> SearchResult:
+    """Searches, or draws, in a graph."""
+    request = SearchRequest(
+      self.target.vocab_size,
+      controls=self.options.controls,
+      sentences=SentenceControls(prefix, forbidden, required),
+      coverage_penalty=self.options.coverage_penalty,
+    )
+    if self.options.sampling:
+      return sample_translations(
+        self.models, ids, numbers, self.options.sampling.rule, request
+      )
+    return search_translations(self.models, ids, request)
+
+  def _found(
+    self, rows: list[list[int]], scores: list[float], finished: list[bool]
+  ) -> list[FoundSequence]:
+    """Returns a line's hypotheses; of samples, all."""
+    if self.options.sampling:
+      return [
+        FoundSequence(without_end(ids), score, flag)
+        for ids, score, flag in zip(rows, scores, finished, strict=True)
+      ]
+    # What has no probability stands for nothing.
+    kept = [n for n, score in enumerate(scores) if score > float("-inf")]
+    number = len(kept) or 1  # The best come first.
+    return found_sequences(rows[:number], scores[:number], finished[:number])
+
+
+def _phrase_array(
+  phrases: Sequence[Sequence[Sequence[int]]], filler: int, end: int
+) -> np.ndarray:
+  """Lays phrases of lines out, int32 [B, phrases, longest], at least 1 each.
+
+  Args:
+    phrases: of each line, token lists.
+    filler: stands before shorter phrases if it is below 0, and else behind
+      them.
+    end: the last token of what is no phrase.
+  """
+  number = max(1, *map(len, phrases))
+  longest = max([1, *(len(p) for line in phrases for p in line)])
+  found = np.full([len(phrases), number, longest], filler, np.int32)
+  found[:, :, -1] = end
+  for row, line in enumerate(phrases):
+    for place, phrase in enumerate(line):
+      if filler < 0:
+        found[row, place, longest - len(phrase) :] = phrase
+      else:
+        found[row, place, : len(phrase)] = phrase
+  return found

@@ -1,0 +1,130 @@
+"""Phrases that a translation must or may not have, as text and as tokens."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterator, Sequence
+
+from official_transformer.data.tokenizer import Tokenizer, decoded_spans
+from official_transformer.data.words import Span, stands_alone
+from official_transformer.errors import InputError
+from official_transformer.model_params import EOS_ID
+
+
+@dataclasses.dataclass(frozen=True)
+class Demands:
+  """What one line's translation is to be like, as text.
+
+  Attributes:
+    prefix: what it begins with.
+    required: phrases that it has.
+    forbidden: phrases that it does not have.
+  """
+
+  prefix: str = ""
+  required: tuple[str, ...] = ()
+  forbidden: tuple[str, ...] = ()
+
+  @property
+  def is_of_whole(self) -> bool:
+    """Whether it is no piece of a line that has to be so."""
+    return bool(self.prefix or self.required)
+
+  def unmet_by(self, text: str) -> tuple[str, ...]:
+    """Returns what a translation lacks, and what it has and should not."""
+    prefix = " ".join(self.prefix.split())
+    starts = " ".join(text.split()).startswith(prefix)
+    return (
+      *([] if starts else [self.prefix]),
+      *(phrase for phrase in self.required if not holds(text, phrase)),
+      *(phrase for phrase in self.forbidden if holds(text, phrase)),
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class LineRequest:
+  """A line, and what its translation is to be like.
+
+  Attributes:
+    text: the line.
+    demands: of its translation.
+  """
+
+  text: str
+  demands: Demands = Demands()
+
+  def __len__(self) -> int:
+    return len(self.text)
+
+  @classmethod
+  def of(cls, line: str | LineRequest) -> LineRequest:
+    """Returns a line as a request, which asks for nothing else."""
+    return line if isinstance(line, LineRequest) else cls(line)
+
+
+NO_DEMANDS = Demands()
+
+
+def places_of(text: str, phrase: str) -> list[Span]:
+  """Returns where a text has a phrase, as whole words.
+
+  A word ends where letters and digits do; in scripts without blanks, each
+  character is one.
+  """
+  phrase = phrase.strip()
+  if not phrase:
+    return []
+  before = r"(?<!\w)" if _joins(phrase[0]) else ""
+  after = r"(?!\w)" if _joins(phrase[-1]) else ""
+  pattern = before + re.escape(phrase) + after
+  return [Span(*match.span()) for match in re.finditer(pattern, text)]
+
+
+def _joins(character: str) -> bool:
+  """Whether a character is a part of the word beside it."""
+  return bool(re.match(r"\w", character)) and not stands_alone(character)
+
+
+def holds(text: str, phrase: str) -> bool:
+  """Returns whether a text has a phrase, as whole words."""
+  return bool(places_of(text, phrase))
+
+
+def tokens_of(tokenizer: Tokenizer, phrase: str) -> list[int]:
+  """Returns the tokens of a phrase within a text.
+
+  In scripts without blanks, those that it has after another character: the
+  first of a text begins with the sign of a blank.
+
+  Raises:
+    InputError: if there is nothing in it that the vocabulary knows.
+  """
+  phrase = phrase.strip()
+  ids = list(tokenizer.encode(phrase))
+  if phrase and stands_alone(phrase[0]):
+    spans = tokenizer.spans("。" + phrase)
+    after = tokenizer.encode("。" + phrase)
+    if any(span.start == 1 for span in spans):
+      ids = [
+        i for i, span in zip(after, spans, strict=False) if span.start >= 1
+      ]
+  if not ids:
+    raise InputError(f"the phrase {phrase!r:.50} has no token")
+  return ids
+
+
+def spelled(
+  tokenizer: Tokenizer, ids: Sequence[int], phrase: str
+) -> Iterator[tuple[int, ...]]:
+  """Yields the tokens by which ids have a phrase, however they are cut."""
+  ids = [i for i in ids if i != EOS_ID]
+  text = tokenizer.decode(ids)
+  spans = None
+  for place in places_of(text, phrase):
+    spans = spans or decoded_spans(tokenizer, ids)
+    yield tuple(
+      i
+      for i, span in zip(ids, spans, strict=True)
+      if span.start < place.end and span.end > place.start
+    )

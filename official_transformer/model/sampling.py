@@ -1,0 +1,174 @@
+"""Drawing translations from the model's own distribution.
+
+Every draw is decided by a number in [0, 1) that the caller gives: the token at
+which the distribution's sum exceeds it. Equal numbers make equal draws, in any
+company.
+
+Shapes: B batch, K samples of a sentence, L longest limit, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from official_transformer.model.beam_search import length_normalization
+from official_transformer.model.search_controls import Controller
+from official_transformer.model.search_rules import SamplingRule
+from official_transformer.model.search_state import (
+  NEG_INF,
+  SearchResult,
+  SearchState,
+  StepFunction,
+)
+from official_transformer.model_params import EOS_ID, PAD_ID
+
+
+class SamplingPlan(NamedTuple):
+  """What is drawn from, and how it is scored.
+
+  Attributes:
+    rule: what of the distribution.
+    controller: what may not be drawn.
+    alpha: strength of the length normalisation of the scores.
+  """
+
+  rule: SamplingRule
+  controller: Controller
+  alpha: float
+
+
+class _Draws(NamedTuple):
+  """The variables of the loop.
+
+  Attributes:
+    index: int32 [], steps made.
+    newest: int32 [B, K], each sample's last token.
+    ids: int32 [B, K, L].
+    log_probs: float32 [B, K], of all tokens, as the model has them.
+    finished: bool [B, K], which have drawn EOS.
+    search: the step function's own state.
+  """
+
+  index: tf.Tensor
+  newest: tf.Tensor
+  ids: tf.Tensor
+  log_probs: tf.Tensor
+  finished: tf.Tensor
+  search: SearchState
+
+
+def choose(
+  log_probs: tf.Tensor, numbers: tf.Tensor, rule: SamplingRule
+) -> tf.Tensor:
+  """Returns the tokens that numbers stand for.
+
+  Args:
+    log_probs: float32 [R, V].
+    numbers: float32 [R], in [0, 1).
+    rule: what is drawn from.
+
+  Returns:
+    int32 [R].
+  """
+  scaled = log_probs / rule.temperature
+  size = scaled.shape[1]
+  ids = None
+  if rule.top_k or rule.top_p < 1.0:
+    scaled, ids = tf.math.top_k(scaled, min(rule.top_k or size, size))
+  probabilities = tf.nn.softmax(scaled)
+  if rule.top_p < 1.0:
+    before = tf.cumsum(probabilities, axis=1, exclusive=True)
+    probabilities = tf.where(before < rule.top_p, probabilities, 0.0)
+  sums = tf.cumsum(probabilities, axis=1)
+  target = numbers[:, None] * sums[:, -1:]
+  # Of what has no probability, the sum is that of what comes before.
+  chosen = tf.reduce_sum(tf.cast(sums <= target, tf.int32), axis=1)
+  last = tf.reduce_sum(tf.cast(sums < sums[:, -1:], tf.int32), axis=1)
+  chosen = tf.minimum(chosen, last)
+  if ids is None:
+    return chosen
+  return tf.gather(ids, chosen, batch_dims=1)
+
+
+def sample(
+  step: StepFunction,
+  state: SearchState,
+  limits: tf.Tensor,
+  numbers: tf.Tensor,
+  plan: SamplingPlan,
+) -> SearchResult:
+  """Draws K translations of each sentence, in no order.
+
+  Args:
+    step: as `SequenceBeamSearch` has it.
+    state: what it sees at first.
+    limits: int32 [B], most tokens of each.
+    numbers: float32 [B, K, L], what decides each draw.
+    plan: what is drawn from.
+
+  Returns:
+    The samples; those that are not finished are not, at their limit.
+  """
+  shape = tf.shape(numbers)
+  rows = tf.range(shape[0])
+
+  def going_on(draws: _Draws) -> tf.Tensor:
+    open_ = tf.logical_not(draws.finished) & (draws.index < limits[:, None])
+    return tf.reduce_any(open_)
+
+  def draw(draws: _Draws) -> tuple[_Draws]:
+    logits, search = step(
+      tf.reshape(draws.newest, [-1]), draws.index, draws.search
+    )
+    log_probs = plan.controller.log_probabilities(
+      tf.cast(logits, tf.float32), draws.ids, rows, draws.index
+    )
+    flat = tf.reshape(log_probs, [-1, log_probs.shape[2]])
+    tokens = choose(
+      flat, tf.reshape(numbers[:, :, draws.index], [-1]), plan.rule
+    )
+    gained = tf.gather(flat, tokens, batch_dims=1)
+    tokens, gained = (tf.reshape(t, shape[:2]) for t in (tokens, gained))
+    idle = draws.finished | (draws.index >= limits[:, None])
+    tokens = tf.where(idle, PAD_ID, tokens)
+    here = tf.range(shape[2]) == draws.index
+    return (
+      _Draws(
+        draws.index + 1,
+        tokens,
+        tf.where(here, tokens[:, :, None], draws.ids),
+        draws.log_probs + tf.where(idle, 0.0, gained),
+        draws.finished | (tf.equal(tokens, EOS_ID) & (gained > NEG_INF)),
+        search,
+      ),
+    )
+
+  start = _Draws(
+    tf.constant(0),
+    tf.zeros(shape[:2], tf.int32),
+    tf.zeros(shape, tf.int32),
+    tf.zeros(shape[:2]),
+    tf.zeros(shape[:2], tf.bool),
+    state,
+  )
+  (end,) = tf.while_loop(
+    going_on, draw, (start,), shape_invariants=(_shapes(start),)
+  )
+  lengths = tf.math.count_nonzero(end.ids, axis=2, dtype=tf.int32)
+  norms = length_normalization(plan.alpha, lengths)
+  scores = tf.where(end.finished, end.log_probs / norms, end.log_probs)
+  return SearchResult(end.ids, scores, end.finished)
+
+
+def _shapes(draws: _Draws) -> _Draws:
+  """Returns shapes that let the search's state grow."""
+
+  def growing(tensor: tf.Tensor) -> tf.TensorShape:
+    return tf.TensorShape(
+      [None, *(None if d == 0 else d for d in tensor.shape[1:])]
+    )
+
+  fixed = tf.nest.map_structure(lambda t: t.shape, draws)
+  return fixed._replace(search=tf.nest.map_structure(growing, draws.search))

@@ -1,0 +1,205 @@
+"""What a translation may, must and had better not hold.
+
+Each is a function of logits or log-probabilities and of the hypotheses so far,
+which `SequenceBeamSearch` calls in the place of its own choice. What is
+forbidden has no probability, and the rest keeps its own: a score stays the
+model's log-probability, whatever was forbidden (as fairseq has it). Only the
+repetition penalty and `suppress_pad` change logits, before they are normalised.
+
+Shapes: B batch, K beam, L longest limit, V vocabulary, P longest prefix, F
+forbidden phrases, C required ones, Q longest phrase.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from official_transformer.model.required_phrases import best_with_required
+from official_transformer.model.search_rules import SearchControls
+from official_transformer.model.search_state import NEG_INF, Sentences
+from official_transformer.model_params import EOS_ID
+
+# Stands for any token where a phrase is shorter than others, at its beginning.
+ANY = -1
+NO_TOKEN = -2
+
+
+class SentenceControls(NamedTuple):
+  """What holds for each sentence; of nothing there is one, of zeros.
+
+  Attributes:
+    prefix: int32 [B, P], what a translation begins with, zeros behind it.
+    forbidden: int32 [B, F, Q], token sequences, `ANY` before those that are
+      shorter; `NO_TOKEN` ends what is none.
+    required: int32 [B, C, Q], token sequences, zeros behind them.
+  """
+
+  prefix: tf.Tensor
+  forbidden: tf.Tensor
+  required: tf.Tensor
+
+
+class Controller:
+  """Applies controls to one batch.
+
+  Attributes:
+    controls: for all.
+    sentences: for each, in the order of the caller's batch.
+    vocab_size: V.
+  """
+
+  def __init__(
+    self, controls: SearchControls, sentences: SentenceControls, vocab_size: int
+  ) -> None:
+    self.controls = controls
+    self.sentences = sentences
+    self.vocab_size = vocab_size
+
+  def continue_with(
+    self, logits: tf.Tensor, sentences: Sentences, index: tf.Tensor
+  ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """Returns the best continuations, as `search_state.Continue` says."""
+    history = sentences.alive_ids
+    log_probs = self.log_probabilities(logits, history, sentences.rows, index)
+    log_probs += sentences.alive_log_probs[:, :, None]
+    required = tf.gather(self.sentences.required, sentences.rows)
+    return best_with_required(log_probs, history, required, index)
+
+  def log_probabilities(
+    self,
+    logits: tf.Tensor,
+    history: tf.Tensor,
+    rows: tf.Tensor,
+    index: tf.Tensor,
+  ) -> tf.Tensor:
+    """Returns the log-probabilities of the next token, -inf if it may not be.
+
+    Args:
+      logits: float32 [B*K, V] or more columns.
+      history: int32 [B, K, L], hypotheses of `index` tokens.
+      rows: int32 [B], where their sentences stand in the caller's batch.
+      index: int32 [].
+
+    Returns:
+      float32 [B, K, V].
+    """
+    shape = tf.shape(history)
+    if self.controls.repetition_penalty != 1.0:
+      logits = self._penalize(logits, history, index)
+    log_probs = tf.nn.log_softmax(logits)[:, : self.vocab_size]
+    log_probs = tf.reshape(log_probs, [shape[0], shape[1], self.vocab_size])
+    prefix = tf.gather(self.sentences.prefix, rows)
+    forbidden = tf.gather(self.sentences.forbidden, rows)
+    banned = off_prefix(prefix, index, self.vocab_size)
+    banned |= ends_too_early(index, self.controls.min_length, self.vocab_size)
+    tokens = completions(history, forbidden, index)
+    if self.controls.no_repeat_ngram_size:
+      repeated = repetitions(history, self.controls.no_repeat_ngram_size, index)
+      tokens = tf.concat([tokens, repeated], axis=2)
+    banned |= holds(tokens, self.vocab_size)
+    return tf.where(banned, NEG_INF, log_probs)
+
+  def _penalize(
+    self, logits: tf.Tensor, history: tf.Tensor, index: tf.Tensor
+  ) -> tf.Tensor:
+    """Makes tokens that a hypothesis holds already less probable."""
+    here = tf.range(tf.shape(history)[2]) < index
+    seen = holds(tf.where(here, history, NO_TOKEN), logits.shape[1])
+    penalty = self.controls.repetition_penalty
+    lower = tf.where(logits < 0, logits * penalty, logits / penalty)
+    return tf.where(tf.reshape(seen, tf.shape(logits)), lower, logits)
+
+
+def holds(tokens: tf.Tensor, vocab_size: int) -> tf.Tensor:
+  """Returns which tokens there are.
+
+  Args:
+    tokens: int32 [B, K, N]; below 0 there is none.
+    vocab_size: V.
+
+  Returns:
+    bool [B, K, V].
+  """
+  shape = tf.shape(tokens)
+  flat = tf.reshape(tokens, [-1, shape[2]])
+  hypotheses = tf.range(tf.shape(flat)[0])[:, None] * vocab_size
+  places = tf.where(flat < 0, -1, hypotheses + flat)
+  places = tf.reshape(places, [-1])
+  places = tf.boolean_mask(places, places >= 0)
+  number = shape[0] * shape[1] * vocab_size
+  found = tf.tensor_scatter_nd_update(
+    tf.zeros([number], tf.int32), places[:, None], tf.ones_like(places)
+  )
+  return tf.reshape(found, [shape[0], shape[1], vocab_size]) > 0
+
+
+def off_prefix(
+  prefix: tf.Tensor, index: tf.Tensor, vocab_size: int
+) -> tf.Tensor:
+  """Returns which tokens a prefix leaves out, bool [B, 1, V]."""
+  padded = tf.pad(prefix, [[0, 0], [0, 1]])
+  here = padded[:, tf.minimum(index, tf.shape(prefix)[1])][:, None]
+  other = tf.range(vocab_size)[None] != here
+  return (other & (here > 0))[:, None]
+
+
+def ends_too_early(
+  index: tf.Tensor, min_length: int, vocab_size: int
+) -> tf.Tensor:
+  """Returns whether EOS comes too early, bool [1, 1, V]."""
+  is_end = tf.equal(tf.range(vocab_size), EOS_ID)
+  return (is_end & (index < min_length))[None, None]
+
+
+def _newest(
+  history: tf.Tensor, number: tf.Tensor, index: tf.Tensor
+) -> tf.Tensor:
+  """Returns the newest tokens, int32 [B, K, number]; `NO_TOKEN` before all."""
+  padded = tf.pad(
+    history, [[0, 0], [0, 0], [number, 0]], constant_values=NO_TOKEN
+  )
+  return padded[:, :, index : index + number]
+
+
+def completions(
+  history: tf.Tensor, forbidden: tf.Tensor, index: tf.Tensor
+) -> tf.Tensor:
+  """Returns the tokens that would complete a forbidden phrase.
+
+  Args:
+    history: int32 [B, K, L].
+    forbidden: int32 [B, F, Q], `ANY` before those that are shorter.
+    index: int32 [], tokens there are.
+
+  Returns:
+    int32 [B, K, F]; below 0 where there is none.
+  """
+  heads, last = forbidden[:, None, :, :-1], forbidden[:, None, :, -1]
+  number = tf.maximum(tf.shape(forbidden)[2] - 1, 0)
+  newest = _newest(history, number, index)[:, :, None]  # [B, K, 1, Q - 1]
+  matches = tf.reduce_all((heads == ANY) | (heads == newest), axis=3)
+  return tf.where(matches, last, NO_TOKEN)
+
+
+def repetitions(history: tf.Tensor, size: int, index: tf.Tensor) -> tf.Tensor:
+  """Returns the tokens that would repeat an n-gram.
+
+  Args:
+    history: int32 [B, K, L].
+    size: n.
+    index: int32 [], tokens there are.
+
+  Returns:
+    int32 [B, K, L]; below 0 where there is none.
+  """
+  length = tf.shape(history)[2]
+  padded = tf.pad(history, [[0, 0], [0, 0], [0, size]])
+  newest = _newest(history, tf.constant(size - 1), index)
+  matches = tf.range(length) + size - 1 < index
+  for place in range(size - 1):
+    there = padded[:, :, place : place + length]
+    matches = matches & (there == newest[:, :, place : place + 1])
+  last = padded[:, :, size - 1 : size - 1 + length]
+  return tf.where(matches, last, NO_TOKEN)

@@ -1,0 +1,411 @@
+"""Samples, phrases, prefixes, penalties and several models, on small models."""
+
+import dataclasses
+import itertools
+import math
+
+import numpy as np
+import pytest
+import sacrebleu
+import tensorflow as tf
+
+from official_transformer.decoding.led_searcher import LedSearcher
+from official_transformer.decoding.mbr import chrf_matrix, utilities
+from official_transformer.decoding.phrases import (
+  Demands,
+  LineRequest,
+  holds,
+  places_of,
+  tokens_of,
+)
+from official_transformer.decoding.search_options import (
+  Sampling,
+  SearchOptions,
+)
+from official_transformer.decoding.searcher import Searcher
+from official_transformer.decoding.translator import DecodingOptions, Translator
+from official_transformer.errors import InputError
+from official_transformer.model.sampling import choose
+from official_transformer.model.search_rules import SamplingRule
+from official_transformer.model.transformer import build_transformer
+from official_transformer.model_params import EOS_ID, TransformerParams
+
+PARAMS = TransformerParams(
+  vocab_size=24,
+  hidden_size=16,
+  num_heads=2,
+  filter_size=32,
+  num_hidden_layers=1,
+  extra_decode_length=6,
+  beam_size=3,
+  # What holds PAD is told without it.
+  suppress_pad=True,
+)
+
+
+class Words:
+  """A tokenizer whose tokens are `w2` to `w23`."""
+
+  vocab_size = 24
+
+  def encode(self, text, add_eos=False):
+    return [int(word[1:]) for word in text.split()] + [EOS_ID] * add_eos
+
+  def decode(self, ids):
+    return " ".join(f"w{i}" for i in ids)
+
+  def pieces(self, ids):
+    return [f"w{i}" for i in ids]
+
+
+def model(seed=0, **changes):
+  tf.keras.utils.set_random_seed(seed)
+  made = build_transformer(dataclasses.replace(PARAMS, **changes))
+  table = made.embedding.table.numpy()
+  made.embedding.table.assign(table * 3.0)
+  # Towards EOS: it comes neither at once nor never.
+  made.decoder_stack.output_normalization.beta.assign(table[1] * 2.0)
+  return made
+
+
+@pytest.fixture(scope="module")
+def transformer():
+  return model()
+
+
+def led(models, **options):
+  from official_transformer.data.vocabulary_files import Tokenizers
+
+  models = models if isinstance(models, list) else [models]
+  return LedSearcher(models, Tokenizers.of(Words()), SearchOptions(**options))
+
+
+rng = np.random.default_rng(4)
+SOURCES = [
+  [*rng.integers(2, 24, size=n).tolist(), EOS_ID] for n in (3, 8, 1, 5, 6, 2)
+]
+
+
+def ids_of(found):
+  return [[s.ids for s in sentence] for sentence in found]
+
+
+def logits_of(transformer, source, target):
+  """Returns logits, PAD's as low as they come."""
+  logits = transformer([np.array([source]), np.array([target])])[0].numpy()
+  logits[:, 0] = -1e9
+  return logits.astype(np.float64)
+
+
+def log_probabilities(transformer, source, target):
+  logits = logits_of(transformer, source, target)
+  logs = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+  return logs[np.arange(len(target)), target]
+
+
+def test_led_by_nothing_it_is_the_search_itself(transformer):
+  plain = Searcher(transformer, 24).search(SOURCES)
+  found = led(transformer).search(SOURCES)
+  assert ids_of(found) == ids_of(plain)
+  for one, other in zip(
+    itertools.chain(*found), itertools.chain(*plain), strict=True
+  ):
+    assert one.score == pytest.approx(other.score, abs=1e-5)
+
+
+def test_three_times_one_model_is_that_model(transformer):
+  plain = Searcher(transformer, 24).search(SOURCES)
+  assert ids_of(led([transformer] * 3).search(SOURCES)) == ids_of(plain)
+
+
+def test_an_ensembles_score_is_of_the_mean_of_probabilities(transformer):
+  models = [transformer, model(1), model(2, hidden_size=24, num_heads=3)]
+  for source, found in zip(SOURCES, led(models).search(SOURCES), strict=True):
+    best = found[0]
+    target = [*best.ids, EOS_ID] if best.finished else best.ids
+    each = np.stack([log_probabilities(m, source, target) for m in models])
+    total = np.log(np.exp(each).mean(0)).sum()
+    norm = ((5 + len(target)) / 6) ** 0.6 if best.finished else 1.0
+    assert best.score == pytest.approx(total / norm, abs=1e-4)
+
+
+def test_scores_stay_the_models_own(transformer):
+  """Whatever is forbidden, a score is what the model gives to the ids."""
+  demands = [Demands(forbidden=("w5", "w7 w8"), prefix="w9 w4")] * len(SOURCES)
+  found = led(transformer, no_repeat_ngram_size=2, min_length=4).search(
+    SOURCES, demands
+  )
+  for source, sentence in zip(SOURCES, found, strict=True):
+    for sequence in sentence:
+      target = sequence.ids + [EOS_ID] * sequence.finished
+      total = log_probabilities(transformer, source, target).sum()
+      norm = ((5 + len(target)) / 6) ** 0.6 if sequence.finished else 1.0
+      assert sequence.score == pytest.approx(total / norm, abs=1e-4)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_no_ngram_comes_twice(transformer, size):
+  repeated = 0
+  plain = led(transformer).search(SOURCES)
+  found = led(transformer, no_repeat_ngram_size=size).search(SOURCES)
+  for sentences, expected in ((plain, None), (found, 0)):
+    for sequence in itertools.chain(*sentences):
+      ids = sequence.ids
+      grams = [tuple(ids[i : i + size]) for i in range(len(ids) - size + 1)]
+      twice = len(grams) - len(set(grams))
+      if expected is None:
+        repeated += twice
+      else:
+        assert twice == expected
+  assert repeated > 0 or size > 1
+
+
+def test_the_repetition_penalty_is_of_logits(transformer):
+  penalty = 1.7
+  found = led(transformer, repetition_penalty=penalty).search(SOURCES)
+  for source, sentence in zip(SOURCES, found, strict=True):
+    best = sentence[0]
+    target = best.ids + [EOS_ID] * best.finished
+    logits = logits_of(transformer, source, target)
+    total = 0.0
+    for t, token in enumerate(target):
+      row = logits[t]
+      for seen in set(target[:t]):
+        row[seen] = (
+          row[seen] * penalty if row[seen] < 0 else row[seen] / penalty
+        )
+      total += row[token] - np.log(np.exp(row).sum())
+    norm = ((5 + len(target)) / 6) ** 0.6 if best.finished else 1.0
+    assert best.score == pytest.approx(total / norm, abs=1e-4)
+
+
+def test_nothing_is_shorter_than_it_may_be(transformer):
+  found = led(transformer, min_length=9).search(SOURCES)
+  assert all(len(s.ids) >= 9 for s in itertools.chain(*found))
+
+
+def test_prefixes_begin_translations(transformer):
+  prefixes = ["w3 w4", "", "w23", "w2 w2 w2 w2 w2 w2 w2 w2 w2 w2", "w9", ""]
+  found = led(transformer).search(
+    SOURCES, [Demands(prefix=prefix) for prefix in prefixes]
+  )
+  free = led(transformer).search(SOURCES)
+  for prefix, sentence, own in zip(prefixes, found, free, strict=True):
+    wanted = Words().encode(prefix)
+    for sequence in sentence:
+      assert sequence.ids[: len(wanted)] == wanted
+    if not prefix:  # Nothing depends on its company.
+      assert [s.ids for s in sentence] == [s.ids for s in own]
+
+
+def test_phrases_are_there_or_not(transformer):
+  generator = np.random.default_rng(1)
+  for _ in range(12):
+    demands = []
+    for _ in SOURCES:
+      words = [f"w{i}" for i in generator.permutation(np.arange(2, 24))[:5]]
+      demands.append(
+        Demands(
+          required=(" ".join(words[:2]), words[2])[: generator.integers(0, 3)],
+          forbidden=tuple(words[3 : 3 + generator.integers(0, 3)]),
+        )
+      )
+    found = led(transformer).search(SOURCES, demands)
+    for wish, sentence in zip(demands, found, strict=True):
+      for sequence in sentence:
+        text = Words().decode(sequence.ids)
+        assert not any(holds(text, phrase) for phrase in wish.forbidden)
+        if sequence.finished:
+          assert all(holds(text, phrase) for phrase in wish.required)
+
+
+def test_company_changes_nothing(transformer):
+  demands = [
+    Demands(required=("w4",)),
+    Demands(forbidden=("w5", "w6 w7")),
+    Demands(prefix="w8"),
+    Demands(),
+    Demands(required=("w9 w10", "w11")),
+    Demands(required=("w9 w10 w11 w12",), forbidden=("w2",)),
+  ]
+  searcher = led(transformer, no_repeat_ngram_size=3)
+  together = searcher.search(SOURCES, demands)
+  for source, wish, found in zip(SOURCES, demands, together, strict=True):
+    (alone,) = searcher.search([source], [wish])
+    assert [s.ids for s in found] == [s.ids for s in alone]
+
+
+def test_the_coverage_penalty_is_its_formula(transformer):
+  from official_transformer.model.attention_weights import attention_weights
+
+  strength = 0.4
+  plain = led(transformer).search(SOURCES)
+  found = led(transformer, coverage_penalty=strength).search(SOURCES)
+  compared = 0
+  for source, sentence, free in zip(SOURCES, found, plain, strict=True):
+    scores = {tuple(s.ids): s.score for s in free if s.finished}
+    for sequence in sentence:
+      if not sequence.finished or tuple(sequence.ids) not in scores:
+        continue
+      target = [*sequence.ids, EOS_ID]
+      weights = (
+        attention_weights(transformer, np.array([source]), np.array([target]))
+        .cross[0, -1]
+        .numpy()
+      )  # [N, T, S]
+      covered = weights.mean(0).sum(0)
+      lost = strength * np.log(np.minimum(covered, 1)).sum()
+      expected = scores[tuple(sequence.ids)] + lost
+      assert sequence.score == pytest.approx(expected, abs=1e-4)
+      compared += 1
+  assert compared > 3
+
+
+def distribution(transformer, source):
+  """Returns the model's probabilities of the first token."""
+  exps = np.exp(logits_of(transformer, source, [5])[0])
+  return exps / exps.sum()
+
+
+@pytest.mark.parametrize(
+  "rule",
+  [
+    SamplingRule(),
+    SamplingRule(temperature=0.5),
+    SamplingRule(top_k=5),
+    SamplingRule(top_p=0.6),
+    SamplingRule(temperature=2.0, top_k=12, top_p=0.8),
+  ],
+)
+def test_draws_fit_the_distribution(transformer, rule):
+  """20,000 first tokens; chi-squared at a share of errors of one in 1,000."""
+  sampler = led(model(0, beam_size=200), sampling=Sampling(rule, seed=0))
+  counts = np.zeros(24)
+  for seed in range(100):
+    sampler.options = dataclasses.replace(
+      sampler.options, sampling=Sampling(rule, seed)
+    )
+    (found,) = sampler.search([SOURCES[1]])
+    for sequence in found:
+      counts[(sequence.ids or [EOS_ID])[0]] += 1
+  assert counts.sum() == 20_000
+  expected = distribution(transformer, SOURCES[1]) ** (1 / rule.temperature)
+  expected /= expected.sum()
+  order = np.argsort(-expected)
+  allowed = order[: rule.top_k or 24]
+  shares = expected[allowed] / expected[allowed].sum()
+  before = np.cumsum(shares) - shares
+  allowed = allowed[before < rule.top_p]
+  # What is cut off is never drawn, and what is not fits.
+  assert counts[np.setdiff1d(np.arange(24), allowed)].sum() == 0
+  shares = expected[allowed] / expected[allowed].sum()
+  keep = shares * 20_000 >= 5
+  statistic = ((counts[allowed] - 20_000 * shares) ** 2 / (20_000 * shares))[
+    keep
+  ].sum()
+  degrees = max(int(keep.sum()) - 1, 1)
+  # Wilson and Hilferty's approximation of the quantile.
+  limit = degrees * (1 - 2 / (9 * degrees) + 3.09 * math.sqrt(2 / 9 / degrees))
+  limit = degrees * (limit / degrees) ** 3
+  assert statistic < limit
+
+
+def test_draws_do_not_depend_on_company(transformer):
+  sampler = led(transformer, sampling=Sampling(seed=5))
+  together = ids_of(sampler.search(SOURCES))
+  assert together == [ids_of(sampler.search([source]))[0] for source in SOURCES]
+  assert together == ids_of(
+    led(transformer, sampling=Sampling(seed=5)).search(SOURCES)
+  )
+  assert together != ids_of(
+    led(transformer, sampling=Sampling(seed=6)).search(SOURCES)
+  )
+
+
+def test_what_is_drawn_obeys(transformer):
+  demands = [Demands(prefix="w3", forbidden=("w5",))] * len(SOURCES)
+  found = led(
+    transformer, sampling=Sampling(seed=1), no_repeat_ngram_size=2, min_length=3
+  ).search(SOURCES, demands)
+  for sequence in itertools.chain(*found):
+    ids = sequence.ids
+    assert ids[0] == 3 and 5 not in ids and len(ids) >= 3
+    assert len(set(itertools.pairwise(ids))) == len(ids) - 1
+
+
+def test_a_number_at_the_edge_chooses_what_can_be():
+  logs = tf.constant(np.log([[0.5, 0.5, 1e-30, 1e-30]]), tf.float32)
+  for number, expected in ((0.0, 0), (0.49, 0), (0.51, 1), (1 - 2**-24, 1)):
+    (chosen,) = choose(logs, tf.constant([number]), SamplingRule())
+    assert chosen == expected
+
+
+def test_chrf_is_sacrebleus():
+  texts = ["a dog runs", "a dog ran .", "", "zwei Hunde", "a", "ab", "狗在跑。"]
+  found = chrf_matrix(texts)
+  for row, column in itertools.product(range(len(texts)), repeat=2):
+    expected = sacrebleu.sentence_chrf(texts[row], [texts[column]]).score
+    assert found[row, column] == pytest.approx(expected, abs=1e-9)
+  assert utilities(texts)[0] == pytest.approx(found[0].mean())
+
+
+def test_the_least_risk_comes_first(transformer):
+  options = DecodingOptions(n_best=3, search=SearchOptions(mbr=True))
+  translator = Translator(transformer, Words(), options)
+  line = "w4 w8 w9 w10"
+  found = translator.translate_line(line).hypotheses
+  assert [h.utility for h in found] == sorted(
+    (h.utility for h in found), reverse=True
+  )
+  usual = Translator(transformer, Words(), DecodingOptions(n_best=3))
+  beam = usual.translate_line(line).hypotheses
+  assert {h.text for h in found} == {h.text for h in beam}
+  assert dict(
+    zip([h.text for h in beam], utilities([h.text for h in beam]), strict=True)
+  ) == {h.text: h.utility for h in found}
+
+
+def test_lines_bring_demands_of_their_own(transformer):
+  options = DecodingOptions(
+    search=SearchOptions(by_line=True, forbidden=("w11",))
+  )
+  translator = Translator(transformer, Words(), options)
+  requests = [
+    LineRequest("w4 w5", Demands(prefix="w6 w7")),
+    "w4 w5",
+    LineRequest("w8", Demands(required=("w9",))),
+    LineRequest(" ", Demands(required=("w9",))),
+  ]
+  found = list(translator.translate_stream(requests))
+  assert found[0].text.startswith("w6 w7")
+  assert [t.unmet for t in found[:3]] == [(), (), ()]
+  assert all("w11" not in t.text for t in found)
+  assert found[3].text == ""
+
+
+def test_phrases_are_whole_words():
+  assert [tuple(p) for p in places_of("ein Hund, Hunde", "Hund")] == [(4, 8)]
+  assert holds("一只狗在跑", "狗")
+  assert not holds("Schäferhund", "hund")
+  assert holds("der (Hund)", "Hund")
+  assert not holds("", "Hund")
+  assert not holds("Hund", " ")
+  assert tokens_of(Words(), "w4 w5") == [4, 5]
+  with pytest.raises(InputError, match="no token"):
+    tokens_of(Words(), " ")
+
+
+@pytest.mark.parametrize(
+  ("options", "message"),
+  [
+    ({"repetition_penalty": 0.0}, "repetition_penalty"),
+    ({"min_length": -1}, "min_length"),
+    ({"coverage_penalty": 0.1, "sampling": Sampling()}, "no rank"),
+    ({"sampling": Sampling(SamplingRule(temperature=0.0))}, "temperature"),
+    ({"sampling": Sampling(SamplingRule(top_p=0.0))}, "top_p"),
+    ({"sampling": Sampling(SamplingRule(top_k=-1))}, "top_k"),
+  ],
+)
+def test_impossible_options_are_refused(options, message):
+  with pytest.raises(InputError, match=message):
+    SearchOptions(**options)
