@@ -81,10 +81,10 @@ class Dropout(keras.layers.Layer):
 
     The caller multiplies what it does with it by `scale` while training.
     """
-    if not training or self.rate == 0.0:
-      return x
-    keep = self._draw(tf.shape(x), tf.size(x))
-    return tf.where(keep, x, tf.zeros([], x.dtype))
+    if training and self.rate:
+      keep = self._draw(tf.shape(x), tf.size(x))
+      x = tf.where(keep, x, tf.zeros([], x.dtype))
+    return x
 
   def after_relu(self, x: tf.Tensor, training: bool = False) -> tf.Tensor:
     """Returns `relu(x)` with its mask applied, but not scaled up.

@@ -77,7 +77,7 @@ MUTATIONS = {
   ),
   "data_order_of_a_resumed_run": (
     "official_transformer/training/data_feed.py",
-    "      skip_batches=updates * settings.batching.accumulate_steps,",
+    "      skip_batches=first,",
     "      skip_batches=0,",
     [TRAINER, "-k", "resumed_run_equals and fit"],
   ),
@@ -96,8 +96,8 @@ MUTATIONS = {
   ),
   "epsilon": (
     MODEL + "stacks.py",
-    "epsilon=1e-6",
-    "epsilon=2e-6",
+    "epsilon=params.layer_norm_epsilon",
+    "epsilon=2 * params.layer_norm_epsilon",
     [FIDELITY, "-k", "equals_upstream and stacks"],
   ),
   "query_scale": (
