@@ -46,7 +46,7 @@ from official_transformer.decoding.loading import (
   open_model,
 )
 from official_transformer.decoding.options import DecodingOptions
-from official_transformer.decoding.phrases import LineRequest
+from official_transformer.decoding.phrases import NO_DEMANDS, LineRequest
 from official_transformer.decoding.pipeline import Started, in_order
 from official_transformer.decoding.translation import (
   Hypothesis,
@@ -268,6 +268,11 @@ class Translator:
     texts, sources, demands = zip(*batch, strict=True)
     if isinstance(self.searcher, LedSearcher):
       found = self.searcher.search(sources, demands)
+    elif any(demands_of != NO_DEMANDS for demands_of in demands):
+      raise InputError(
+        "lines come with demands of their own, of which this translator was "
+        "not told: give it options with SearchOptions(by_line=True)"
+      )
     else:
       found = self.searcher.search(sources)
     n_best = self.options.n_best

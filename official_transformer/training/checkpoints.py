@@ -115,6 +115,14 @@ class CheckpointManager:
       The groups that do.
     """
     afresh = set()
+    if MOVING_AVERAGE not in self.groups and stored_shapes(
+      prefix, MOVING_AVERAGE
+    ):
+      logging.warning(
+        "%s has a moving average, which ends here: without --average_decay, "
+        "checkpoints from now on decode by the weights themselves",
+        prefix,
+      )
     stored = {name.split("/")[0] for name in stored_shapes(prefix)}
     for group, variables in self.groups.items():
       if not variables:

@@ -383,6 +383,13 @@ def test_lines_bring_demands_of_their_own(transformer):
   assert found[3].text == ""
 
 
+def test_demands_that_nobody_would_read_are_refused(transformer):
+  translator = Translator(transformer, Words(), DecodingOptions())
+  request = LineRequest("w4 w5", Demands(prefix="w6 w7"))
+  with pytest.raises(InputError, match="by_line"):
+    translator.translate([request])
+
+
 def test_phrases_are_whole_words():
   assert [tuple(p) for p in places_of("ein Hund, Hunde", "Hund")] == [(4, 8)]
   assert holds("一只狗在跑", "狗")
