@@ -27,8 +27,9 @@ class SubwordSampling:
   def __post_init__(self) -> None:
     if not 0 <= self.alpha <= 10:
       raise InputError(f"sampling_alpha is {self.alpha}, must be in [0, 10]")
-    if self.nbest != -1 and self.nbest < 2:
+    # SentencePiece takes no more.
+    if self.nbest != -1 and not 2 <= self.nbest <= 512:
       raise InputError(
-        f"sampling_nbest is {self.nbest}: give -1 for all segmentations, or at "
-        "least 2"
+        f"sampling_nbest is {self.nbest}: give -1 for all segmentations, or 2 "
+        "to 512"
       )

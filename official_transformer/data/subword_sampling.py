@@ -58,6 +58,14 @@ class SubwordSampler:
       _processor(tokenizer) if sampling.sides in ("both", side) else None
       for side, tokenizer in zip(("source", "target"), tokenizers, strict=True)
     ]
+    try:
+      for processor in filter(None, self._processors):
+        self._encode(processor, ["a"], seed)
+    except RuntimeError as error:
+      raise InputError(
+        f"--sampling_alpha: SentencePiece cannot sample so ({error}); it can "
+        "with vocabularies of the types unigram and bpe"
+      ) from None
 
   def resegment(self, batches: tf.data.Dataset, first: int) -> tf.data.Dataset:
     """Returns batches with other segmentations of the same text.
@@ -109,15 +117,7 @@ class SubwordSampler:
     rows = [row[row != PAD_ID].tolist() for row in ids]
     # EOS is a control piece, of which nothing is decoded.
     texts = processor.DecodeIds(rows)
-    with _generator:
-      sentencepiece.set_random_generator_seed(seed % _SEEDS)
-      drawn = processor.Encode(
-        texts,
-        enable_sampling=True,
-        alpha=self.sampling.alpha,
-        nbest_size=self.sampling.nbest,
-        num_threads=1,
-      )
+    drawn = self._encode(processor, texts, seed)
     kept = [
       # What is unknown has lost its text.
       row if UNK_ID in row or len(new) >= self.max_length else [*new, EOS_ID]
@@ -131,6 +131,23 @@ class SubwordSampler:
     for row, new in zip(found, kept, strict=True):
       row[: len(new)] = new
     return found
+
+  def _encode(
+    self,
+    processor: sentencepiece.SentencePieceProcessor,
+    texts: Sequence[str],
+    seed: int,
+  ) -> list[list[int]]:
+    """Draws a segmentation of each text; the seed decides."""
+    with _generator:
+      sentencepiece.set_random_generator_seed(seed % _SEEDS)
+      return processor.Encode(
+        list(texts),
+        enable_sampling=True,
+        alpha=self.sampling.alpha,
+        nbest_size=self.sampling.nbest,
+        num_threads=1,
+      )
 
 
 def _processor(tokenizer: object) -> sentencepiece.SentencePieceProcessor:

@@ -107,6 +107,16 @@ def test_batches_go_on_where_they_stopped(tokenizer):
     np.testing.assert_array_equal(one[0], other[0])
 
 
+@pytest.mark.parametrize("model_type", ["word", "char"])
+def test_types_without_other_segmentations_are_refused(tmp_path, model_type):
+  text = tmp_path / "text"
+  text.write_text("\n".join(LINES[:3] * 20) + "\n", encoding="utf-8")
+  path = str(tmp_path / "vocab")
+  tokenizer_lib.train_sentencepiece([str(text)], path, 40, model_type)
+  with pytest.raises(InputError, match="unigram and bpe"):
+    sampler(tokenizer_lib.load_tokenizer(path))
+
+
 def test_what_cannot_be_drawn_is_refused(tmp_path):
   vocabulary = tmp_path / "vocab"
   vocabulary.write_text("'<pad>'\n'<EOS>'\n'a_'\n'a'\n'_'\n")
