@@ -85,7 +85,7 @@ def random_job(arguments: argparse.Namespace) -> Job:
     search = saved_search(transformer, tokenizer)
   else:
     tokenizers = Tokenizers.of(tokenizer)
-    search = options.create_searcher(transformer, tokenizers).search
+    search = options.create_searcher([transformer], tokenizers).search
   rng = np.random.default_rng(0)
   size = (arguments.sentences, arguments.length)
   sources = rng.integers(2, params.vocab_size, size).tolist()

@@ -65,8 +65,8 @@ class Reverser:
 class Options(DecodingOptions):
   """Options whose model is a `Reverser`."""
 
-  def create_searcher(self, transformer, tokenizer):
-    return Reverser(transformer.params)
+  def create_searcher(self, transformers, tokenizers):
+    return Reverser(transformers[0].params)
 
 
 class _Transformer:

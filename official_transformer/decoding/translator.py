@@ -87,9 +87,7 @@ class Translator:
     options: DecodingOptions | None = None,
     max_length: int = DEFAULT_MAX_LENGTH,
   ) -> None:
-    models = (
-      [transformer] if isinstance(transformer, Transformer) else (transformer)
-    )
+    models = transformer if isinstance(transformer, Sequence) else [transformer]
     self.params = params = models[0].params
     self.tokenizers = Tokenizers.of(tokenizers)
     options = options or DecodingOptions()
