@@ -23,8 +23,7 @@ from official_transformer.decoding.hypotheses import (
   without_end,
 )
 from official_transformer.decoding.memory_bounds import (
-  check_positions,
-  lacks_memory,
+  check_batch,
   out_of_memory,
 )
 from official_transformer.decoding.phrases import (
@@ -35,7 +34,6 @@ from official_transformer.decoding.phrases import (
   tokens_of,
 )
 from official_transformer.decoding.search_options import SearchOptions
-from official_transformer.errors import InputError
 from official_transformer.model.search_controls import (
   ANY,
   NO_TOKEN,
@@ -144,13 +142,7 @@ class LedSearcher:
     """Searches once."""
     longest = max(map(len, sources))
     for model in self.models:
-      check_positions(model.params, longest)
-    if lacks_memory(self.params, len(sources) * len(self.models), longest):
-      raise InputError(
-        f"a line of {longest} tokens is too long for the memory there is, of "
-        "which it takes a share by the square of its length: let long lines be "
-        "split"
-      )
+      check_batch(model.params, len(sources) * len(self.models), longest)
     prefixes = [self._prefix(line) for line in demands]
     required = [
       [tokens_of(self.target, phrase) for phrase in line.required]

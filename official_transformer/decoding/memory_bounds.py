@@ -49,6 +49,26 @@ def check_positions(params: TransformerParams, longest: int) -> None:
     )
 
 
+def check_batch(params: TransformerParams, lines: int, longest: int) -> None:
+  """Refuses a batch that cannot be searched.
+
+  Args:
+    params: of the model.
+    lines: decoded together.
+    longest: of them, in tokens.
+
+  Raises:
+    InputError: if positions or memory do not suffice.
+  """
+  check_positions(params, longest)
+  if lacks_memory(params, lines, longest):
+    raise InputError(
+      f"a line of {longest} tokens is too long for the memory there is, of "
+      "which it takes a share by the square of its length: let long lines be "
+      "split"
+    )
+
+
 def out_of_memory(lines: int, longest: int, said: object) -> InputError:
   """Returns what to raise when a search has not had enough memory.
 

@@ -19,11 +19,9 @@ from official_transformer.decoding.hypotheses import (
   found_sequences,
 )
 from official_transformer.decoding.memory_bounds import (
-  check_positions,
-  lacks_memory,
+  check_batch,
   out_of_memory,
 )
-from official_transformer.errors import InputError
 from official_transformer.model.transformer import Transformer
 
 
@@ -84,13 +82,7 @@ class Searcher:
   ) -> list[list[FoundSequence]]:
     """Searches for each source's best sequences, as `SequenceSearcher` says."""
     longest = max(map(len, sources))
-    check_positions(self.params, longest)
-    if lacks_memory(self.params, len(sources), longest):
-      raise InputError(
-        f"a line of {longest} tokens is too long for the memory there is, of "
-        "which it takes a share by the square of its length: let long lines be "
-        "split"
-      )
+    check_batch(self.params, len(sources), longest)
     try:
       result = self.search_function(tf.constant(self.lay_out(sources)))
       # Rows that fill a batch up come last.

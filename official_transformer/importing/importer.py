@@ -27,20 +27,16 @@ from official_transformer.importing.formats import (
   CheckpointFormat,
   Placement,
 )
+from official_transformer.importing.model_writing import (
+  new_directory,
+  write_model,
+)
 from official_transformer.model.transformer import build_transformer
 from official_transformer.model_directory.checkpoint_files import (
-  WEIGHTS,
-  bundle_key,
   read_tensors,
   stored_shapes,
-  write_checkpoint,
 )
-from official_transformer.model_directory.description import (
-  ModelDescription,
-  Origin,
-  current_versions,
-)
-from official_transformer.model_directory.directory import ModelDirectory
+from official_transformer.model_directory.description import Origin
 from official_transformer.model_params import (
   DEFAULT_PARAM_SET,
   PARAM_SETS,
@@ -103,11 +99,7 @@ def import_checkpoint(request: ImportRequest, model_dir: str) -> str:
     InputError: if the checkpoint, the vocabulary and the flags do not
       make one model; all differences are listed.
   """
-  directory = ModelDirectory(model_dir)
-  if directory.checkpoint_steps():
-    raise InputError(
-      f"{model_dir} holds a trained model already; name another --model_dir"
-    )
+  directory = new_directory(model_dir)
   vocabularies = describe(request.vocab_files)
   naming = FORMATS[request.format]
   prefix = _find_prefix(request.checkpoint)
@@ -122,20 +114,13 @@ def import_checkpoint(request: ImportRequest, model_dir: str) -> str:
   _check(sources, wanted, params.num_heads, prefix)
   values = _assemble(sources, wanted, prefix, request.target_space_id)
   step = _step(prefix, shapes, naming)
-  directory.remove_derived()
-  directory.write(
-    ModelDescription(
-      params,
-      vocabularies,
-      versions=current_versions(),
-      origin=Origin(request.format, file_system.absolute(prefix), step),
-    ),
-    request.vocab_files,
+  write_model(
+    directory,
+    transformer,
+    values,
+    (request.vocab_files, vocabularies),
+    Origin(request.format, file_system.absolute(prefix), step),
   )
-  tensors: dict[str, Any] = {
-    bundle_key(WEIGHTS, v): values[v.path] for v in transformer.weights
-  }
-  write_checkpoint(directory, 0, tensors)
   parameters = sum(int(np.prod(shape)) for shape in wanted.values())
   return (
     f"imported {len(wanted)} variables, {parameters:,} parameters"

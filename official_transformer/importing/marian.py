@@ -25,18 +25,12 @@ from official_transformer.importing.marian_vocabulary import (
   read_json,
   read_vocabulary,
 )
+from official_transformer.importing.model_writing import (
+  new_directory,
+  write_model,
+)
 from official_transformer.model.transformer import build_transformer
-from official_transformer.model_directory.checkpoint_files import (
-  WEIGHTS,
-  bundle_key,
-  write_checkpoint,
-)
-from official_transformer.model_directory.description import (
-  ModelDescription,
-  Origin,
-  current_versions,
-)
-from official_transformer.model_directory.directory import ModelDirectory
+from official_transformer.model_directory.description import Origin
 from official_transformer.model_params import TransformerParams
 from official_transformer.storage import file_system
 
@@ -83,11 +77,7 @@ def import_marian(
   Raises:
     InputError: if the files are missing, or of another kind of model.
   """
-  target = ModelDirectory(model_dir)
-  if target.checkpoint_steps():
-    raise InputError(
-      f"{model_dir} holds a trained model already; name another --model_dir"
-    )
+  target = new_directory(model_dir)
   config = read_json(os.path.join(directory, "config.json"))
   source = read_vocabulary(directory, "source")
   written = read_vocabulary(directory, "target")
@@ -104,21 +94,8 @@ def import_marian(
     for path, vocabulary in zip(files, (source, written), strict=True):
       with open(path, "wb") as stream:
         stream.write(vocabulary.model)
-    target.remove_derived()
-    target.write(
-      ModelDescription(
-        params,
-        describe(files),
-        versions=current_versions(),
-        origin=Origin(MARIAN_HF, file_system.absolute(directory), None),
-      ),
-      files,
-    )
-  write_checkpoint(
-    target,
-    0,
-    {bundle_key(WEIGHTS, v): values[v.path] for v in transformer.weights},
-  )
+    origin = Origin(MARIAN_HF, file_system.absolute(directory), None)
+    write_model(target, transformer, values, (files, describe(files)), origin)
   parameters = sum(value.size for value in values.values())
   return (
     f"imported {len(values)} variables, {parameters:,} parameters, into "

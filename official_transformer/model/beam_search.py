@@ -24,6 +24,7 @@ from official_transformer.model.search_state import (
   SearchStep,
   Sentences,
   StepFunction,
+  growing_shapes,
 )
 from official_transformer.model.top_k import top_log_probabilities
 
@@ -56,8 +57,25 @@ def best_continuations(
   best, tokens = top_log_probabilities(logits, per_beam, vocab_size)
   best = tf.reshape(best, [-1, k, per_beam])
   best += log_probs[:, :, None]
-  best, positions = tf.math.top_k(tf.reshape(best, [-1, k * per_beam]), k=2 * k)
-  tokens = tf.reshape(tokens, [-1, k * per_beam])
+  return best_of_beams(best, tf.reshape(tokens, [-1, k * per_beam]))
+
+
+def best_of_beams(
+  log_probs: tf.Tensor, tokens: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+  """Returns the 2K best of what each beam may go on with.
+
+  Args:
+    log_probs: float32 [B, K, N], of N continuations of each.
+    tokens: int32 [B, K * N], their new tokens.
+
+  Returns:
+    Log-probabilities, sorted, new tokens and parents, [B, 2K] each.
+  """
+  k, per_beam = log_probs.shape[1:]
+  best, positions = tf.math.top_k(
+    tf.reshape(log_probs, [-1, k * per_beam]), k=2 * k
+  )
   tokens = tf.gather(tokens, positions, batch_dims=1)
   return best, tokens, positions // per_beam
 
@@ -357,14 +375,9 @@ def _changing(state: BeamState) -> BeamState:
   def leaving(tensor: tf.Tensor) -> tf.TensorShape:
     return tf.TensorShape([None, *tensor.shape[1:]])
 
-  def growing(tensor: tf.Tensor) -> tf.TensorShape:
-    return tf.TensorShape(
-      [None, *(None if d == 0 else d for d in tensor.shape[1:])]
-    )
-
   return BeamState(
     index=state.index.shape,
     sentences=tf.nest.map_structure(leaving, state.sentences),
-    search=tf.nest.map_structure(growing, state.search),
+    search=growing_shapes(state.search),
     results=tf.nest.map_structure(lambda t: t.shape, state.results),
   )

@@ -21,6 +21,7 @@ from official_transformer.model.search_state import (
   SearchResult,
   SearchState,
   StepFunction,
+  growing_shapes,
 )
 from official_transformer.model_params import EOS_ID, PAD_ID
 
@@ -153,22 +154,10 @@ def sample(
     tf.zeros(shape[:2], tf.bool),
     state,
   )
-  (end,) = tf.while_loop(
-    going_on, draw, (start,), shape_invariants=(_shapes(start),)
-  )
+  shapes = tf.nest.map_structure(lambda t: t.shape, start)
+  shapes = shapes._replace(search=growing_shapes(state))
+  (end,) = tf.while_loop(going_on, draw, (start,), shape_invariants=(shapes,))
   lengths = tf.math.count_nonzero(end.ids, axis=2, dtype=tf.int32)
   norms = length_normalization(plan.alpha, lengths)
   scores = tf.where(end.finished, end.log_probs / norms, end.log_probs)
   return SearchResult(end.ids, scores, end.finished)
-
-
-def _shapes(draws: _Draws) -> _Draws:
-  """Returns shapes that let the search's state grow."""
-
-  def growing(tensor: tf.Tensor) -> tf.TensorShape:
-    return tf.TensorShape(
-      [None, *(None if d == 0 else d for d in tensor.shape[1:])]
-    )
-
-  fixed = tf.nest.map_structure(lambda t: t.shape, draws)
-  return fixed._replace(search=tf.nest.map_structure(growing, draws.search))

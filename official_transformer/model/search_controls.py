@@ -16,10 +16,11 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
+from official_transformer.model.beam_search import best_of_beams
 from official_transformer.model.required_phrases import best_with_required
 from official_transformer.model.search_rules import SearchControls
 from official_transformer.model.search_state import NEG_INF, Sentences
-from official_transformer.model_params import EOS_ID
+from official_transformer.model_params import EOS_ID, PAD_ID
 
 # Stands for any token where a phrase is shorter than others, at its beginning.
 ANY = -1
@@ -65,7 +66,20 @@ class Controller:
     log_probs = self.log_probabilities(logits, history, sentences.rows, index)
     log_probs += sentences.alive_log_probs[:, :, None]
     required = tf.gather(self.sentences.required, sentences.rows)
-    return best_with_required(log_probs, history, required, index)
+
+    def freely() -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+      number = min(2 * log_probs.shape[1], self.vocab_size)
+      best, tokens = tf.math.top_k(log_probs, number)
+      tokens = tf.reshape(tokens, [tf.shape(tokens)[0], -1])
+      return best_of_beams(best, tokens)
+
+    # Where nothing is required the two find the same, and sharing the beam out
+    # costs the most of a step.
+    return tf.cond(
+      tf.reduce_any(required != PAD_ID),
+      lambda: best_with_required(log_probs, history, required, index),
+      freely,
+    )
 
   def log_probabilities(
     self,

@@ -120,6 +120,17 @@ class SearchStep(NamedTuple):
   after: Sentences
 
 
+def growing_shapes(state: SearchState) -> SearchState:
+  """Returns shapes that let a state's rows leave and its empty sizes grow."""
+
+  def growing(tensor: tf.Tensor) -> tf.TensorShape:
+    return tf.TensorShape(
+      [None, *(None if d == 0 else d for d in tensor.shape[1:])]
+    )
+
+  return tf.nest.map_structure(growing, state)
+
+
 StepFunction = Callable[
   [tf.Tensor, tf.Tensor, SearchState], tuple[tf.Tensor, SearchState]
 ]

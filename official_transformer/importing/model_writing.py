@@ -1,0 +1,71 @@
+"""Writing the model directory of an imported model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from official_transformer.data.identity import Vocabularies
+from official_transformer.data.vocabulary_files import VocabFiles
+from official_transformer.errors import InputError
+from official_transformer.model.transformer import Transformer
+from official_transformer.model_directory.checkpoint_files import (
+  WEIGHTS,
+  bundle_key,
+  write_checkpoint,
+)
+from official_transformer.model_directory.description import (
+  ModelDescription,
+  Origin,
+  current_versions,
+)
+from official_transformer.model_directory.directory import ModelDirectory
+
+
+def new_directory(model_dir: str) -> ModelDirectory:
+  """Returns the directory of a model that is to be imported.
+
+  Raises:
+    InputError: if it holds one that was trained.
+  """
+  directory = ModelDirectory(model_dir)
+  if directory.checkpoint_steps():
+    raise InputError(
+      f"{model_dir} holds a trained model already; name another --model_dir"
+    )
+  return directory
+
+
+def write_model(
+  directory: ModelDirectory,
+  transformer: Transformer,
+  values: Mapping[str, np.ndarray],
+  vocabularies: tuple[VocabFiles, Vocabularies],
+  origin: Origin,
+) -> None:
+  """Writes one checkpoint, of step 0 and without optimizer state.
+
+  Args:
+    directory: of the model.
+    transformer: that has its variables.
+    values: of them, by their paths.
+    vocabularies: where they are, and what.
+    origin: where the values come from.
+  """
+  files, described = vocabularies
+  directory.remove_derived()
+  directory.write(
+    ModelDescription(
+      transformer.params,
+      described,
+      versions=current_versions(),
+      origin=origin,
+    ),
+    files,
+  )
+  write_checkpoint(
+    directory,
+    0,
+    {bundle_key(WEIGHTS, v): values[v.path] for v in transformer.weights},
+  )
