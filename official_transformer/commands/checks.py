@@ -19,7 +19,7 @@ from official_transformer.commands.scoring_flag_readers import (
   check_tokenizer,
   read_contest_settings,
 )
-from official_transformer.commands.search_readers import check_search_flags
+from official_transformer.commands.search_flag_readers import check_search_flags
 from official_transformer.data import text_files
 from official_transformer.data.data_directory import (
   DEV_TAG,

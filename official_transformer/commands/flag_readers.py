@@ -52,7 +52,7 @@ def read_model() -> tuple[ModelDirectory, ModelDescription]:
     InputError: if there is no model, or the flags contradict it.
   """
   first, *others = model_directories()
-  if others and (not _predicts() or ("runner" in FLAGS and FLAGS.runner)):
+  if others and (not predicts() or ("runner" in FLAGS and FLAGS.runner)):
     raise InputError(
       f"--model_dir={FLAGS.model_dir}: several models decide together with "
       "--mode=predict alone, and without --runner"
@@ -60,7 +60,7 @@ def read_model() -> tuple[ModelDirectory, ModelDescription]:
   return _read_model(first)
 
 
-def _predicts() -> bool:
+def predicts() -> bool:
   """Returns whether this command translates lines that it is given."""
   # translate.py has no modes; a service neither, nor lines.
   return "text" in FLAGS and ("mode" not in FLAGS or FLAGS.mode == "predict")
@@ -89,7 +89,7 @@ def _read_model(
   stored = directory.read()
   requested = read_requested_params()
   params = requested.for_existing_model(stored.params, directory.path)
-  if _predicts() and FLAGS.sample and FLAGS.beam_size is None:
+  if predicts() and FLAGS.sample and FLAGS.beam_size is None:
     # As many as are told, if none is to be chosen.
     number = params.beam_size if FLAGS.mbr else FLAGS.n_best
     params = dataclasses.replace(params, beam_size=max(number, FLAGS.n_best))

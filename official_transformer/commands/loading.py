@@ -10,7 +10,9 @@ from official_transformer.commands.flag_readers import (
   read_model,
   read_other_models,
 )
-from official_transformer.commands.search_readers import read_search_options
+from official_transformer.commands.search_flag_readers import (
+  read_search_options,
+)
 from official_transformer.decoding.alignment import AlignmentRule
 from official_transformer.decoding.batching import BatchLimits
 from official_transformer.decoding.engines import TENSORFLOW, Engine

@@ -14,7 +14,7 @@ from official_transformer.commands.checks import (
 )
 from official_transformer.commands.loading import load_translator
 from official_transformer.commands.output import write_translations
-from official_transformer.commands.search_readers import requests
+from official_transformer.commands.search_flag_readers import requests
 from official_transformer.data import text_files
 from official_transformer.decoding.progress import Progress
 from official_transformer.decoding.translation import BLANK, Translation

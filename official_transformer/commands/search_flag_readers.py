@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from absl import flags
 
+from official_transformer.commands.flag_readers import predicts
 from official_transformer.data import text_files
 from official_transformer.decoding.phrases import Demands, LineRequest
 from official_transformer.decoding.search_options import (
@@ -23,8 +24,7 @@ _BY_LINE = ("prefix_file", "required_phrases")
 
 def read_search_options() -> SearchOptions:
   """Reads how a search is led; not at all in modes that have no such flags."""
-  mode = FLAGS.mode if "mode" in FLAGS else "predict"
-  if "sample" not in FLAGS or mode != "predict":
+  if not predicts():
     return SearchOptions()
   sampling = None
   if FLAGS.sample:
@@ -48,8 +48,6 @@ def read_search_options() -> SearchOptions:
 
 def check_search_flags() -> None:
   """Refuses files that are missing, and flags that do not go together."""
-  if "sample" not in FLAGS:
-    return
   for name in (*_BY_LINE, "forbidden_phrases"):
     if path := FLAGS[name].value:
       text_files.check_input(path)
