@@ -60,8 +60,8 @@ def _define_sampling_flags() -> None:
     flags.DEFINE_integer,
     "sample_seed",
     0,
-    "With a line's text it decides what is drawn: the same in any batch, and "
-    "for equal lines.",
+    "With a line's text and the number of samples it decides what is drawn: "
+    "the same in any batch, and for equal lines.",
     _SAMPLING,
     lower_bound=0,
   )
