@@ -28,8 +28,9 @@ def tokenizer(request, tmp_path_factory):
   return tokenizer_lib.load_tokenizer(path)
 
 
-def batch_of(tokenizer, width=0):
-  rows = [tokenizer.encode(line, add_eos=True) for line in LINES]
+def batch_of(tokenizer, width=0, times=1):
+  """Many times the lines, where a draw that changes none must not happen."""
+  rows = [tokenizer.encode(line, add_eos=True) for line in LINES] * times
   width = max(width, *map(len, rows))
   ids = np.zeros([len(rows), width], np.int64)
   for row, found in zip(ids, rows, strict=True):
@@ -66,7 +67,7 @@ def test_the_text_stays_and_its_pieces_change(tokenizer):
 
 
 def test_a_seed_and_a_batch_decide(tokenizer):
-  ids = batch_of(tokenizer)
+  ids = batch_of(tokenizer, times=10)
   one, other = (sampler(tokenizer).draw(7, ids, ids) for _ in range(2))
   np.testing.assert_array_equal(one[0], other[0])
   np.testing.assert_array_equal(one[1], other[1])
@@ -77,7 +78,7 @@ def test_a_seed_and_a_batch_decide(tokenizer):
 
 
 def test_one_side_alone(tokenizer):
-  ids = batch_of(tokenizer)
+  ids = batch_of(tokenizer, times=10)
   inputs, targets = sampler(tokenizer, sides="source").draw(3, ids, ids)
   assert rows_of(inputs) != rows_of(ids)
   np.testing.assert_array_equal(targets, ids)
