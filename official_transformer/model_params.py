@@ -162,6 +162,14 @@ class TransformerParams:
     """Most tokens of a text, EOS included; None if any number will do."""
     return self.max_positions if self.positions == "learned" else None
 
+  @property
+  def longest_output(self) -> int | None:
+    """Most tokens that a search writes; None if any number will do.
+
+    What has not ended there can still be read with EOS behind it.
+    """
+    return None if self.longest is None else max(self.longest - 1, 1)
+
   def __post_init__(self) -> None:
     problems = list(self._problems())
     if problems:

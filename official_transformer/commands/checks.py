@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-
 from absl import flags
 
 from official_transformer.commands.flag_readers import (
+  answers_lines,
+  model_directories,
   read_averaged_steps,
   read_early_stopping,
   read_model,
@@ -355,17 +355,15 @@ def runs_as_pipeline() -> bool:
   return "runner" in FLAGS and FLAGS.runner is not None
 
 
-def answers_lines() -> bool:
-  """Returns whether predict answers line by line, each at once."""
-  return FLAGS.interactive or (
-    FLAGS.file == text_files.STANDARD_STREAM and sys.stdin.isatty()
-  )
-
-
 def _check_engine() -> None:
   """Refuses an engine that is not there, or not so."""
   if FLAGS.engine == TENSORFLOW:
     return
+  if len(model_directories()) > 1:
+    raise InputError(
+      "several models decide together in TensorFlow's search alone: leave "
+      f"--engine={FLAGS.engine} out"
+    )
   check_installed()
   if "padded_decode" in FLAGS and FLAGS.padded_decode:
     raise InputError(

@@ -6,10 +6,12 @@ Nothing here imports TensorFlow: what is wrong with flags is said at once.
 from __future__ import annotations
 
 import dataclasses
+import sys
 from typing import Any
 
 from absl import flags
 
+from official_transformer.data import text_files
 from official_transformer.data.buckets import Batching
 from official_transformer.data.segmentation import SubwordSampling
 from official_transformer.errors import InputError
@@ -60,6 +62,13 @@ def read_model() -> tuple[ModelDirectory, ModelDescription]:
   return _read_model(first)
 
 
+def answers_lines() -> bool:
+  """Returns whether predict answers line by line, each at once."""
+  return FLAGS.interactive or (
+    FLAGS.file == text_files.STANDARD_STREAM and sys.stdin.isatty()
+  )
+
+
 def predicts() -> bool:
   """Returns whether this command translates lines that it is given."""
   # translate.py has no modes; a service neither, nor lines.
@@ -80,7 +89,13 @@ def model_directories() -> list[ModelDirectory]:
   path = FLAGS.model_dir
   if "," not in path or file_system.is_directory(path):
     return [ModelDirectory(path)]
-  return [ModelDirectory(part.strip()) for part in path.split(",")]
+  parts = [part.strip() for part in path.split(",")]
+  if not all(parts):
+    raise InputError(
+      f"--model_dir={path}: there is nothing between two commas, or behind the "
+      "last: name a directory, or several with a comma between each two"
+    )
+  return [ModelDirectory(part) for part in parts]
 
 
 def _read_model(

@@ -8,10 +8,8 @@ from collections.abc import Iterator
 
 from absl import flags, logging
 
-from official_transformer.commands.checks import (
-  answers_lines,
-  runs_as_pipeline,
-)
+from official_transformer.commands.checks import runs_as_pipeline
+from official_transformer.commands.flag_readers import answers_lines
 from official_transformer.commands.loading import load_translator
 from official_transformer.commands.output import write_translations
 from official_transformer.commands.search_flag_readers import requests

@@ -7,7 +7,10 @@ from collections.abc import Iterable, Iterator
 
 from absl import flags
 
-from official_transformer.commands.flag_readers import predicts
+from official_transformer.commands.flag_readers import (
+  answers_lines,
+  predicts,
+)
 from official_transformer.data import text_files
 from official_transformer.decoding.phrases import Demands, LineRequest
 from official_transformer.decoding.search_options import (
@@ -54,11 +57,13 @@ def check_search_flags() -> None:
       if path == text_files.STANDARD_STREAM:
         raise InputError(f"--{name} is a file, not standard input")
   by_line = [f"--{name}" for name in _BY_LINE if FLAGS[name].value]
-  if FLAGS.interactive and by_line:
+  if by_line and answers_lines():
     raise InputError(
-      f"{' and '.join(by_line)}: nobody knows beforehand which lines "
-      "--interactive will read; give them by --file"
+      f"{' and '.join(by_line)}: nobody knows beforehand which lines will be "
+      "typed; give them by --file"
     )
+  if by_line:
+    _check_line_counts()
   options = read_search_options()
   if (options.leads or options.mbr) and "runner" in FLAGS and FLAGS.runner:
     raise InputError(
@@ -82,25 +87,44 @@ def requests(lines: Iterable[str]) -> Iterator[str | LineRequest]:
   if not any(paths):
     yield from lines
     return
-  prefixes, required = (
+  beside = [
     text_files.read_lines(path) if path else itertools.repeat("")
     for path in paths
-  )
-  beside = zip(prefixes, required, strict=False)
+  ]
   number = 0
   for number, line in enumerate(lines, start=1):
-    prefix, phrases = next(beside, (None, ""))
-    if prefix is None:
-      raise InputError(_uneven(paths, f"ends before line {number}"))
+    found = [next(values, None) for values in beside]
+    for name, value in zip(_BY_LINE, found, strict=True):
+      if value is None:
+        raise _uneven(name, f"ends before line {number}")
+    prefix, phrases = (value or "" for value in found)
     wanted = tuple(p.strip() for p in phrases.split("\t") if p.strip())
     yield LineRequest(line, Demands(prefix.strip(), wanted))
-  if FLAGS.text is None and next(beside, None) is not None:
-    raise InputError(_uneven(paths, f"goes on after line {number}"))
+  for name, path, values in zip(_BY_LINE, paths, beside, strict=True):
+    if path and next(values, None) is not None:
+      raise _uneven(name, f"goes on after line {number}")
 
 
-def _uneven(paths: list[str | None], said: str) -> str:
-  names = [f"--{n}={p}" for n, p in zip(_BY_LINE, paths, strict=True) if p]
-  return (
-    f"{' or '.join(names)} {said}: line n of it is for line n of what is "
-    "translated"
+def _check_line_counts() -> None:
+  """Refuses files with more or fewer lines than there are to translate.
+
+  Those that only reading counts are found out by `requests`.
+  """
+  lines = 1
+  if FLAGS.text is None:
+    counted = FLAGS.file and text_files.count_lines(FLAGS.file)
+    if counted is None:
+      return
+    lines = counted
+  for name in _BY_LINE:
+    path = FLAGS[name].value
+    count = text_files.count_lines(path) if path else None
+    if count is not None and count != lines:
+      raise _uneven(name, f"has {count} lines, and {lines} are translated")
+
+
+def _uneven(name: str, said: str) -> InputError:
+  return InputError(
+    f"--{name}={FLAGS[name].value} {said}: line n of it is for line n of what "
+    "is translated"
   )

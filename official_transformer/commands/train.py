@@ -215,8 +215,9 @@ def _check_agreement(
   )
   # Where a worker keeps its data is its own affair.
   run = dataclasses.replace(settings, data_dir="", num_parallel_calls=0)
+  flags_say = (plan.description.params, run, read_subword_sampling())
   for value, what in (
-    ((plan.description.params, run), "their flags or model.json"),
+    (flags_say, "their flags or model.json"),
     # They would keep shares of different batches.
     (data and (data.identity(), data.usable()), "their data"),
   ):

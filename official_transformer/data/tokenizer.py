@@ -180,6 +180,15 @@ def formed_text(tokenizer: Tokenizer, text: str) -> str:
   return text
 
 
+def has_unknown(tokenizer: Tokenizer, ids: Sequence[int]) -> bool:
+  """Returns whether ids stand for characters that a vocabulary lacks."""
+  # The official vocabularies spell what they do not know.
+  is_sentencepiece = isinstance(
+    plain_tokenizer(tokenizer), SentencePieceTokenizer
+  )
+  return is_sentencepiece and UNK_ID in ids
+
+
 def plain_tokenizer(tokenizer: Tokenizer) -> Tokenizer:
   """Returns the tokenizer itself, whatever form text has before."""
   if isinstance(tokenizer, FormedTokenizer):

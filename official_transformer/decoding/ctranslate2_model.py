@@ -143,7 +143,7 @@ def _specification(transformer: Transformer, positions: int) -> Any:
   spec.decoder.projection.weight = weights.get(
     "transformer/softmax/weights", table
   )
-  if params.output_bias:
+  if params.output_bias or params.suppress_pad:
     spec.decoder.projection.bias = _softmax_bias(weights, params)
   spec.decoder.start_from_zero_embedding = params.start_symbol == "zero"
   for stack, name in ((spec.encoder, "encoder"), (spec.decoder, "decoder")):
@@ -158,7 +158,9 @@ def _specification(transformer: Transformer, positions: int) -> Any:
 
 def _softmax_bias(weights: Weights, params: TransformerParams) -> np.ndarray:
   """Returns the logits' bias; PAD is not to be translated to if it says so."""
-  bias = weights["transformer/output/bias"].copy()
+  bias = np.zeros([params.vocab_size], np.float32)
+  if params.output_bias:
+    bias += weights["transformer/output/bias"]
   if params.suppress_pad:
     bias[PAD_ID] = _NEVER
   return bias

@@ -122,7 +122,7 @@ class CTranslate2Searcher:
     limits = [
       min(
         max(len(s) + self.params.extra_decode_length, 1),
-        self.params.longest or POSITIONS + 1,
+        self.params.longest_output or POSITIONS + 1,
       )
       for s in sources
     ]

@@ -17,11 +17,13 @@ class FoundSequence:
     ids: its tokens, without EOS.
     score: normalised by length if `finished`, else its log-probability.
     finished: whether the model ended it by itself, below its limit.
+    utility: how like the others it is, 0 to 100, if that was asked (`mbr`).
   """
 
   ids: list[int]
   score: float
   finished: bool
+  utility: float | None = None
 
 
 def found_sequences(

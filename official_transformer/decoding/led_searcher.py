@@ -29,7 +29,10 @@ from official_transformer.decoding.memory_bounds import (
 from official_transformer.decoding.phrases import (
   NO_DEMANDS,
   Demands,
+  as_written,
   holds,
+  overgrown,
+  prefix_of,
   spelled,
   tokens_of,
 )
@@ -115,8 +118,13 @@ class LedSearcher:
         found[row] = sequences
     return found
 
+  def _tokens_of_each(self, phrases: Sequence[str]) -> list[list[int]]:
+    """Returns the tokens of phrases, without those that nothing can hold."""
+    found = [tokens_of(self.target, phrase) for phrase in phrases]
+    return [tokens for tokens in found if tokens]
+
   def _forbidden_tokens(self, line: Demands) -> Forbidden:
-    return {tuple(tokens_of(self.target, phrase)) for phrase in line.forbidden}
+    return set(map(tuple, self._tokens_of_each(line.forbidden)))
 
   def _forbid_spellings(
     self,
@@ -124,13 +132,24 @@ class LedSearcher:
     line: Demands,
     forbidden: Forbidden,
   ) -> bool:
-    """Adds how hypotheses spell what is forbidden; returns if any does."""
+    """Adds what hypotheses should not have been; returns if that is any more.
+
+    That is how they spell what is forbidden, and what the tokens of a phrase
+    that is required have grown to: a longer word.
+    """
     number = len(forbidden)
+    if not line.forbidden and not line.required:
+      return False
+    texts = [self.target.decode(sequence.ids) for sequence in sequences]
     for phrase in line.forbidden:
-      for sequence in sequences:
-        text = self.target.decode(sequence.ids)
-        if holds(text, phrase):
-          forbidden |= set(spelled(self.target, sequence.ids, phrase))
+      written = as_written(self.target, phrase)
+      for sequence, text in zip(sequences, texts, strict=True):
+        if holds(text, written):
+          forbidden |= set(spelled(self.target, sequence.ids, written))
+    for phrase in line.required:
+      tokens = tokens_of(self.target, phrase)
+      if tokens and not holds(texts[0], as_written(self.target, phrase)):
+        forbidden |= set(overgrown(sequences[0].ids, tokens))
     return len(forbidden) > number
 
   def _search_all(
@@ -143,11 +162,8 @@ class LedSearcher:
     longest = max(map(len, sources))
     for model in self.models:
       check_batch(model.params, len(sources) * len(self.models), longest)
-    prefixes = [self._prefix(line) for line in demands]
-    required = [
-      [tokens_of(self.target, phrase) for phrase in line.required]
-      for line in demands
-    ]
+    prefixes = [prefix_of(self.target, line.prefix) for line in demands]
+    required = [self._tokens_of_each(line.required) for line in demands]
     limit = longest + self.params.extra_decode_length + self.options.min_length
     limit += max(map(len, prefixes)) + 2
     try:
@@ -163,11 +179,6 @@ class LedSearcher:
       said = error.message.splitlines()[0]
       raise out_of_memory(len(sources), longest, said) from None
     return [self._found(*row) for row in zip(*arrays, strict=True)]
-
-  def _prefix(self, line: Demands) -> list[int]:
-    if not line.prefix.strip():
-      return []
-    return list(self.target.encode(line.prefix.strip()))
 
   def _numbers(
     self, sources: Sequence[Sequence[int]], limit: int

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+from collections.abc import Callable
 from typing import NamedTuple
 
-from official_transformer.data.tokenizer import Tokenizer
+from official_transformer.data.vocabulary_files import Tokenizers
 from official_transformer.decoding.long_lines import Piece, cut_line
 from official_transformer.decoding.phrases import (
   NO_DEMANDS,
   Demands,
   LineRequest,
+  as_written,
 )
 from official_transformer.model_params import EOS_ID
 
@@ -38,11 +41,19 @@ class PreparedLine:
     ids: of each piece, ending in EOS.
     demands: of its translation; with a prefix or something required, it is
       never cut.
+    written: a phrase to how a translation would hold it.
   """
 
   pieces: list[Piece]
   ids: list[list[int]]
   demands: Demands = NO_DEMANDS
+  written: Callable[[str], str] = str
+
+  def unmet_by(self, text: str) -> tuple[str, ...]:
+    """Returns which demands a translation does not meet."""
+    if self.demands == NO_DEMANDS:
+      return ()
+    return self.demands.unmet_by(text, self.written)
 
   def to_translate(self) -> list[PieceToTranslate]:
     """Returns what is searched for, piece by piece."""
@@ -57,12 +68,12 @@ class LinePreparer:
   """Cuts lines into pieces and tokens.
 
   Attributes:
-    tokenizer: of the source.
+    tokenizers: of source and target.
     max_length: most tokens of a piece, EOS included; None cuts no line.
     forbidden: phrases that no line's translation has.
   """
 
-  tokenizer: Tokenizer
+  tokenizers: Tokenizers
   max_length: int | None
   forbidden: tuple[str, ...] = ()
 
@@ -75,8 +86,8 @@ class LinePreparer:
         demands, forbidden=(*self.forbidden, *demands.forbidden)
       )
     if not line:
-      return PreparedLine([], [], demands)
-    encode = self.tokenizer.encode
+      return self._prepared([], [], demands)
+    encode = self.tokenizers.source.encode
     ids = encode(line, add_eos=True)
     pieces, encoded = [Piece(line, "")], [ids]
     longest = None if demands.is_of_whole else self.max_length
@@ -90,9 +101,15 @@ class LinePreparer:
       if ids != [EOS_ID]:
         kept.append((Piece(piece.text, joint), ids))
         joint = ""
-    return PreparedLine(
+    return self._prepared(
       [piece for piece, _ in kept], [ids for _, ids in kept], demands
     )
 
+  def _prepared(
+    self, pieces: list[Piece], ids: list[list[int]], demands: Demands
+  ) -> PreparedLine:
+    written = functools.partial(as_written, self.tokenizers.target)
+    return PreparedLine(pieces, ids, demands, written)
+
   def _length(self, text: str) -> int:
-    return len(self.tokenizer.encode(text, add_eos=True))
+    return len(self.tokenizers.source.encode(text, add_eos=True))

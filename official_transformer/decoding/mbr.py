@@ -10,13 +10,31 @@ Shapes: K hypotheses, U different n-grams.
 from __future__ import annotations
 
 import collections
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Callable, Sequence
 
 import numpy as np
+
+from official_transformer.decoding.hypotheses import FoundSequence
 
 # Of sacreBLEU's chrF2: characters alone, recall weighted by 2.
 _ORDER = 6
 _BETA = 2
+
+
+def by_risk(
+  sequences: Sequence[FoundSequence], text: Callable[[FoundSequence], str]
+) -> list[FoundSequence]:
+  """Returns hypotheses of one line with their utility, the most useful first.
+
+  Args:
+    sequences: one or more.
+    text: of one.
+  """
+  found = utilities([text(sequence) for sequence in sequences])
+  # The first of equals stays first.
+  order = sorted(range(len(found)), key=lambda n: -found[n])
+  return [dataclasses.replace(sequences[n], utility=found[n]) for n in order]
 
 
 def utilities(texts: Sequence[str]) -> list[float]:

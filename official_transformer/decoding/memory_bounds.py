@@ -45,7 +45,8 @@ def check_positions(params: TransformerParams, longest: int) -> None:
     raise InputError(
       f"a line of {longest} tokens, its end included, is longer than the "
       f"{params.longest} positions that the model has learnt (max_positions in "
-      "model.json): let long lines be split, or take shorter ones"
+      "model.json): let long lines be split, which those with a prefix or "
+      "required phrases are not, or take shorter ones"
     )
 
 

@@ -65,7 +65,6 @@ class DecodingOptions:
         f"alignments are read from TensorFlow's attention, and the engine is "
         f"{self.engine.name}"
       )
-
     if self.search.leads and self.padded_length:
       raise InputError(
         "padded_length is for XLA, which compiles no search that is led: by "
@@ -82,6 +81,12 @@ class DecodingOptions:
     check_n_best(self.n_best, params.beam_size)
     if self.alignment:
       self.alignment.check(params.decoder_layers)
+    longest = params.longest_output
+    if longest is not None and self.search.min_length >= longest:
+      raise InputError(
+        f"min_length is {self.search.min_length}, but the model has learnt "
+        f"{params.longest} positions, and writes at most {longest} tokens"
+      )
 
   def create_searcher(
     self, transformers: Sequence[Transformer], tokenizers: Tokenizers
@@ -101,7 +106,8 @@ class DecodingOptions:
       return LedSearcher(transformers, tokenizers, self.search)
     if self.engine.name == TENSORFLOW:
       size = tokenizers.target.vocab_size
-      return Searcher(transformer, size, self.static_shapes())
+      shapes = self.static_shapes(transformer.params)
+      return Searcher(transformer, size, shapes)
     check_installed()
     # It may not be installed.
     from official_transformer.decoding import ctranslate2_searcher
@@ -110,8 +116,8 @@ class DecodingOptions:
       transformer, tokenizers, self.engine, self.workers
     )
 
-  def static_shapes(self) -> StaticShapes | None:
-    """Returns the shapes of batches, if they are static."""
+  def static_shapes(self, params: TransformerParams) -> StaticShapes | None:
+    """Returns the shapes of a model's batches, if they are static."""
     if not self.padded_length:
       return None
-    return StaticShapes(self.padded_length, self.limits)
+    return StaticShapes(self.padded_length, self.limits, params.longest)

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
-from official_transformer.data.tokenizer import Tokenizer, decoded_spans
+from official_transformer.data.tokenizer import (
+  UNK_ID,
+  Tokenizer,
+  decoded_spans,
+  has_unknown,
+)
 from official_transformer.data.words import Span, stands_alone
-from official_transformer.errors import InputError
+from official_transformer.decoding.hypotheses import as_one_line
 from official_transformer.model_params import EOS_ID
 
 
@@ -31,14 +37,20 @@ class Demands:
     """Whether it is no piece of a line that has to be so."""
     return bool(self.prefix or self.required)
 
-  def unmet_by(self, text: str) -> tuple[str, ...]:
-    """Returns what a translation lacks, and what it has and should not."""
-    prefix = " ".join(self.prefix.split())
-    starts = " ".join(text.split()).startswith(prefix)
+  def unmet_by(
+    self, text: str, formed: Callable[[str], str] = str
+  ) -> tuple[str, ...]:
+    """Returns what a translation lacks, and what it has and should not.
+
+    Args:
+      text: of the translation.
+      formed: a phrase to how a translation would write it.
+    """
+    starts = " ".join(text.split()).startswith(formed(self.prefix).strip())
     return (
       *([] if starts else [self.prefix]),
-      *(phrase for phrase in self.required if not holds(text, phrase)),
-      *(phrase for phrase in self.forbidden if holds(text, phrase)),
+      *(p for p in self.required if not holds(text, formed(p))),
+      *(p for p in self.forbidden if holds(text, formed(p))),
     )
 
 
@@ -95,10 +107,8 @@ def tokens_of(tokenizer: Tokenizer, phrase: str) -> list[int]:
   """Returns the tokens of a phrase within a text.
 
   In scripts without blanks, those that it has after another character: the
-  first of a text begins with the sign of a blank.
-
-  Raises:
-    InputError: if there is nothing in it that the vocabulary knows.
+  first of a text begins with the sign of a blank. None, if no translation can
+  hold the phrase: the vocabulary lacks some of its characters, or drops all.
   """
   phrase = phrase.strip()
   ids = list(tokenizer.encode(phrase))
@@ -109,9 +119,36 @@ def tokens_of(tokenizer: Tokenizer, phrase: str) -> list[int]:
       ids = [
         i for i, span in zip(after, spans, strict=False) if span.start >= 1
       ]
-  if not ids:
-    raise InputError(f"the phrase {phrase!r:.50} has no token")
-  return ids
+  return [] if has_unknown(tokenizer, ids) else ids
+
+
+def prefix_of(tokenizer: Tokenizer, text: str) -> list[int]:
+  """Returns the tokens of a prefix, as far as the vocabulary knows them."""
+  ids = list(tokenizer.encode(text.strip()))
+  if not has_unknown(tokenizer, ids):
+    return ids
+  return list(itertools.takewhile(lambda i: i != UNK_ID, ids))
+
+
+def as_written(tokenizer: Tokenizer, phrase: str) -> str:
+  """Returns a phrase as a translation would hold it.
+
+  The vocabulary may have one kind of letters, or of blanks, for several.
+  """
+  ids = list(tokenizer.encode(phrase.strip()))
+  if has_unknown(tokenizer, ids):
+    return " ".join(phrase.split())
+  return as_one_line(tokenizer.decode(ids))
+
+
+def overgrown(
+  ids: Sequence[int], tokens: Sequence[int]
+) -> Iterator[tuple[int, ...]]:
+  """Yields tokens with the one that follows them, wherever ids hold them."""
+  size = len(tokens)
+  for start in range(len(ids) - size):
+    if list(ids[start : start + size]) == list(tokens):
+      yield tuple(ids[start : start + size + 1])
 
 
 def spelled(

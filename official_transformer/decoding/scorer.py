@@ -26,6 +26,7 @@ from official_transformer.decoding.memory_bounds import (
 from official_transformer.model.beam_search import length_normalization
 from official_transformer.model.cross_entropy import label_log_probabilities
 from official_transformer.model.transformer import Transformer
+from official_transformer.model_params import PAD_ID
 
 
 @dataclasses.dataclass(frozen=True)
@@ -146,11 +147,24 @@ class Scorer:
     self, sources: tf.Tensor, targets: tf.Tensor
   ) -> tf.Tensor:
     """Maps ids [B, S] and [B, T] to log-probabilities, float32 [B, T]."""
+    params = self.transformer.params
     states = self.transformer.decoder_states([sources, targets])
-    found = label_log_probabilities(
-      *self.transformer.softmax.operands(
-        tf.reshape(states, [-1, self.transformer.params.hidden_size])
-      ),
-      tf.reshape(targets, [-1]),
+    operands = self.transformer.softmax.operands(
+      tf.reshape(states, [-1, params.hidden_size])
     )
+    if params.suppress_pad:
+      operands = _without_pad(*operands)
+    found = label_log_probabilities(*operands, tf.reshape(targets, [-1]))
     return tf.reshape(found, tf.shape(targets))
+
+
+def _without_pad(
+  states: tf.Tensor, table: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
+  """Gives PAD no probability, as the search does: by a column of biases."""
+  is_pad = tf.equal(tf.range(tf.shape(table)[0]), PAD_ID)
+  column = tf.where(is_pad, tf.cast(-1e9, table.dtype), 0)
+  return (
+    tf.pad(states, [[0, 0], [0, 1]], constant_values=1),
+    tf.concat([table, column[:, None]], axis=1),
+  )

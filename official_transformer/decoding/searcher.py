@@ -32,14 +32,18 @@ class StaticShapes:
   Attributes:
     width: tokens.
     limits: decide how many rows go with a multiple.
+    longest: most tokens that a model reads; None if any number will do.
   """
 
   width: int
   limits: BatchLimits
+  longest: int | None = None
 
   def shape(self, longest: int) -> tuple[int, int]:
     """Returns rows and columns of batches with lines of so many tokens."""
     columns = -(-longest // self.width) * self.width
+    if self.longest is not None:
+      columns = min(columns, self.longest)
     return self.limits.size(columns), columns
 
 

@@ -13,7 +13,6 @@ from official_transformer.decoding.alignment import (
 )
 from official_transformer.decoding.hypotheses import FoundSequence
 from official_transformer.decoding.line_preparation import PreparedLine
-from official_transformer.decoding.mbr import utilities
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,7 +27,7 @@ class Hypothesis:
     finished: whether the model ended it by itself, below its limit.
     alignment: with the source's words, if it was asked for.
     utility: how like the other hypotheses it is, 0 to 100, if it was chosen by
-      that.
+      that; the mean over its pieces, if the line was cut.
   """
 
   text: str
@@ -92,10 +91,10 @@ def join_pieces(
     with_alignment: whether a blank line has one, too.
   """
   if len(pieces) == 1:
-    unmet = line.demands.unmet_by(pieces[0][0].text)
-    return Translation(pieces[0], 1, unmet)
+    return Translation(pieces[0], 1, line.unmet_by(pieces[0][0].text))
   if not pieces:
-    return ALIGNED_BLANK if with_alignment else BLANK
+    blank = ALIGNED_BLANK if with_alignment else BLANK
+    return dataclasses.replace(blank, unmet=line.unmet_by(""))
   joints = [piece.joint for piece in line.pieces][1:]
   hypotheses = []
   for parts in zip(*pieces, strict=False):
@@ -111,9 +110,10 @@ def join_pieces(
         tokens=[token for part in parts for token in part.tokens],
         finished=all(part.finished for part in parts),
         alignment=_join_alignments(parts, seams),
+        utility=_mean_utility(parts),
       )
     )
-  unmet = line.demands.unmet_by(hypotheses[0].text)
+  unmet = line.unmet_by(hypotheses[0].text)
   return Translation(hypotheses, len(pieces), unmet)
 
 
@@ -134,15 +134,9 @@ def _join_alignments(
   return join_alignments(found, seams) if found else None
 
 
-def chosen_by_risk(hypotheses: list[Hypothesis]) -> list[Hypothesis]:
-  """Returns hypotheses by what risk they are, the least first (see `mbr`)."""
-  found = utilities([h.text for h in hypotheses])
-  told = [
-    dataclasses.replace(h, utility=u)
-    for h, u in zip(hypotheses, found, strict=True)
-  ]
-  # The first of equals stays first.
-  return sorted(told, key=lambda h: -(h.utility or 0.0))
+def _mean_utility(parts: Sequence[Hypothesis]) -> float | None:
+  found = [part.utility for part in parts if part.utility is not None]
+  return sum(found) / len(found) if found else None
 
 
 def translated_pieces(

@@ -45,13 +45,13 @@ from official_transformer.decoding.loading import (
   load_models,
   open_model,
 )
+from official_transformer.decoding.mbr import by_risk
 from official_transformer.decoding.options import DecodingOptions
 from official_transformer.decoding.phrases import NO_DEMANDS, LineRequest
 from official_transformer.decoding.pipeline import Started, in_order
 from official_transformer.decoding.translation import (
   Hypothesis,
   Translation,
-  chosen_by_risk,
   join_pieces,
   translated_pieces,
   with_alignments,
@@ -97,7 +97,7 @@ class Translator:
     )
     self.max_length = max_length
     self._preparer = LinePreparer(
-      self.tokenizers.source,
+      self.tokenizers,
       max_length if options.split_long_lines else None,
       options.search.forbidden,
     )
@@ -182,7 +182,12 @@ class Translator:
       window: list[PreparedLine], pool: ThreadPoolExecutor
     ) -> Started[Translation]:
       return start_window(
-        window, pool, self.options, self._translate_batch, on_decoded
+        window,
+        pool,
+        self.options,
+        self.params,
+        self._translate_batch,
+        on_decoded,
       )
 
     cut = 0
@@ -273,13 +278,11 @@ class Translator:
       )
     else:
       found = self.searcher.search(sources)
-    n_best = self.options.n_best
-    if not self.options.search.mbr:
-      found = [sentence[:n_best] for sentence in found]
-      return self.hypotheses(texts, sources, found, aligned)
-    # It takes all of them to choose.
-    all_of_each = self.hypotheses(texts, sources, found, aligned)
-    return [chosen_by_risk(each)[:n_best] for each in all_of_each]
+    if self.options.search.mbr:
+      # It takes all of them to choose.
+      found = [by_risk(sentence, self._text) for sentence in found]
+    found = [sentence[: self.options.n_best] for sentence in found]
+    return self.hypotheses(texts, sources, found, aligned)
 
   def hypotheses(
     self,
@@ -298,8 +301,12 @@ class Translator:
   def hypothesis(self, found: FoundSequence) -> Hypothesis:
     """Returns what a search has found, as text."""
     return Hypothesis(
-      text=as_one_line(self.tokenizers.target.decode(found.ids)),
+      text=self._text(found),
       score=found.score,
       tokens=self.tokenizers.target.pieces(found.ids),
       finished=found.finished,
+      utility=found.utility,
     )
+
+  def _text(self, found: FoundSequence) -> str:
+    return as_one_line(self.tokenizers.target.decode(found.ids))

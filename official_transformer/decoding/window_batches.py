@@ -18,6 +18,7 @@ from official_transformer.decoding.translation import (
   Translation,
   join_pieces,
 )
+from official_transformer.model_params import TransformerParams
 
 # A batch, and whether alignments are wanted, to the hypotheses of each.
 TranslateBatch = Callable[
@@ -29,6 +30,7 @@ def start_window(
   window: Sequence[PreparedLine],
   pool: ThreadPoolExecutor,
   options: DecodingOptions,
+  params: TransformerParams,
   translate_batch: TranslateBatch,
   on_decoded: Callable[[int], object],
 ) -> Started[Translation]:
@@ -38,6 +40,7 @@ def start_window(
     window: lines.
     pool: works on the batches.
     options: say how large they are.
+    params: of the model.
     translate_batch: translates one.
     on_decoded: as in `Translator.translate_stream`.
   """
@@ -45,7 +48,7 @@ def start_window(
   on_decoded(sum(not line.ids for line in window))
   ends = itertools.accumulate(len(line.ids) for line in window if line.ids)
   last = {end - 1 for end in ends}
-  shapes = options.static_shapes()
+  shapes = options.static_shapes(params)
   # Lines that are padded to the same width count alike.
   lengths = [
     shapes.shape(len(piece.ids))[1] if shapes else len(piece.ids)

@@ -53,6 +53,7 @@ class TranslationModule(tf.Module):
     self.vocabularies = vocabularies
     self.text = text
     self._max_length = max_length
+    self._longest = transformer.params.longest
     self._search_rows = lambda ids: transformer.beam_search(
       ids, vocabulary_size
     )
@@ -121,11 +122,26 @@ class TranslationModule(tf.Module):
     # A server that makes batches may pad with anything.
     ended = tf.cumsum(tf.cast(ids == EOS_ID, tf.int32), axis=1, exclusive=True)
     ids = tf.where(ended > 0, tf.cast(PAD_ID, ids.dtype), ids)
+    if self._longest is not None:
+      ids = _within_positions(ids, self._longest)
     # The loop needs a row and a column.
     lacking = tf.maximum(1 - tf.shape(ids), 0)
     padding = tf.stack([tf.zeros_like(lacking), lacking], axis=1)
     found = self._search_rows(tf.pad(ids, padding))
     return SearchResult(*(tensor[:batch] for tensor in found))
+
+
+def _within_positions(ids: tf.Tensor, longest: int) -> tf.Tensor:
+  """Cuts padding off that a model has no positions for; refuses tokens."""
+  fits = tf.reduce_all(ids[:, longest:] == PAD_ID)
+  check = tf.debugging.Assert(
+    fits,
+    [
+      f"a line is longer than the {longest} positions that the model has learnt"
+    ],
+  )
+  with tf.control_dependencies([check]):
+    return ids[:, :longest]
 
 
 @contextlib.contextmanager

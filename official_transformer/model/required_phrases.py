@@ -173,13 +173,15 @@ def _turns(totals: tf.Tensor, bank: tf.Tensor) -> tf.Tensor:
     totals: float32 [B, M].
     bank: int32 [B, M].
   """
-  same = tf.equal(bank[:, :, None], bank[:, None])
-  places = tf.range(tf.shape(totals)[1])
-  before = totals[:, None] > totals[:, :, None]
-  before |= tf.equal(totals[:, None], totals[:, :, None]) & (
-    places[None] < places[:, None]
-  )
-  rank = tf.reduce_sum(tf.cast(same & before, tf.int32), axis=2)
+  # Sorted by bank, and within each by total: a place there, less the place of
+  # its bank's first, is a rank.
+  by_total = tf.argsort(totals, direction="DESCENDING", stable=True)
+  by_bank = tf.argsort(tf.gather(bank, by_total, batch_dims=1), stable=True)
+  order = tf.gather(by_total, by_bank, batch_dims=1)
+  banks = tf.gather(bank, order, batch_dims=1)
+  first = tf.searchsorted(banks, banks)
+  place = tf.argsort(order)
+  rank = place - tf.gather(first, place, batch_dims=1)
   width = tf.reduce_max(bank, axis=1, keepdims=True) + 1
   turn = tf.cast(bank - rank * width, tf.float32)
   return tf.where(totals > NEG_INF, turn, NEG_INF)

@@ -106,14 +106,15 @@ class Controller:
     log_probs = tf.reshape(log_probs, [shape[0], shape[1], self.vocab_size])
     prefix = tf.gather(self.sentences.prefix, rows)
     forbidden = tf.gather(self.sentences.forbidden, rows)
-    banned = off_prefix(prefix, index, self.vocab_size)
-    banned |= ends_too_early(index, self.controls.min_length, self.vocab_size)
+    banned = ends_too_early(index, self.controls.min_length, self.vocab_size)
     tokens = completions(history, forbidden, index)
     if self.controls.no_repeat_ngram_size:
       repeated = repetitions(history, self.controls.no_repeat_ngram_size, index)
       tokens = tf.concat([tokens, repeated], axis=2)
     banned |= holds(tokens, self.vocab_size)
-    return tf.where(banned, NEG_INF, log_probs)
+    # A prefix may hold what nothing behind it may.
+    forced, off = off_prefix(prefix, index, self.vocab_size)
+    return tf.where(tf.where(forced, off, banned), NEG_INF, log_probs)
 
   def _penalize(
     self, logits: tf.Tensor, history: tf.Tensor, index: tf.Tensor
@@ -151,12 +152,21 @@ def holds(tokens: tf.Tensor, vocab_size: int) -> tf.Tensor:
 
 def off_prefix(
   prefix: tf.Tensor, index: tf.Tensor, vocab_size: int
-) -> tf.Tensor:
-  """Returns which tokens a prefix leaves out, bool [B, 1, V]."""
+) -> tuple[tf.Tensor, tf.Tensor]:
+  """Returns where a prefix decides, and which tokens it leaves out.
+
+  Args:
+    prefix: int32 [B, P], zeros behind it.
+    index: int32 [], tokens there are.
+    vocab_size: V.
+
+  Returns:
+    bool [B, 1, 1] and [B, 1, V].
+  """
   padded = tf.pad(prefix, [[0, 0], [0, 1]])
   here = padded[:, tf.minimum(index, tf.shape(prefix)[1])][:, None]
   other = tf.range(vocab_size)[None] != here
-  return (other & (here > 0))[:, None]
+  return (here > 0)[:, None], other[:, None]
 
 
 def ends_too_early(

@@ -251,7 +251,7 @@ def search_translations(
   longest = None
   if request.static:
     longest = max(source_ids.shape[1] + params.extra_decode_length, 1)
-    longest = min(longest, params.longest or longest)
+    longest = min(longest, params.longest_output or longest)
   step = _step(models, longest or tf.reduce_max(limits), longest, request)
   vocab_size = request.vocabulary_size or params.vocab_size
   hooks = request.hooks
@@ -321,7 +321,7 @@ def _limits(
     given = tf.cast(request.sentences.prefix != PAD_ID, tf.int32)
     limits += tf.reduce_sum(given, axis=1)
     limits = tf.maximum(limits, request.controls.min_length + 1)
-  for longest in {m.params.longest for m in models if m.params.longest}:
+  for longest in {m.params.longest_output for m in models} - {None}:
     limits = tf.minimum(limits, longest)
   # A row without tokens fills a batch up.
   return tf.where(lengths > 0, limits, 1)

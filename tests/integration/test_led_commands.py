@@ -99,8 +99,10 @@ def test_penalties_are_read(demo_model, text):
   ("flags", "message"),
   [
     (["--prefix_file=/nowhere"], "/nowhere"),
-    (["--prefix_file={short}"], "ends before line 2"),
-    (["--required_phrases={long}"], "goes on after line 4"),
+    (["--prefix_file={short}"], "has 1 lines, and 4"),
+    (["--required_phrases={long}"], "has 7 lines, and 4"),
+    (["--required_phrases={long}", "--prefix_file={short}"], "has 1 lines"),
+    (["--model_dir=a,"], "nothing between two commas"),
     (["--sample", "--temperature=0"], "temperature is 0"),
     (["--sample", "--top_p=1.5"], "top_p is 1.5"),
     (["--sample", "--padded_decode"], "XLA"),

@@ -1,20 +1,26 @@
 """Samples, phrases, prefixes, penalties and several models, on small models."""
 
 import dataclasses
+import functools
 import itertools
 import math
+import re
 
 import numpy as np
 import pytest
 import sacrebleu
 import tensorflow as tf
 
+from official_transformer.data import tokenizer as tokenizer_lib
+from official_transformer.data.words import Span
 from official_transformer.decoding.led_searcher import LedSearcher
 from official_transformer.decoding.mbr import chrf_matrix, utilities
 from official_transformer.decoding.phrases import (
   Demands,
   LineRequest,
+  as_written,
   holds,
+  overgrown,
   places_of,
   tokens_of,
 )
@@ -25,6 +31,7 @@ from official_transformer.decoding.search_options import (
 from official_transformer.decoding.searcher import Searcher
 from official_transformer.decoding.translator import DecodingOptions, Translator
 from official_transformer.errors import InputError
+from official_transformer.model.required_phrases import _turns
 from official_transformer.model.sampling import choose
 from official_transformer.model.search_rules import SamplingRule
 from official_transformer.model.transformer import build_transformer
@@ -56,6 +63,13 @@ class Words:
 
   def pieces(self, ids):
     return [f"w{i}" for i in ids]
+
+
+class AlignedWords(Words):
+  """The same, whose tokens know which characters they stand for."""
+
+  def spans(self, text):
+    return [Span(*m.span()) for m in re.finditer(r"\S+", text)]
 
 
 def model(seed=0, **changes):
@@ -381,6 +395,7 @@ def test_lines_bring_demands_of_their_own(transformer):
   assert [t.unmet for t in found[:3]] == [(), (), ()]
   assert all("w11" not in t.text for t in found)
   assert found[3].text == ""
+  assert found[3].unmet == ("w9",)
 
 
 def test_demands_that_nobody_would_read_are_refused(transformer):
@@ -398,8 +413,105 @@ def test_phrases_are_whole_words():
   assert not holds("", "Hund")
   assert not holds("Hund", " ")
   assert tokens_of(Words(), "w4 w5") == [4, 5]
-  with pytest.raises(InputError, match="no token"):
-    tokens_of(Words(), " ")
+  assert tokens_of(Words(), " ") == []
+
+
+@pytest.fixture(scope="module")
+def pieces(tmp_path_factory):
+  directory = tmp_path_factory.mktemp("pieces")
+  (directory / "text").write_text("a dog runs\nthe cat sits\n" * 30)
+  path = str(directory / "vocab")
+  tokenizer_lib.train_sentencepiece([str(directory / "text")], path, 20)
+  return tokenizer_lib.load_tokenizer(path)
+
+
+def test_phrases_are_compared_as_a_vocabulary_writes_them(pieces):
+  # Full-width letters and double blanks are another spelling of the same.
+  wide = " \uff41  dog "
+  assert as_written(pieces, wide) == "a dog"
+  written = functools.partial(as_written, pieces)
+  for wish in (
+    Demands(prefix=wide),
+    Demands(required=(wide,)),
+    Demands(forbidden=("cat",)),
+  ):
+    assert wish.unmet_by("a dog runs", written) == ()
+  assert Demands(forbidden=(wide,)).unmet_by("a dog runs", written)
+
+
+def test_what_no_translation_can_hold_is_told_and_not_searched(
+  transformer, pieces
+):
+  unknown, nothing = "\u2603\u2603", "\u200b"
+  assert tokens_of(pieces, unknown) == tokens_of(pieces, nothing) == []
+  search = SearchOptions(by_line=True, forbidden=(unknown, nothing))
+  translator = Translator(transformer, pieces, DecodingOptions(search=search))
+  plain, found, begun = translator.translate_stream(
+    [
+      "the cat",
+      LineRequest("the cat", Demands(required=(unknown, nothing))),
+      LineRequest("the cat", Demands(prefix=f"a dog {unknown}")),
+    ]
+  )
+  assert found.text == plain.text
+  assert found.unmet == (unknown, nothing)
+  assert begun.text.startswith("a dog")
+  assert begun.unmet == (f"a dog {unknown}",)
+
+
+def test_a_required_word_is_no_part_of_a_longer_one():
+  assert list(overgrown([4, 5, 6, 4, 5], [4, 5])) == [(4, 5, 6)]
+
+
+def test_turns_are_those_of_plain_sorting():
+  generator = np.random.default_rng(3)
+  totals = generator.integers(-5, 0, [20, 30]).astype("float32")  # With ties.
+  bank = generator.integers(0, 4, [20, 30]).astype("int32")
+  found = _turns(tf.constant(totals), tf.constant(bank)).numpy()
+  for row in range(20):
+    queues = {}
+    for place in sorted(range(30), key=lambda n: (-totals[row, n], n)):
+      queues.setdefault(bank[row, place], []).append(place)
+    expected = []
+    for turn in range(30):
+      for number in sorted(queues, reverse=True):
+        expected += queues[number][turn : turn + 1]
+    assert sorted(range(30), key=lambda n: -found[row, n]) == expected
+
+
+def test_a_prefix_may_hold_what_is_forbidden(transformer):
+  options = DecodingOptions(
+    search=SearchOptions(by_line=True, forbidden=("w6",), min_length=9)
+  )
+  translator = Translator(transformer, Words(), options)
+  request = LineRequest("w4 w5", Demands(prefix="w6 w7"))
+  (found,) = translator.translate_stream([request])
+  assert found.text.startswith("w6 w7")
+  assert "w6" not in found.text.removeprefix("w6 w7")
+  assert found.unmet == ("w6",)
+  assert found.score > -1e9
+
+
+def test_no_more_is_asked_than_there_are_positions():
+  learned = dataclasses.replace(PARAMS, positions="learned", max_positions=9)
+  with pytest.raises(InputError, match="at most 8"):
+    DecodingOptions(search=SearchOptions(min_length=8)).check(learned)
+
+
+@pytest.mark.parametrize("padded_length", [0, 7])
+def test_learned_positions_bound_columns_and_alignments(padded_length):
+  learned = model(positions="learned", max_positions=9, extra_decode_length=50)
+  # Never EOS: it stops where positions do.
+  learned.decoder_stack.output_normalization.beta.assign(
+    learned.embedding.table[1] * -9.0
+  )
+  options = DecodingOptions(padded_length=padded_length)
+  translator = Translator(learned, AlignedWords(), options)
+  found = translator.translate_line(
+    "w4 w8 w9 w10 w3 w2 w6 w7", aligned=not padded_length
+  )
+  assert len(found.hypotheses[0].tokens) == 8
+  assert not found.finished
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,73 @@
+"""One model of each variant, small and of random weights, biases too."""
+
+import dataclasses
+
+import numpy as np
+
+from official_transformer.model.transformer import build_transformer
+from official_transformer.model_params import (
+  NOTEBOOK,
+  PAPER_BASE,
+  TransformerParams,
+)
+
+SMALL = TransformerParams(
+  vocab_size=23,
+  hidden_size=16,
+  num_heads=2,
+  filter_size=24,
+  num_hidden_layers=2,
+  max_positions=40,
+  beam_size=3,
+  extra_decode_length=6,
+)
+SIZES = {
+  "vocab_size": 23,
+  "hidden_size": 16,
+  "num_heads": 2,
+  "filter_size": 24,
+  "num_hidden_layers": 2,
+}
+VARIANTS = {
+  "official": {},
+  "post": {"norm": "post", "layer_norm_epsilon": 1e-5},
+  "interleaved": {"positions": "interleaved"},
+  "marian": {"positions": "marian"},
+  "learned": {"positions": "learned"},
+  "attention_bias": {"attention_bias": True},
+  "gelu": {"activation": "gelu"},
+  "swish": {"activation": "swish"},
+  "decoder_tables": {"share_embeddings": "decoder"},
+  "no_shared_tables": {"share_embeddings": "none"},
+  "two_vocabularies": {"source_vocab_size": 19, "share_embeddings": "none"},
+  "unscaled": {"scale_embeddings": False},
+  "output_bias": {"output_bias": True},
+  "deep_encoder": {"num_encoder_layers": 3, "num_decoder_layers": 1},
+  "pad_row": {"start_symbol": "pad_row"},
+  "marian_model": {
+    "norm": "post",
+    "positions": "marian",
+    "attention_bias": True,
+    "activation": "swish",
+    "output_bias": True,
+    "suppress_pad": True,
+    "start_symbol": "pad_row",
+    "layer_norm_epsilon": 1e-5,
+  },
+  "notebook": {**dataclasses.asdict(NOTEBOOK), **SIZES, "max_positions": 40},
+  "paper_base": {**dataclasses.asdict(PAPER_BASE), **SIZES},
+}
+SOURCE = np.array([[5, 7, 9, 3, 1], [4, 8, 1, 0, 0], [2, 1, 0, 0, 0]], np.int32)
+TARGET = np.array([[6, 3, 2, 8, 1], [9, 9, 4, 1, 0], [7, 1, 0, 0, 0]], np.int32)
+
+
+def make(name, **changes):
+  """Returns a model whose every variable is random, biases too."""
+  params = dataclasses.replace(SMALL, **{**VARIANTS[name], **changes})
+  model = build_transformer(params)
+  rng = np.random.default_rng(5)
+  for variable in model.weights:
+    shift = 1.0 if variable.path.endswith("gamma") else 0.0
+    noise = rng.normal(scale=0.2, size=variable.shape)
+    variable.assign((noise + shift).astype("float32"))
+  return model
