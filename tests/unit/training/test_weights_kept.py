@@ -158,6 +158,15 @@ def test_what_cannot_be_frozen_is_refused(
     {"norm": "post"},
     {"positions": "learned", "max_positions": 30},
     {"share_embeddings": "none", "output_bias": True, "attention_bias": True},
+    {"positions": "marian", "activation": "swish", "suppress_pad": True},
+    {
+      "num_encoder_layers": 2,
+      "num_decoder_layers": 1,
+      "share_embeddings": "decoder",
+      "positions": "interleaved",
+      "activation": "gelu",
+      "scale_embeddings": False,
+    },
   ],
 )
 def test_variants_are_resumed(tmp_path, reversals, changes):
