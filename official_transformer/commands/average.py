@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tensorflow as tf
-from absl import logging
+from absl import flags, logging
 
 from official_transformer.commands.flag_readers import read_averaged_steps
 from official_transformer.distribution.devices import hide_gpus
@@ -12,12 +12,15 @@ from official_transformer.model_directory.checkpoint_files import (
   AVERAGED_STEPS,
   DamagedCheckpointError,
   mean_weights,
+  to_storage,
   write_only_checkpoint,
 )
 from official_transformer.model_directory.directory import (
   AVERAGE,
 )
 from official_transformer.storage.durable_files import remove_leftovers
+
+FLAGS = flags.FLAGS
 
 
 def average() -> None:
@@ -34,6 +37,7 @@ def average() -> None:
     raise InputError(
       f"{error}; --average_checkpoints averages those that it lists"
     ) from None
+  weights = to_storage(weights, FLAGS.storage)
   remove_leftovers(directory.join(AVERAGE), "step-")
   weights[AVERAGED_STEPS] = tf.constant(steps, tf.int64)
   path = write_only_checkpoint(directory, steps[-1], weights, AVERAGE)

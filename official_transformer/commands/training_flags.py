@@ -17,6 +17,7 @@ from official_transformer.flag_groups.core import (
 from official_transformer.model_params import DEFAULT_MAX_LENGTH
 
 STOPPING_MEASURES = ("bleu", "loss")
+STORAGES = ("fp32", "fp16", "bf16")
 
 _TRAINING = read_by("train")
 _SAVING = _TRAINING.idle_if(
@@ -372,4 +373,13 @@ def define_averaging_flags() -> None:
     None,
     "The steps of this model's checkpoints to take, instead of --average_last.",
     read_by("average"),
+  )
+  define(
+    flags.DEFINE_enum,
+    "storage",
+    "fp32",
+    "What numbers the average is stored in: fp16 and bf16 take half the space, "
+    "and are read as float32 by everything that reads a model.",
+    read_by("average"),
+    enum_values=list(STORAGES),
   )

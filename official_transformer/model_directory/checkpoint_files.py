@@ -40,6 +40,9 @@ _TABLE = "transformer/embedding/weights"
 _SOURCE_TABLE = "transformer/source_embedding/weights"
 _LAYER = re.compile(r"/decoder_stack/layer_(\d+)/")
 
+# What weights may be stored in. Those of two bytes are read as float32.
+STORAGE = {"fp32": tf.float32, "fp16": tf.float16, "bf16": tf.bfloat16}
+
 # TensorFlow's readers raise the builtin that is nearest to their own error.
 _READ_ERRORS = (tf.errors.OpError, LookupError, ValueError, RuntimeError)
 
@@ -241,13 +244,40 @@ def read_tensors(prefix: str, names: Iterable[str]) -> dict[str, Any]:
     names: as they are stored.
 
   Returns:
-    NumPy arrays by name.
+    NumPy arrays by name; of numbers of two bytes, in float32.
 
   Raises:
     DamagedCheckpointError: if it cannot be read.
   """
   with _reader(prefix) as reader:
-    return {name: reader.get_tensor(name) for name in names}
+    return {name: _widened(reader.get_tensor(name)) for name in names}
+
+
+def _widened(array: Any) -> Any:
+  """Returns halves of numbers as float32, and anything else as it is."""
+  halves = [STORAGE[name].as_numpy_dtype for name in ("fp16", "bf16")]
+  is_half = getattr(array, "dtype", None) in halves
+  return array.astype(np.float32) if is_half else array
+
+
+def to_storage(tensors: Mapping[str, Any], storage: str) -> dict[str, Any]:
+  """Rounds tensors to what they are to be stored in.
+
+  Args:
+    tensors: float32 arrays by name.
+    storage: one of `STORAGE`.
+
+  Raises:
+    InputError: if a number is too large for it.
+  """
+  dtype = STORAGE[storage]
+  for name, value in tensors.items():
+    if np.abs(value).max(initial=0.0) > dtype.max:
+      raise InputError(
+        f"--storage={storage}: {name} has numbers beyond {dtype.max}, the "
+        "largest there is; store it as bf16 or fp32"
+      )
+  return {name: tf.cast(value, dtype) for name, value in tensors.items()}
 
 
 def stored_shapes(

@@ -221,27 +221,37 @@ class ModelDirectory:
     Raises:
       InputError: if there is none.
     """
-    _, steps = self.choose_checkpoints(LATEST)
-    return self.checkpoint_prefix(steps[0])
+    kind, steps = self.choose_checkpoints(LATEST)
+    return self.checkpoint_prefix(steps[0], kind)
+
+  @property
+  def is_finished(self) -> bool:
+    """Whether there is an average, and none of what it is the mean of."""
+    return bool(
+      self.checkpoint_steps(AVERAGE) and not self.checkpoint_steps(CHECKPOINTS)
+    )
 
   def choose_checkpoints(self, which: str) -> tuple[str, list[int]]:
     """Returns the kind and the steps of the checkpoints to try, in turn.
 
     Args:
-      which: `latest`, for which each older one may stand in; `best`; `average`;
-        or a step.
+      which: `latest`, for which each older one may stand in, and the average
+        if there is nothing else, as in models that others have trained; `best`;
+        `average`; or a step.
 
     Raises:
       InputError: if there is none.
     """
     kind = which if which in (BEST, AVERAGE) else CHECKPOINTS
+    if which == LATEST and self.is_finished:
+      kind = AVERAGE
     steps = self.checkpoint_steps(kind)
     if not steps:
       raise InputError(f"no checkpoint in {self.join(kind)}: {_REASONS[kind]}")
-    if which == LATEST:
-      return kind, steps[::-1]
     if kind != CHECKPOINTS:
       return kind, steps[-1:]
+    if which == LATEST:
+      return kind, steps[::-1]
     if which not in map(str, steps):
       raise InputError(
         f"--checkpoint={which}: {self.path} has "

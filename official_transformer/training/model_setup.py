@@ -139,6 +139,11 @@ def plan_directory(
       f"{directory.path}: {IMPORT_FIRST}ANOTHER_DIR, or name another "
       "--model_dir to train a new model"
     )
+  if directory.is_finished and not request.clean:
+    raise InputError(
+      f"{directory.path} holds an average, and no checkpoint to go on from: "
+      "start from it with --init_checkpoint, in another --model_dir"
+    )
   steps = [] if request.clean else directory.checkpoint_steps()
   # A description without a checkpoint is what a run left that never started
   # training: it binds nobody.

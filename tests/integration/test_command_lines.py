@@ -915,6 +915,33 @@ def test_the_mean_of_checkpoints_is_one_more(copied, demo_text, tmp_path):
   assert len(scores.splitlines()) == 20
 
 
+def test_an_average_in_half_the_space_is_a_model_by_itself(
+  copied, demo_data, demo_text, tmp_path
+):
+  run(MAIN, f"--model_dir={copied}", "--mode=average", "--average_last=2")
+  whole = sum(f.stat().st_size for f in copied.glob("average/*/*"))
+  text = f"--file={demo_text}/test.en"
+  predict = (MAIN, "--mode=predict", text)
+  expected = run(*predict, f"--model_dir={copied}", "--checkpoint=average")
+  average = (MAIN, "--mode=average", "--average_last=2", "--storage=fp16")
+  run(*average, f"--model_dir={copied}")
+  assert sum(f.stat().st_size for f in copied.glob("average/*/*")) < 0.6 * whole
+  shutil.rmtree(copied / "checkpoints")
+  shutil.rmtree(copied / "best", ignore_errors=True)
+  found = run(*predict, f"--model_dir={copied}")
+  same = sum(
+    a == b
+    for a, b in zip(found.splitlines(), expected.splitlines(), strict=True)
+  )
+  assert same >= 18  # Of 20; rounding may tip the scales.
+  train = (MAIN, "--mode=train", f"--data_dir={demo_data}", "--train_steps=2")
+  error = run(*train, f"--model_dir={copied}", status=2)
+  assert "start from it with --init_checkpoint" in error
+  new = f"--model_dir={tmp_path}/new"
+  run(*train, new, f"--init_checkpoint={copied}")
+  assert run(*predict, new, "--checkpoint=0") == found
+
+
 def test_two_runs_on_one_directory_are_refused(copied, demo_data):
   with DirectoryLock(str(copied)) as lock:
     lock.acquire()

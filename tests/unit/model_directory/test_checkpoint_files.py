@@ -10,7 +10,10 @@ from official_transformer.model_directory.checkpoint_files import (
   OPTIMIZER,
   WEIGHTS,
   mean_weights,
+  read_tensors,
   restore_variables,
+  to_storage,
+  write_bundle,
   write_checkpoint,
   write_only_checkpoint,
 )
@@ -119,8 +122,29 @@ def test_many_half_precision_weights_lose_nothing_on_the_way(tmp_path):
   # Summed in float16, 2049 times 1 would stay at 2048.
   _, (prefix,) = checkpoints(tmp_path, [1.0], dtype="float16")
   mean = mean_weights([prefix] * 2049)["weights/a"]
-  assert mean.dtype == np.float16
   np.testing.assert_array_equal(mean, [1.0])
+
+
+@pytest.mark.parametrize(
+  ("storage", "step"), [("fp16", 2.0**-11), ("bf16", 2.0**-8), ("fp32", 0.0)]
+)
+def test_weights_in_half_the_space_are_read_as_float32(tmp_path, storage, step):
+  values = np.random.default_rng(1).normal(size=50).astype("float32")
+  prefix = str(tmp_path / "half")
+  write_bundle(prefix, to_storage({"weights/a": values}, storage))
+  found = read_tensors(prefix, ["weights/a"])["weights/a"]
+  assert found.dtype == np.float32
+  assert np.abs(found / values - 1).max() <= step
+  assert (found == values).all() == (storage == "fp32")
+  mean = mean_weights([prefix])["weights/a"]
+  np.testing.assert_array_equal(mean, found)
+
+
+def test_numbers_too_large_for_their_storage_are_refused():
+  large = {"weights/a": np.array([1.0, -70000.0], np.float32)}
+  with pytest.raises(InputError, match="weights/a has numbers beyond 65504"):
+    to_storage(large, "fp16")
+  assert to_storage(large, "bf16")
 
 
 def test_checkpoints_of_different_models_have_no_mean(tmp_path):
