@@ -17,6 +17,7 @@ from official_transformer.data import text_files
 from official_transformer.decoding.progress import Progress
 from official_transformer.decoding.translation import BLANK, Translation
 from official_transformer.errors import InputError
+from official_transformer.startup import run_graphs_once
 
 FLAGS = flags.FLAGS
 
@@ -31,6 +32,7 @@ def predict() -> None:
   elif "trace_dir" in FLAGS and FLAGS.trace_dir:  # translate.py has it not.
     _trace()
   elif FLAGS.text is not None:
+    run_graphs_once()
     translator = load_translator(FLAGS.n_best, one_by_one=True)
     (line,) = requests([FLAGS.text])
     write_translations(iter([translator.translate_line(line)]))

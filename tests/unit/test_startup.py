@@ -46,6 +46,15 @@ def test_what_is_said_at_the_start_is_kept_back(start):
   assert "oneDNN" in done.stdout and "cuda" in done.stdout
 
 
+def test_keras_finds_no_matplotlib_to_wait_for(start):
+  done = start(
+    "pass\ntry:\n  import matplotlib\nexcept ImportError:\n"
+    "  os.write(2, b'none')\nelse:\n  os.write(2, b'there')"
+  )
+  assert (done.returncode, done.stderr) == (0, "")
+  assert "none" in done.stdout
+
+
 def test_it_is_shown_if_the_start_fails(start):
   done = start("raise ImportError('no such library')")
   assert done.returncode == 1
