@@ -112,12 +112,13 @@ class Dropout(keras.layers.Layer):
     # The path names the layer the same way in every process and every build.
     layer_number = zlib.crc32(self.path.encode()) & 0x7FFFFFFF
     seed = fold_in(seed, layer_number)
-    words = _random_words((size + 3) // 4, seed)
-    levels = tf.reshape(tf.bitcast(words, tf.uint8), [-1])  # Four a word.
+    # Four levels a word, and one word that decides about the level.
+    words = _random_words((size + 3) // 4 + 1, seed)
+    levels = tf.reshape(tf.bitcast(words, tf.uint8), [-1])
     level, part = divmod(self.rate * _LEVELS, 1.0)
     # In integers, so that XLA decides alike.
-    draw = _random_words(1, fold_in(seed, 1))
-    above = tf.cast(draw < tf.constant(int(part * 2**32), tf.uint32), tf.uint8)
+    most = tf.constant(int(part * 2**32), tf.uint32)
+    above = tf.cast(words[-1] < most, tf.uint8)
     dropped = tf.constant(int(level), tf.uint8) + above
     return tf.reshape(levels[:size] >= dropped, shape)
 
