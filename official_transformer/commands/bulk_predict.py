@@ -28,7 +28,7 @@ from official_transformer.decoding.translator import Translator
 from official_transformer.distribution import beam_pipeline
 from official_transformer.errors import InputError, RunError
 from official_transformer.model_directory.directory import (
-  CHECKPOINTS,
+  AVERAGE,
   LATEST,
   ModelDirectory,
 )
@@ -195,10 +195,10 @@ def _read_job(directory: str, earlier: Described | None) -> BulkJob:
   if checkpoint == LATEST:
     # All files by the same weights, though a training may go on meanwhile.
     if earlier and earlier.settings.get("model") == model.path:
-      kind, step, *_ = earlier.settings["weights"]
+      step = earlier.settings["weights"][1]
     else:
-      kind, (step, *_) = model.choose_checkpoints(LATEST)
-    checkpoint = str(step) if kind == CHECKPOINTS else kind
+      _, (step, *_) = model.choose_checkpoints(LATEST)
+    checkpoint = AVERAGE if model.is_finished else str(step)
   plan = dataclasses.replace(plan, model_dir=model.path, checkpoint=checkpoint)
   return BulkJob(
     plan,

@@ -19,7 +19,10 @@ from official_transformer.commands.scoring_flag_readers import (
   check_tokenizer,
   read_contest_settings,
 )
-from official_transformer.commands.search_flag_readers import check_search_flags
+from official_transformer.commands.search_flag_readers import (
+  check_line_counts,
+  check_search_flags,
+)
 from official_transformer.data import text_files
 from official_transformer.data.data_directory import (
   DEV_TAG,
@@ -152,6 +155,7 @@ def check_predict() -> None:
   _check_trace()
   inputs = [FLAGS.file] if FLAGS.file is not None else []
   _check_files(inputs)
+  check_line_counts()
   check_n_best(FLAGS.n_best, _check_model().params.beam_size)
 
 

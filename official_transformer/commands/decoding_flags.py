@@ -62,9 +62,10 @@ def define_checkpoint_flag() -> None:
     flags.DEFINE_string,
     "checkpoint",
     LATEST,
-    "The weights to use: latest, best (at an evaluation of training, by BLEU "
-    "if it was measured, else by validation loss), average (see "
-    "--mode=average), or the step of a checkpoint that is kept.",
+    "The weights to use: latest (of a model that has nothing else, the "
+    "average), best (at an evaluation of training, by BLEU if it was measured, "
+    "else by validation loss), average (see --mode=average), or the step of a "
+    "checkpoint that is kept.",
     read_by("eval", "predict", "score", "export", "attention", "plot"),
   )
 

@@ -62,8 +62,6 @@ def check_search_flags() -> None:
       f"{' and '.join(by_line)}: nobody knows beforehand which lines will be "
       "typed; give them by --file"
     )
-  if by_line:
-    _check_line_counts()
   options = read_search_options()
   if (options.leads or options.mbr) and "runner" in FLAGS and FLAGS.runner:
     raise InputError(
@@ -105,14 +103,16 @@ def requests(lines: Iterable[str]) -> Iterator[str | LineRequest]:
       raise _uneven(name, f"goes on after line {number}")
 
 
-def _check_line_counts() -> None:
+def check_line_counts() -> None:
   """Refuses files with more or fewer lines than there are to translate.
 
   Those that only reading counts are found out by `requests`.
   """
   lines = 1
+  if not any(FLAGS[name].value for name in _BY_LINE):
+    return
   if FLAGS.text is None:
-    counted = FLAGS.file and text_files.count_lines(FLAGS.file)
+    counted = text_files.count_lines(FLAGS.file)
     if counted is None:
       return
     lines = counted
@@ -120,7 +120,9 @@ def _check_line_counts() -> None:
     path = FLAGS[name].value
     count = text_files.count_lines(path) if path else None
     if count is not None and count != lines:
-      raise _uneven(name, f"has {count} lines, and {lines} are translated")
+      raise _uneven(
+        name, f"has another number of lines ({count}) than the text ({lines})"
+      )
 
 
 def _uneven(name: str, said: str) -> InputError:

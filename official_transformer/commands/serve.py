@@ -14,7 +14,10 @@ from official_transformer.distribution.cpu_threads import (
   limit_processors,
   processors,
 )
-from official_transformer.model_directory.directory import LATEST
+from official_transformer.model_directory.directory import (
+  CHECKPOINTS,
+  LATEST,
+)
 from official_transformer.serving.application import create_application
 from official_transformer.serving.http_server import serve
 from official_transformer.serving.local_service import LocalService
@@ -76,8 +79,10 @@ def serve_requests(listener: socket.socket, key: str | None) -> None:
 def _load(step: int | None) -> Translator:
   """Loads the checkpoint of a step; None is the newest that can be read."""
   # Of the best and the averaged, there is one of each.
-  named = step if FLAGS.checkpoint == LATEST else None
-  return load_translator(step=named)
+  directory, _ = read_model()
+  kind, _ = directory.choose_checkpoints(FLAGS.checkpoint)
+  named = FLAGS.checkpoint == LATEST and kind == CHECKPOINTS
+  return load_translator(step=step if named else None)
 
 
 def _newest() -> Newest:

@@ -8,6 +8,7 @@ Shapes: B lines, K beam, L longest limit.
 
 from __future__ import annotations
 
+import functools
 import zlib
 from collections.abc import Sequence
 
@@ -52,6 +53,7 @@ from official_transformer.model.translation_search import (
 
 # A phrase is found in other tokens at most so many times before it is given up.
 _ROUNDS = 20
+_CACHED_PHRASES = 4096
 
 # Of a line: sequences of tokens that it may not hold.
 Forbidden = set[tuple[int, ...]]
@@ -77,6 +79,9 @@ class LedSearcher:
     self.params = models[0].params
     self.target: Tokenizer = tokenizers.target
     self.options = options
+    cached = functools.lru_cache(_CACHED_PHRASES)
+    self._tokens_of = cached(functools.partial(tokens_of, self.target))
+    self._written = cached(functools.partial(as_written, self.target))
     ids = tf.TensorSpec([None, None], tf.int32)
     phrases = tf.TensorSpec([None, None, None], tf.int32)
     numbers = tf.TensorSpec([None, self.params.beam_size, None], tf.float32)
@@ -120,7 +125,7 @@ class LedSearcher:
 
   def _tokens_of_each(self, phrases: Sequence[str]) -> list[list[int]]:
     """Returns the tokens of phrases, without those that nothing can hold."""
-    found = [tokens_of(self.target, phrase) for phrase in phrases]
+    found = [self._tokens_of(phrase) for phrase in phrases]
     return [tokens for tokens in found if tokens]
 
   def _forbidden_tokens(self, line: Demands) -> Forbidden:
@@ -142,14 +147,15 @@ class LedSearcher:
       return False
     texts = [self.target.decode(sequence.ids) for sequence in sequences]
     for phrase in line.forbidden:
-      written = as_written(self.target, phrase)
+      written = self._written(phrase)
       for sequence, text in zip(sequences, texts, strict=True):
         if holds(text, written):
           forbidden |= set(spelled(self.target, sequence.ids, written))
     for phrase in line.required:
-      tokens = tokens_of(self.target, phrase)
-      if tokens and not holds(texts[0], as_written(self.target, phrase)):
-        forbidden |= set(overgrown(sequences[0].ids, tokens))
+      tokens, written = self._tokens_of(phrase), self._written(phrase)
+      for sequence, text in zip(sequences, texts, strict=True):
+        if tokens and not holds(text, written):
+          forbidden |= set(overgrown(self.target, sequence.ids, tokens))
     return len(forbidden) > number
 
   def _search_all(

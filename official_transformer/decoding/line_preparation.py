@@ -17,6 +17,8 @@ from official_transformer.decoding.phrases import (
 )
 from official_transformer.model_params import EOS_ID
 
+_CACHED_PHRASES = 4096
+
 
 class PieceToTranslate(NamedTuple):
   """A line, or a part of one, that is translated by itself.
@@ -108,8 +110,12 @@ class LinePreparer:
   def _prepared(
     self, pieces: list[Piece], ids: list[list[int]], demands: Demands
   ) -> PreparedLine:
+    return PreparedLine(pieces, ids, demands, self._written)
+
+  @functools.cached_property
+  def _written(self) -> Callable[[str], str]:
     written = functools.partial(as_written, self.tokenizers.target)
-    return PreparedLine(pieces, ids, demands, written)
+    return functools.lru_cache(_CACHED_PHRASES)(written)
 
   def _length(self, text: str) -> int:
     return len(self.tokenizers.source.encode(text, add_eos=True))

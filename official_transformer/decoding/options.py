@@ -81,6 +81,9 @@ class DecodingOptions:
     check_n_best(self.n_best, params.beam_size)
     if self.alignment:
       self.alignment.check(params.decoder_layers)
+    self._check_length(params)
+
+  def _check_length(self, params: TransformerParams) -> None:
     longest = params.longest_output
     if longest is not None and self.search.min_length >= longest:
       raise InputError(
@@ -103,6 +106,8 @@ class DecodingOptions:
           "several models decide together in TensorFlow's search alone, which "
           "XLA does not compile then: leave --engine and --padded_decode out"
         )
+      for model in transformers:
+        self._check_length(model.params)
       return LedSearcher(transformers, tokenizers, self.search)
     if self.engine.name == TENSORFLOW:
       size = tokenizers.target.vocab_size

@@ -46,7 +46,8 @@ class Demands:
       text: of the translation.
       formed: a phrase to how a translation would write it.
     """
-    starts = " ".join(text.split()).startswith(formed(self.prefix).strip())
+    prefix = " ".join(formed(self.prefix).split())
+    starts = " ".join(text.split()).startswith(prefix)
     return (
       *([] if starts else [self.prefix]),
       *(p for p in self.required if not holds(text, formed(p))),
@@ -110,8 +111,10 @@ def tokens_of(tokenizer: Tokenizer, phrase: str) -> list[int]:
   first of a text begins with the sign of a blank. None, if no translation can
   hold the phrase: the vocabulary lacks some of its characters, or drops all.
   """
-  phrase = phrase.strip()
-  ids = list(tokenizer.encode(phrase))
+  ids = list(tokenizer.encode(phrase.strip()))
+  if has_unknown(tokenizer, ids):
+    return []
+  phrase = tokenizer.decode(ids).strip()
   if phrase and stands_alone(phrase[0]):
     spans = tokenizer.spans("。" + phrase)
     after = tokenizer.encode("。" + phrase)
@@ -119,7 +122,7 @@ def tokens_of(tokenizer: Tokenizer, phrase: str) -> list[int]:
       ids = [
         i for i, span in zip(after, spans, strict=False) if span.start >= 1
       ]
-  return [] if has_unknown(tokenizer, ids) else ids
+  return ids
 
 
 def prefix_of(tokenizer: Tokenizer, text: str) -> list[int]:
@@ -127,7 +130,12 @@ def prefix_of(tokenizer: Tokenizer, text: str) -> list[int]:
   ids = list(tokenizer.encode(text.strip()))
   if not has_unknown(tokenizer, ids):
     return ids
-  return list(itertools.takewhile(lambda i: i != UNK_ID, ids))
+  known = list(itertools.takewhile(lambda i: i != UNK_ID, ids))
+  text = tokenizer.decode(known).rstrip()
+  # A blank alone would forbid all pieces that begin with one.
+  while known and tokenizer.decode(known[:-1]).rstrip() == text:
+    known.pop()
+  return known
 
 
 def as_written(tokenizer: Tokenizer, phrase: str) -> str:
@@ -142,13 +150,36 @@ def as_written(tokenizer: Tokenizer, phrase: str) -> str:
 
 
 def overgrown(
-  ids: Sequence[int], tokens: Sequence[int]
+  tokenizer: Tokenizer, ids: Sequence[int], tokens: Sequence[int]
 ) -> Iterator[tuple[int, ...]]:
-  """Yields tokens with the one that follows them, wherever ids hold them."""
-  size = len(tokens)
-  for start in range(len(ids) - size):
-    if list(ids[start : start + size]) == list(tokens):
-      yield tuple(ids[start : start + size + 1])
+  """Yields tokens with those beside them that make them parts of longer words.
+
+  Args:
+    tokenizer: of the ids.
+    ids: of a text.
+    tokens: of a phrase, that the ids may hold.
+  """
+  size, text = len(tokens), tokenizer.decode(ids)
+  spans = None
+  for start in range(len(ids) - size + 1):
+    end = start + size
+    if list(ids[start:end]) != list(tokens):
+      continue
+    spans = spans or decoded_spans(tokenizer, ids)
+    place = Span(spans[start].start, spans[end - 1].end)
+    # Blanks at either side are a token's, not the phrase's.
+    left = place.end - len(place.of(text).lstrip())
+    right = place.start + len(place.of(text).rstrip())
+    if start and _is_one_word(text, left):
+      yield tuple(ids[start - 1 : end])
+    if end < len(ids) and _is_one_word(text, right):
+      yield tuple(ids[start : end + 1])
+
+
+def _is_one_word(text: str, place: int) -> bool:
+  """Returns whether the characters before and at a place are of one word."""
+  sides = text[place - 1 : place], text[place : place + 1]
+  return all(side and _joins(side) for side in sides)
 
 
 def spelled(

@@ -21,7 +21,11 @@ from official_transformer.exporting.verification import (
   Samples,
   read_back,
 )
-from official_transformer.model_params import EOS_ID, PAD_ID
+from official_transformer.model_params import (
+  EOS_ID,
+  PAD_ID,
+  TransformerParams,
+)
 
 LENGTH_PENALTIES = (0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
 # How far the log-probability of a token may be from the model's, in the mean
@@ -76,7 +80,7 @@ def verify_ctranslate2(
       "batch_size": BATCH_SIZE,
       "beam_size": params.beam_size,
       "length_penalties": LENGTH_PENALTIES,
-      "longest": max(map(len, samples.ids)) + params.extra_decode_length,
+      "longest": _longest(samples, params),
     },
   )
   scorer = Scorer(model.transformer, model.tokenizers)
@@ -118,3 +122,9 @@ def verify_ctranslate2(
     + ")",
   ]
   return Verified(setting, findings)
+
+
+def _longest(samples: Samples, params: TransformerParams) -> int:
+  """Returns the most tokens that a translation of samples may have."""
+  longest = max(map(len, samples.ids)) + params.extra_decode_length
+  return min(longest, params.longest_output or longest)

@@ -30,7 +30,7 @@ def new_directory(model_dir: str) -> ModelDirectory:
     InputError: if it holds one that was trained.
   """
   directory = ModelDirectory(model_dir)
-  if directory.checkpoint_steps():
+  if directory.checkpoint_steps() or directory.is_finished:
     raise InputError(
       f"{model_dir} holds a trained model already; name another --model_dir"
     )

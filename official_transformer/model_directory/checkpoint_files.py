@@ -271,13 +271,15 @@ def to_storage(tensors: Mapping[str, Any], storage: str) -> dict[str, Any]:
     InputError: if a number is too large for it.
   """
   dtype = STORAGE[storage]
+  stored = {name: tf.cast(value, dtype) for name, value in tensors.items()}
   for name, value in tensors.items():
-    if np.abs(value).max(initial=0.0) > dtype.max:
+    lost = np.isfinite(value) & ~tf.math.is_finite(stored[name]).numpy()
+    if lost.any():
       raise InputError(
-        f"--storage={storage}: {name} has numbers beyond {dtype.max}, the "
-        "largest there is; store it as bf16 or fp32"
+        f"--storage={storage}: {name} has numbers that are too large for it; "
+        + ("bf16 or fp32 hold them" if storage == "fp16" else "fp32 holds them")
       )
-  return {name: tf.cast(value, dtype) for name, value in tensors.items()}
+  return stored
 
 
 def stored_shapes(

@@ -243,9 +243,16 @@ class ModelDirectory:
       InputError: if there is none.
     """
     kind = which if which in (BEST, AVERAGE) else CHECKPOINTS
-    if which == LATEST and self.is_finished:
-      kind = AVERAGE
     steps = self.checkpoint_steps(kind)
+    if not steps and kind != AVERAGE:
+      average = self.checkpoint_steps(AVERAGE)
+      if average and which == LATEST:
+        return AVERAGE, average[-1:]
+      if average:
+        raise InputError(
+          f"--checkpoint={which}: {self.path} has no such checkpoint, but an "
+          f"average: --checkpoint={AVERAGE}"
+        )
     if not steps:
       raise InputError(f"no checkpoint in {self.join(kind)}: {_REASONS[kind]}")
     if kind != CHECKPOINTS:

@@ -142,7 +142,8 @@ def plan_directory(
   if directory.is_finished and not request.clean:
     raise InputError(
       f"{directory.path} holds an average, and no checkpoint to go on from: "
-      "start from it with --init_checkpoint, in another --model_dir"
+      "start from it with --init_checkpoint, in another --model_dir, or remove "
+      "it with --clean"
     )
   steps = [] if request.clean else directory.checkpoint_steps()
   # A description without a checkpoint is what a run left that never started

@@ -53,7 +53,7 @@ def test_prefixes_and_phrases_come_from_files(demo_model, text, tmp_path):
   unmet = found[0].get("unmet", [])
   for phrase in ("Haus", "Hund"):
     assert holds(found[0]["translation"], phrase) != (phrase in unmet)
-  assert found[1]["flags"] == ["blank"]
+  assert found[1]["flags"] == ["blank", "unmet"]
   for row in found:
     unmet = row.get("unmet", [])
     assert holds(row["translation"], frequent) == (frequent in unmet)
@@ -99,9 +99,9 @@ def test_penalties_are_read(demo_model, text):
   ("flags", "message"),
   [
     (["--prefix_file=/nowhere"], "/nowhere"),
-    (["--prefix_file={short}"], "has 1 lines, and 4"),
-    (["--required_phrases={long}"], "has 7 lines, and 4"),
-    (["--required_phrases={long}", "--prefix_file={short}"], "has 1 lines"),
+    (["--prefix_file={short}"], "of lines (1) than the text (4)"),
+    (["--required_phrases={long}"], "of lines (7) than the text (4)"),
+    (["--required_phrases={long}", "--prefix_file={short}"], "lines (1)"),
     (["--model_dir=a,"], "nothing between two commas"),
     (["--sample", "--temperature=0"], "temperature is 0"),
     (["--sample", "--top_p=1.5"], "top_p is 1.5"),

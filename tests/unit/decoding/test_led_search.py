@@ -12,6 +12,7 @@ import sacrebleu
 import tensorflow as tf
 
 from official_transformer.data import tokenizer as tokenizer_lib
+from official_transformer.data.vocabulary_files import Tokenizers
 from official_transformer.data.words import Span
 from official_transformer.decoding.led_searcher import LedSearcher
 from official_transformer.decoding.mbr import chrf_matrix, utilities
@@ -22,6 +23,7 @@ from official_transformer.decoding.phrases import (
   holds,
   overgrown,
   places_of,
+  prefix_of,
   tokens_of,
 )
 from official_transformer.decoding.search_options import (
@@ -88,8 +90,6 @@ def transformer():
 
 
 def led(models, **options):
-  from official_transformer.data.vocabulary_files import Tokenizers
-
   models = models if isinstance(models, list) else [models]
   return LedSearcher(models, Tokenizers.of(Words()), SearchOptions(**options))
 
@@ -428,6 +428,10 @@ def pieces(tmp_path_factory):
 def test_phrases_are_compared_as_a_vocabulary_writes_them(pieces):
   # Full-width letters and double blanks are another spelling of the same.
   wide = " \uff41  dog "
+  assert tokens_of(pieces, wide) == tokens_of(pieces, "a dog")
+  assert pieces.decode(prefix_of(pieces, "a dog \u2603")) == "a dog"
+  assert prefix_of(pieces, "\u2603") == []
+  assert Demands(prefix="a\u00a0 dog").unmet_by("a dog runs") == ()
   assert as_written(pieces, wide) == "a dog"
   written = functools.partial(as_written, pieces)
   for wish in (
@@ -459,8 +463,35 @@ def test_what_no_translation_can_hold_is_told_and_not_searched(
   assert begun.unmet == (f"a dog {unknown}",)
 
 
-def test_a_required_word_is_no_part_of_a_longer_one():
-  assert list(overgrown([4, 5, 6, 4, 5], [4, 5])) == [(4, 5, 6)]
+class GrowingWords(Words):
+  """The same, but an odd token goes on with the word before it."""
+
+  def decode(self, ids):
+    parts = [f"{'' if i % 2 else ' '}w{i}" for i in ids]
+    return "".join(parts).strip()
+
+
+def test_what_makes_a_phrase_a_part_of_a_longer_word_is_found():
+  found = overgrown(GrowingWords(), [4, 5, 6, 4, 8, 4], [4])
+  assert list(found) == [(4, 5)]
+  # Where words grow in front.
+  assert list(overgrown(GrowingWords(), [6, 9, 6, 9, 4], [9])) == [
+    (6, 9),
+    (6, 9),
+  ]
+
+
+def test_a_required_word_is_no_part_of_a_longer_one(transformer):
+  searcher = LedSearcher(
+    [transformer], Tokenizers.of(GrowingWords()), SearchOptions()
+  )
+  phrases = [f"w{i}" for i in range(4, 24, 2)]
+  for phrase in phrases:
+    demands = [Demands(required=(phrase,))] * len(SOURCES)
+    for sentence in searcher.search(SOURCES, demands):
+      for sequence in sentence:
+        text = GrowingWords().decode(sequence.ids)
+        assert holds(text, phrase) or not sequence.finished
 
 
 def test_turns_are_those_of_plain_sorting():

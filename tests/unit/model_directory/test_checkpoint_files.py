@@ -142,7 +142,7 @@ def test_weights_in_half_the_space_are_read_as_float32(tmp_path, storage, step):
 
 def test_numbers_too_large_for_their_storage_are_refused():
   large = {"weights/a": np.array([1.0, -70000.0], np.float32)}
-  with pytest.raises(InputError, match="weights/a has numbers beyond 65504"):
+  with pytest.raises(InputError, match="weights/a has numbers that are too"):
     to_storage(large, "fp16")
   assert to_storage(large, "bf16")
 

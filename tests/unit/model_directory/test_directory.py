@@ -6,6 +6,7 @@ import pytest
 from official_transformer.data.identity import Vocabularies, Vocabulary
 from official_transformer.data.vocabulary_files import VocabFiles
 from official_transformer.errors import InputError
+from official_transformer.importing.model_writing import new_directory
 from official_transformer.model_directory import directory as lib
 from official_transformer.model_directory.description import (
   ModelDescription,
@@ -90,3 +91,23 @@ def test_what_cannot_be_removed_is_told(directory, monkeypatch):
   monkeypatch.setattr(lib.file_system, "remove_tree", refuse)
   with pytest.raises(PermissionError, match="checkpoints"):
     directory.remove_model()
+
+
+def test_an_average_alone_is_what_there_is_to_use(tmp_path):
+  directory = ModelDirectory(str(tmp_path))
+  (tmp_path / "average" / "step-30").mkdir(parents=True)
+  (tmp_path / "average" / "step-30" / "model.index").write_bytes(b"")
+  assert directory.is_finished
+  assert directory.choose_checkpoints("latest") == ("average", [30])
+  assert directory.latest_checkpoint() == directory.checkpoint_prefix(
+    30, "average"
+  )
+  for name in ("best", "30"):
+    with pytest.raises(InputError, match="--checkpoint=average"):
+      directory.choose_checkpoints(name)
+  with pytest.raises(InputError, match="holds a trained model"):
+    new_directory(str(tmp_path))
+  (tmp_path / "checkpoints" / "step-40").mkdir(parents=True)
+  (tmp_path / "checkpoints" / "step-40" / "model.index").write_bytes(b"")
+  assert not directory.is_finished
+  assert directory.choose_checkpoints("latest") == ("checkpoints", [40])
