@@ -11,16 +11,6 @@ from official_transformer.model_params import (
   TransformerParams,
 )
 
-SMALL = TransformerParams(
-  vocab_size=23,
-  hidden_size=16,
-  num_heads=2,
-  filter_size=24,
-  num_hidden_layers=2,
-  max_positions=40,
-  beam_size=3,
-  extra_decode_length=6,
-)
 SIZES = {
   "vocab_size": 23,
   "hidden_size": 16,
@@ -28,6 +18,9 @@ SIZES = {
   "filter_size": 24,
   "num_hidden_layers": 2,
 }
+SMALL = TransformerParams(
+  **SIZES, max_positions=40, beam_size=3, extra_decode_length=6
+)
 VARIANTS = {
   "official": {},
   "post": {"norm": "post", "layer_norm_epsilon": 1e-5},

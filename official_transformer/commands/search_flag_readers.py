@@ -108,18 +108,13 @@ def check_line_counts() -> None:
 
   Those that only reading counts are found out by `requests`.
   """
-  lines = 1
-  if not any(FLAGS[name].value for name in _BY_LINE):
+  paths = {name: FLAGS[name].value for name in _BY_LINE if FLAGS[name].value}
+  if not paths:
     return
-  if FLAGS.text is None:
-    counted = text_files.count_lines(FLAGS.file)
-    if counted is None:
-      return
-    lines = counted
-  for name in _BY_LINE:
-    path = FLAGS[name].value
-    count = text_files.count_lines(path) if path else None
-    if count is not None and count != lines:
+  lines = 1 if FLAGS.text is not None else text_files.count_lines(FLAGS.file)
+  for name, path in paths.items():
+    count = text_files.count_lines(path)
+    if None not in (lines, count) and count != lines:
       raise _uneven(
         name, f"has another number of lines ({count}) than the text ({lines})"
       )

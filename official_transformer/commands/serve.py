@@ -7,17 +7,17 @@ import socket
 
 from absl import flags, logging
 
-from official_transformer.commands.flag_readers import read_model
+from official_transformer.commands.flag_readers import (
+  model_directories,
+  read_model,
+)
 from official_transformer.commands.loading import load_translator
 from official_transformer.decoding.translator import Translator
 from official_transformer.distribution.cpu_threads import (
   limit_processors,
   processors,
 )
-from official_transformer.model_directory.directory import (
-  CHECKPOINTS,
-  LATEST,
-)
+from official_transformer.model_directory.directory import LATEST
 from official_transformer.serving.application import create_application
 from official_transformer.serving.http_server import serve
 from official_transformer.serving.local_service import LocalService
@@ -79,10 +79,9 @@ def serve_requests(listener: socket.socket, key: str | None) -> None:
 def _load(step: int | None) -> Translator:
   """Loads the checkpoint of a step; None is the newest that can be read."""
   # Of the best and the averaged, there is one of each.
-  directory, _ = read_model()
-  kind, _ = directory.choose_checkpoints(FLAGS.checkpoint)
-  named = FLAGS.checkpoint == LATEST and kind == CHECKPOINTS
-  return load_translator(step=step if named else None)
+  (directory,) = model_directories()
+  is_one_of_many = FLAGS.checkpoint == LATEST and not directory.is_finished
+  return load_translator(step=step if is_one_of_many else None)
 
 
 def _newest() -> Newest:

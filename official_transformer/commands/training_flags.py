@@ -9,6 +9,7 @@ from official_transformer.commands.regularization_flags import (
   define_weight_flags,
 )
 from official_transformer.flag_groups.core import (
+  DTYPES,
   accepted_only,
   define,
   read_by,
@@ -17,7 +18,6 @@ from official_transformer.flag_groups.core import (
 from official_transformer.model_params import DEFAULT_MAX_LENGTH
 
 STOPPING_MEASURES = ("bleu", "loss")
-STORAGES = ("fp32", "fp16", "bf16")
 
 _TRAINING = read_by("train")
 _SAVING = _TRAINING.idle_if(
@@ -381,5 +381,5 @@ def define_averaging_flags() -> None:
     "What numbers the average is stored in: fp16 and bf16 take half the space, "
     "and are read as float32 by everything that reads a model.",
     read_by("average"),
-    enum_values=list(STORAGES),
+    enum_values=list(DTYPES),
   )

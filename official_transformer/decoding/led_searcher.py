@@ -8,7 +8,6 @@ Shapes: B lines, K beam, L longest limit.
 
 from __future__ import annotations
 
-import functools
 import zlib
 from collections.abc import Sequence
 
@@ -34,6 +33,7 @@ from official_transformer.decoding.phrases import (
   holds,
   overgrown,
   prefix_of,
+  remembered,
   spelled,
   tokens_of,
 )
@@ -53,7 +53,6 @@ from official_transformer.model.translation_search import (
 
 # A phrase is found in other tokens at most so many times before it is given up.
 _ROUNDS = 20
-_CACHED_PHRASES = 4096
 
 # Of a line: sequences of tokens that it may not hold.
 Forbidden = set[tuple[int, ...]]
@@ -79,9 +78,8 @@ class LedSearcher:
     self.params = models[0].params
     self.target: Tokenizer = tokenizers.target
     self.options = options
-    cached = functools.lru_cache(_CACHED_PHRASES)
-    self._tokens_of = cached(functools.partial(tokens_of, self.target))
-    self._written = cached(functools.partial(as_written, self.target))
+    self._tokens_of = remembered(tokens_of, self.target)
+    self._written = remembered(as_written, self.target)
     ids = tf.TensorSpec([None, None], tf.int32)
     phrases = tf.TensorSpec([None, None, None], tf.int32)
     numbers = tf.TensorSpec([None, self.params.beam_size, None], tf.float32)

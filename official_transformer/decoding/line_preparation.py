@@ -14,10 +14,9 @@ from official_transformer.decoding.phrases import (
   Demands,
   LineRequest,
   as_written,
+  remembered,
 )
 from official_transformer.model_params import EOS_ID
-
-_CACHED_PHRASES = 4096
 
 
 class PieceToTranslate(NamedTuple):
@@ -114,8 +113,7 @@ class LinePreparer:
 
   @functools.cached_property
   def _written(self) -> Callable[[str], str]:
-    written = functools.partial(as_written, self.tokenizers.target)
-    return functools.lru_cache(_CACHED_PHRASES)(written)
+    return remembered(as_written, self.tokenizers.target)
 
   def _length(self, text: str) -> int:
     return len(self.tokenizers.source.encode(text, add_eos=True))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 import re
 from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
 
 from official_transformer.data.tokenizer import (
   UNK_ID,
@@ -77,6 +79,17 @@ class LineRequest:
 
 
 NO_DEMANDS = Demands()
+# The same ones are asked for by line after line.
+_REMEMBERED = 4096
+Found = TypeVar("Found")
+
+
+def remembered(
+  function: Callable[[Tokenizer, str], Found], tokenizer: Tokenizer
+) -> Callable[[str], Found]:
+  """Returns a function of phrases, for one vocabulary, that keeps answers."""
+  bound = functools.partial(function, tokenizer)
+  return functools.lru_cache(_REMEMBERED)(bound)
 
 
 def places_of(text: str, phrase: str) -> list[Span]:
@@ -108,8 +121,9 @@ def tokens_of(tokenizer: Tokenizer, phrase: str) -> list[int]:
   """Returns the tokens of a phrase within a text.
 
   In scripts without blanks, those that it has after another character: the
-  first of a text begins with the sign of a blank. None, if no translation can
-  hold the phrase: the vocabulary lacks some of its characters, or drops all.
+  first of a text begins with the sign of a blank. There are none if no
+  translation can hold the phrase: the vocabulary lacks some of its characters,
+  or drops all.
   """
   ids = list(tokenizer.encode(phrase.strip()))
   if has_unknown(tokenizer, ids):

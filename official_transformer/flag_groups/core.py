@@ -34,6 +34,7 @@ from official_transformer.flag_groups._log_format import (
   define_log_format,
 )
 from official_transformer.flag_groups._performance import (
+  DTYPES,
   define_performance,
   fixed_loss_scale,
   thread_environment,
@@ -41,6 +42,7 @@ from official_transformer.flag_groups._performance import (
 from official_transformer.storage.standard_streams import occupy_closed
 
 __all__ = [
+  "DTYPES",
   "Effect",
   "accepted_only",
   "configure_logging",

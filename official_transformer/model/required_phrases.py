@@ -99,7 +99,7 @@ def best_with_required(
   may_end &= anything[:, None] | (totals >= threshold)
   ending = tf.where(ends & may_end, totals, NEG_INF)
   going_on = tf.where(ends, NEG_INF, totals)
-  _, alive = tf.math.top_k(_turns(going_on, found.bank), k)
+  _, alive = tf.math.top_k(turns(going_on, found.bank), k)
   _, finishing = tf.math.top_k(ending, k)
   chosen = tf.concat([alive, finishing], axis=1)  # [B, 2K]
   best = tf.concat(
@@ -163,7 +163,7 @@ def _candidates(
   return tuple(tf.reshape(t, [batch, -1]) for t in (totals, tokens, parents))
 
 
-def _turns(totals: tf.Tensor, bank: tf.Tensor) -> tf.Tensor:
+def turns(totals: tf.Tensor, bank: tf.Tensor) -> tf.Tensor:
   """Returns when each candidate's turn is, float32 [B, M]; larger is sooner.
 
   First the best of each bank, the fullest bank before the others, then the

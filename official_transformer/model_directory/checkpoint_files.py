@@ -40,7 +40,8 @@ _TABLE = "transformer/embedding/weights"
 _SOURCE_TABLE = "transformer/source_embedding/weights"
 _LAYER = re.compile(r"/decoder_stack/layer_(\d+)/")
 
-# What weights may be stored in. Those of two bytes are read as float32.
+# What weights may be stored in, by the names that `--dtype` has. Those of two
+# bytes are read as float32.
 STORAGE = {"fp32": tf.float32, "fp16": tf.float16, "bf16": tf.bfloat16}
 
 # TensorFlow's readers raise the builtin that is nearest to their own error.

@@ -33,7 +33,7 @@ from official_transformer.decoding.search_options import (
 from official_transformer.decoding.searcher import Searcher
 from official_transformer.decoding.translator import DecodingOptions, Translator
 from official_transformer.errors import InputError
-from official_transformer.model.required_phrases import _turns
+from official_transformer.model.required_phrases import turns
 from official_transformer.model.sampling import choose
 from official_transformer.model.search_rules import SamplingRule
 from official_transformer.model.transformer import build_transformer
@@ -498,7 +498,7 @@ def test_turns_are_those_of_plain_sorting():
   generator = np.random.default_rng(3)
   totals = generator.integers(-5, 0, [20, 30]).astype("float32")  # With ties.
   bank = generator.integers(0, 4, [20, 30]).astype("int32")
-  found = _turns(tf.constant(totals), tf.constant(bank)).numpy()
+  found = turns(tf.constant(totals), tf.constant(bank)).numpy()
   for row in range(20):
     queues = {}
     for place in sorted(range(30), key=lambda n: (-totals[row, n], n)):
