@@ -34,10 +34,12 @@ def start_tensorflow() -> None:
 
 
 def _start() -> None:
-  with _not_imported("matplotlib"), _kept_for_ever():
-    import tensorflow as tf
+  if "tensorflow" not in sys.modules:
+    with _not_imported("matplotlib"), _kept_for_ever():
+      import tensorflow  # noqa: F401
+  import tensorflow as tf
 
-    tf.config.list_physical_devices()
+  tf.config.list_physical_devices()
 
 
 def run_graphs_once() -> None:
@@ -57,7 +59,8 @@ def _kept_for_ever() -> Iterator[None]:
 
   TensorFlow's modules are a million objects that stay. To go through them
   again and again takes half a second while they are imported, and as long when
-  the process ends.
+  the process ends. Only for a first import: all that there is stays, garbage
+  too.
   """
   was_enabled = gc.isenabled()
   gc.disable()

@@ -25,12 +25,12 @@ print(repr(said_at_start()))
 def start(tmp_path):
   """Starts with a fake TensorFlow, in a process of its own."""
 
-  def start(at_the_end="pass", redirect="", **environment):
+  def start(at_the_end="pass", redirect="", code=CODE, **environment):
     (tmp_path / "tensorflow.py").write_text(FAKE % at_the_end)
     variables = {k: v for k, v in os.environ.items() if "MIN_LOG" not in k}
     root = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
     return subprocess.run(
-      ["bash", "-c", f'exec "$0" -c "$1" {redirect}', sys.executable, CODE],
+      ["bash", "-c", f'exec "$0" -c "$1" {redirect}', sys.executable, code],
       env={**variables, "PYTHONPATH": f"{tmp_path}:{root}", **environment},
       capture_output=True,
       text=True,
@@ -54,6 +54,16 @@ def test_keras_finds_no_matplotlib_to_wait_for(start, tmp_path):
   )
   assert (done.returncode, done.stderr) == (0, "")
   assert "none" in done.stdout
+
+
+def test_only_the_first_start_keeps_what_there_is(start):
+  done = start(
+    code=f"{CODE}\nimport gc\nfrozen = gc.get_freeze_count()\n"
+    "made = [[] for _ in range(100)]\nstart_tensorflow()\n"
+    "print(gc.get_freeze_count() == frozen > 0)"
+  )
+  assert done.returncode == 0
+  assert done.stdout.splitlines()[-1] == "True"
 
 
 def test_it_is_shown_if_the_start_fails(start):
