@@ -17,7 +17,7 @@ from official_transformer.data import text_files
 from official_transformer.decoding.progress import Progress
 from official_transformer.decoding.translation import BLANK, Translation
 from official_transformer.errors import InputError
-from official_transformer.startup import run_graphs_once
+from official_transformer.startup import graphs_as_they_are
 
 FLAGS = flags.FLAGS
 
@@ -32,14 +32,19 @@ def predict() -> None:
   elif "trace_dir" in FLAGS and FLAGS.trace_dir:  # translate.py has it not.
     _trace()
   elif FLAGS.text is not None:
-    run_graphs_once()
-    translator = load_translator(FLAGS.n_best, one_by_one=True)
-    (line,) = requests([FLAGS.text])
-    write_translations(iter([translator.translate_line(line)]))
+    _translate_text()
   elif answers_lines():
     _answer()
   else:
     _translate_file()
+
+
+def _translate_text() -> None:
+  """Translates `--text`, the only sentence of this process."""
+  with graphs_as_they_are():
+    translator = load_translator(FLAGS.n_best, one_by_one=True)
+    (line,) = requests([FLAGS.text])
+    write_translations(iter([translator.translate_line(line)]))
 
 
 def _trace() -> None:

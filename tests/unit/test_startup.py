@@ -79,3 +79,19 @@ def test_whoever_asks_for_it_sees_it_at_once(start):
 
 def test_a_closed_standard_error_does_no_harm(start):
   assert start(redirect="2>&-").returncode == 0
+
+
+def test_graphs_are_optimised_again_afterwards():
+  import tensorflow as tf
+
+  from official_transformer.startup import graphs_as_they_are
+
+  def unoptimised():
+    options = tf.config.optimizer.get_experimental_options()
+    return options.get("disable_meta_optimizer", False)
+
+  before = unoptimised()
+  with pytest.raises(KeyError), graphs_as_they_are():
+    assert unoptimised()
+    raise KeyError
+  assert (before, unoptimised()) == (False, False)
