@@ -13,6 +13,8 @@ import sys
 import tempfile
 from collections.abc import Iterator
 
+from official_transformer.model.processor import prefer_onednn
+
 _LEVEL = "TF_CPP_MIN_LOG_LEVEL"
 _STDERR = 2
 _said = ""
@@ -35,6 +37,7 @@ def start_tensorflow() -> None:
 
 def _start() -> None:
   if "tensorflow" not in sys.modules:
+    prefer_onednn()
     with _not_imported("matplotlib"), _kept_for_ever():
       import tensorflow  # noqa: F401
   import tensorflow as tf

@@ -19,8 +19,10 @@ import pytest
 from absl import flags
 from shared_files import make_once, reversed_pairs
 
+from official_transformer.model.processor import prefer_onednn
 from official_transformer.model_params import TransformerParams
 
+prefer_onednn()  # As the commands do.
 MODEL = (
   "--param_set=tiny",
   "--params_override=num_hidden_layers=1,learning_rate_warmup_steps=10",

@@ -21,7 +21,7 @@ from official_transformer.model.beam_cache import (
 from official_transformer.model.dense import (
   Projection,
   dense,
-  join_kernels,
+  lay_out,
   matmul,
 )
 from official_transformer.model.dropout import Dropout
@@ -42,6 +42,18 @@ class KeyValueCache(NamedTuple):
   values: tf.Tensor
 
 
+class AttentionProjections(NamedTuple):
+  """What a cached step of attention multiplies by.
+
+  Attributes:
+    inputs: of new positions: to queries, or to queries, keys and values.
+    output: of what was attended to.
+  """
+
+  inputs: Projection
+  output: Projection
+
+
 class Attention(keras.layers.Layer):
   """`softmax(q k^T / sqrt(H) + bias) v` in N heads (paper, 3.2).
 
@@ -54,6 +66,9 @@ class Attention(keras.layers.Layer):
     initializer_gain: scale of the kernels' uniform initialiser.
     use_bias: whether the projections have biases.
   """
+
+  # The kernels that a cached step's new positions are multiplied by.
+  _step_inputs: Sequence[str] = ("query_kernel",)
 
   def __init__(
     self,
@@ -151,7 +166,47 @@ class Attention(keras.layers.Layer):
       [B, F, D].
     """
     (query,) = self._project(query_input, ("query_kernel",))
-    return self._mix(query, source, bias, training)
+    return self._output(self._mix(query, source, bias, training))
+
+  def step_projections(self) -> AttentionProjections:
+    """Returns what all cached steps multiply by."""
+    dtype = tf.as_dtype(self.compute_dtype)
+    return AttentionProjections(
+      *(
+        lay_out(self._kernels(names), dtype, self._bias(names))
+        for names in (self._step_inputs, ("output_kernel",))
+      )
+    )
+
+  def attend_step(
+    self,
+    x: tf.Tensor,
+    projections: AttentionProjections,
+    source: KeyValueCache,
+    bias: tf.Tensor,
+  ) -> tf.Tensor:
+    """Does what `attend` does, for a new position of every beam.
+
+    Args:
+      x: [B, K, D]; the beams of a sentence are K queries to its one source.
+      projections: what `step_projections` returned.
+      source: keys and values, [B, N, T, H].
+      bias: broadcastable to [B, N, K, T].
+
+    Returns:
+      [B, K, D].
+    """
+    products = projections.inputs(tf.reshape(x, [-1, self.hidden_size]))
+    (query,) = self._split_heads(products, 1, tf.shape(x))
+    mixed = self._mix(query, source, bias, training=False)
+    return self._step_output(mixed, projections, x)
+
+  def _step_output(
+    self, mixed: tf.Tensor, projections: AttentionProjections, x: tf.Tensor
+  ) -> tf.Tensor:
+    """Projects what `_mix` returned to the shape of `x`."""
+    flat = tf.reshape(mixed, [-1, self.hidden_size])
+    return tf.reshape(projections.output(flat), tf.shape(x))
 
   def _mix(
     self,
@@ -160,13 +215,20 @@ class Attention(keras.layers.Layer):
     bias: tf.Tensor,
     training: bool,
   ) -> tf.Tensor:
-    """Attends with projected queries [B, N, F, H]; returns [B, F, D]."""
+    """Attends with projected queries [B, N, F, H].
+
+    Returns:
+      The heads side by side, [B, F, D], before the output projection.
+    """
     weights = self._attention_weights(query, source.keys, bias)
     weights = self.dropout(weights, training=training)
     mixed = matmul(tf.cast(weights, query.dtype), source.values)
     mixed = tf.transpose(mixed, [0, 2, 1, 3])  # [B, F, N, H]
     shape = tf.shape(mixed)
-    mixed = tf.reshape(mixed, [shape[0], shape[1], self.hidden_size])
+    return tf.reshape(mixed, [shape[0], shape[1], self.hidden_size])
+
+  def _output(self, mixed: tf.Tensor) -> tf.Tensor:
+    """Applies the output projection to [B, F, D]."""
     return dense(mixed, [self.output_kernel], self._bias(("output_kernel",)))
 
   def attention_weights(
@@ -247,6 +309,8 @@ class Attention(keras.layers.Layer):
 class SelfAttention(Attention):
   """Attention of a sequence to itself."""
 
+  _step_inputs = _QUERY_KEY_VALUE
+
   def call(  # type: ignore[override]  # The two inputs are one here.
     self, x: tf.Tensor, bias: tf.Tensor, training: bool = False
   ) -> tf.Tensor:
@@ -261,20 +325,13 @@ class SelfAttention(Attention):
       [B, L, D].
     """
     query, keys, values = self._project(x, _QUERY_KEY_VALUE)
-    return self._mix(query, KeyValueCache(keys, values), bias, training)
-
-  def step_kernel(self) -> Projection:
-    """Returns what `step` multiplies by: one kernel [D, 3D] for all three."""
-    kernels = self._kernels(_QUERY_KEY_VALUE)
-    return Projection(
-      join_kernels(kernels, tf.as_dtype(self.compute_dtype)),
-      self._bias(_QUERY_KEY_VALUE),
-    )
+    mixed = self._mix(query, KeyValueCache(keys, values), bias, training)
+    return self._output(mixed)
 
   def step(
     self,
     x: tf.Tensor,
-    kernel: Projection,
+    projections: AttentionProjections,
     cache: BeamCache,
     index: tf.Tensor,
     past: Past,
@@ -283,7 +340,7 @@ class SelfAttention(Attention):
 
     Args:
       x: [B, K, D], the new position.
-      kernel: what `step_kernel` returned.
+      projections: what `step_projections` returned.
       cache: with room for it.
       index: int32 [], the new position, counted from 0.
       past: what each hypothesis attends to.
@@ -291,7 +348,7 @@ class SelfAttention(Attention):
     Returns:
       [B, K, D], and the cache with the new position.
     """
-    products = kernel(tf.reshape(x, [-1, self.hidden_size]))
+    products = projections.inputs(tf.reshape(x, [-1, self.hidden_size]))
     query, key, value = self._split_heads(products, 3, tf.shape(x))
     cache = BeamCache(
       keys=write_position(cache.keys, index, key),
@@ -304,4 +361,4 @@ class SelfAttention(Attention):
       query = tf.transpose(query, [0, 2, 1, 3])  # [B, K, N, H]
       query = tf.reshape(query, [-1, self.num_heads, 1, self.head_size])
     mixed = self._mix(query, source, past.bias, training=False)
-    return tf.reshape(mixed, tf.shape(x)), cache
+    return self._step_output(mixed, projections, x), cache

@@ -5,12 +5,15 @@ Shapes: I and O a kernel's input and output size; leading dimensions any.
 
 from __future__ import annotations
 
-import functools
-import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import tensorflow as tf
+
+from official_transformer.model.processor import (
+  has_units,
+  transposed_is_faster,
+)
 
 
 def matmul(a: tf.Tensor, b: tf.Tensor, transpose_b: bool = False) -> tf.Tensor:
@@ -33,37 +36,6 @@ def product_dtype(dtype: tf.DType) -> tf.DType:
   if dtype == tf.bfloat16 and not has_units("bf16"):
     return tf.float32
   return dtype
-
-
-@functools.cache
-def has_units(dtype: str) -> bool:
-  """Returns whether products in a `--dtype` are fast on this machine."""
-  if dtype == "fp32" or tf.config.list_logical_devices("GPU"):
-    return True
-  if dtype == "fp16":
-    return False
-  if tf.config.list_logical_devices("TPU"):
-    return True
-  try:
-    with open("/proc/cpuinfo", encoding="utf-8") as stream:
-      return has_bfloat16_units(stream.read())
-  except OSError:  # Not Linux.
-    return True
-
-
-def has_bfloat16_units(cpuinfo: str) -> bool:
-  """Tells from /proc/cpuinfo whether bfloat16 products beat float32's.
-
-  Of Intel's, AMX is taken to be faster, which a virtual machine may hide, and
-  `avx512_bf16` alone is not: a Xeon (family 6, model 207) without AMX takes 1.6
-  times as long for an update in bfloat16 as in float32, an AMD EPYC (Zen 5)
-  0.7 times. Others have not been measured; ARM's are believed.
-  """
-  flags = re.search(r"^(?:flags|Features)\s*:(.*)$", cpuinfo, re.MULTILINE)
-  names = flags[1].split() if flags else []
-  if "GenuineIntel" in cpuinfo:
-    return "amx_bf16" in names
-  return not {"amx_bf16", "avx512_bf16", "bf16"}.isdisjoint(names)
 
 
 def dense(x: tf.Tensor, kernels: Sequence[Any], bias: Any = None) -> tf.Tensor:
@@ -94,19 +66,52 @@ class Projection(NamedTuple):
   """What a product is made with, for many products with few rows each.
 
   Attributes:
-    kernel: [I, O], in what is multiplied in.
+    kernel: [I, O], in what is multiplied in; [O, I] if it is transposed.
     bias: [O], in the dtype of what it is added to; None is none.
+    transposed: whether the kernel is.
   """
 
   kernel: tf.Tensor
   bias: tf.Tensor | None = None
+  transposed: bool = False
+
+  @property
+  def size(self) -> int:
+    """O."""
+    return self.kernel.shape[0 if self.transposed else 1]
 
   def __call__(self, x: tf.Tensor) -> tf.Tensor:
     """Maps [R, I] to [R, O]."""
-    product = matmul(x, self.kernel)
+    product = matmul(x, self.kernel, transpose_b=self.transposed)
     if self.bias is None:
       return product
     return tf.nn.bias_add(product, tf.cast(self.bias, x.dtype))
+
+
+def lay_out(
+  kernels: Sequence[Any], dtype: tf.DType, bias: tf.Tensor | None = None
+) -> Projection:
+  """Returns kernels [I, O_i] side by side, as few rows are multiplied fastest.
+
+  Laying them out costs as much as some products, and is done once for many.
+
+  Args:
+    kernels: float32.
+    dtype: of what will be multiplied.
+    bias: [O], or None.
+  """
+  kernel = join_kernels(kernels, dtype)
+  if transposed_is_faster(kernel.shape[0]):
+    return Projection(tf.transpose(kernel), bias, transposed=True)
+  return Projection(kernel, bias)
+
+
+def lay_out_table(table: tf.Tensor, dtype: tf.DType) -> Projection:
+  """Returns the same of one transposed kernel, a table [O, I]."""
+  table = tf.cast(table, product_dtype(dtype))
+  if transposed_is_faster(table.shape[1]):
+    return Projection(table, transposed=True)
+  return Projection(tf.transpose(table))
 
 
 def join_kernels(kernels: Sequence[Any], dtype: tf.DType) -> tf.Tensor:

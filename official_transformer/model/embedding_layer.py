@@ -12,8 +12,8 @@ import tensorflow as tf
 
 from official_transformer.model.dense import (
   Projection,
+  lay_out_table,
   matmul,
-  product_dtype,
 )
 from official_transformer.model_params import PAD_ID
 
@@ -99,14 +99,10 @@ class EmbeddingSharedWeights(keras.layers.Layer):
     )
 
   def output_projection(self) -> Projection:
-    """Returns the table as it is multiplied fastest, [D, V].
-
-    For many products with few rows each: laying it out costs as much as some
-    of them.
-    """
-    table = tf.convert_to_tensor(self.table)
-    dtype = product_dtype(tf.as_dtype(self.compute_dtype))
-    return Projection(tf.transpose(tf.cast(table, dtype)))
+    """Returns the table as few rows are multiplied fastest."""
+    return lay_out_table(
+      tf.convert_to_tensor(self.table), tf.as_dtype(self.compute_dtype)
+    )
 
 
 class BiasedSoftmax(keras.layers.Layer):
@@ -147,8 +143,9 @@ class BiasedSoftmax(keras.layers.Layer):
 
   def output_projection(self) -> Projection:
     """Returns table and bias as they are used fastest."""
-    kernel = self.embedding.output_projection().kernel
-    return Projection(kernel, tf.cast(self.bias, kernel.dtype))
+    projection = self.embedding.output_projection()
+    bias = tf.cast(self.bias, projection.kernel.dtype)
+    return projection._replace(bias=bias)
 
 
 # What scores the vocabulary.

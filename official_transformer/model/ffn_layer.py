@@ -6,12 +6,12 @@ Shapes: B batch, L length, D hidden size, F filter size.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import keras
 import tensorflow as tf
 
-from official_transformer.model.dense import dense
+from official_transformer.model.dense import Projection, dense, lay_out
 from official_transformer.model.dropout import Dropout
 
 # By `TransformerParams.activation`: a dropout layer, what to activate and
@@ -27,6 +27,13 @@ ACTIVATIONS: dict[str, Callable[[Dropout, tf.Tensor, bool], tf.Tensor]] = {
     tf.nn.silu(x), training
   ),
 }
+
+
+class FeedForwardProjections(NamedTuple):
+  """What a cached step multiplies by: to the inner units, and back."""
+
+  filter: Projection
+  output: Projection
 
 
 class FeedForwardNetwork(keras.layers.Layer):
@@ -95,3 +102,19 @@ class FeedForwardNetwork(keras.layers.Layer):
       kernel *= self.dropout.scale
     outputs = dense(inner, [kernel], self.output_bias)
     return tf.reshape(outputs, tf.shape(x))
+
+  def step_projections(self) -> FeedForwardProjections:
+    """Returns what all cached steps multiply by."""
+    dtype = tf.as_dtype(self.compute_dtype)
+    return FeedForwardProjections(
+      lay_out([self.filter_kernel], dtype, self.filter_bias),
+      lay_out([self.output_kernel], dtype, self.output_bias),
+    )
+
+  def step(
+    self, x: tf.Tensor, projections: FeedForwardProjections
+  ) -> tf.Tensor:
+    """Maps new positions, [B, K, D] to [B, K, D]."""
+    inner = projections.filter(tf.reshape(x, [-1, self.hidden_size]))
+    inner = self.activate(self.dropout, inner, False)
+    return tf.reshape(projections.output(inner), tf.shape(x))

@@ -17,6 +17,7 @@ import tensorflow as tf
 
 from official_transformer.model.attention_layer import (
   Attention,
+  AttentionProjections,
   KeyValueCache,
   SelfAttention,
 )
@@ -26,9 +27,12 @@ from official_transformer.model.beam_cache import (
   empty_cache,
   find_past,
 )
-from official_transformer.model.dense import Projection, product_dtype
+from official_transformer.model.dense import product_dtype
 from official_transformer.model.dropout import Dropout
-from official_transformer.model.ffn_layer import FeedForwardNetwork
+from official_transformer.model.ffn_layer import (
+  FeedForwardNetwork,
+  FeedForwardProjections,
+)
 from official_transformer.model.layer_norm import LayerNormalization
 from official_transformer.model_params import TransformerParams
 
@@ -55,6 +59,14 @@ class ProjectedSource(NamedTuple):
 
   cache: KeyValueCache
   bias: tf.Tensor
+
+
+class StepProjections(NamedTuple):
+  """What a decoding step multiplies by, in one layer; the same in all steps."""
+
+  self_attention: AttentionProjections
+  cross_attention: AttentionProjections
+  ffn: FeedForwardProjections
 
 
 class DecoderCache(NamedTuple):
@@ -211,10 +223,18 @@ class DecoderLayer(keras.layers.Layer):
     x = self.cross_attention(x, source, source_bias, training=training)
     return self.ffn(x, training=training)
 
+  def step_projections(self) -> StepProjections:
+    """Returns what all steps multiply by."""
+    return StepProjections(
+      self.self_attention.layer.step_projections(),
+      self.cross_attention.layer.step_projections(),
+      self.ffn.layer.step_projections(),
+    )
+
   def step_self(
     self,
     x: tf.Tensor,
-    kernel: Projection,
+    projections: StepProjections,
     cache: BeamCache,
     index: tf.Tensor,
     past: Past,
@@ -223,7 +243,7 @@ class DecoderLayer(keras.layers.Layer):
 
     Args:
       x: [B, K, D].
-      kernel: the self-attention's `step_kernel`.
+      projections: what `step_projections` returned.
       cache: with room for the new position.
       index: int32 [], the new position, counted from 0.
       past: what each hypothesis attends to.
@@ -233,16 +253,24 @@ class DecoderLayer(keras.layers.Layer):
     """
     wrapper = self.self_attention
     y, cache = wrapper.layer.step(
-      wrapper.normalize(x), kernel, cache, index, past
+      wrapper.normalize(x), projections.self_attention, cache, index, past
     )
     return wrapper.add(x, y), cache
 
-  def step_source(self, x: tf.Tensor, source: ProjectedSource) -> tf.Tensor:
+  def step_source(
+    self, x: tf.Tensor, projections: StepProjections, source: ProjectedSource
+  ) -> tf.Tensor:
     """Attends from new positions, [B, K, D], to the source; maps what comes."""
     wrapper = self.cross_attention
-    # The beams of a sentence are K query positions to its one source.
-    y = wrapper.layer.attend(wrapper.normalize(x), source.cache, source.bias)
-    return self.ffn(wrapper.add(x, y))
+    y = wrapper.layer.attend_step(
+      wrapper.normalize(x),
+      projections.cross_attention,
+      source.cache,
+      source.bias,
+    )
+    x = wrapper.add(x, y)
+    y = self.ffn.layer.step(self.ffn.normalize(x), projections.ffn)
+    return self.ffn.add(x, y)
 
   def source_attention(
     self, x: tf.Tensor, source: ProjectedSource
@@ -356,14 +384,14 @@ class DecoderStack(Stack):
       source_bias=source.bias,
     )
 
-  def step_kernels(self) -> list[Projection]:
+  def step_projections(self) -> list[StepProjections]:
     """Returns what `step` needs of each layer, computed once for all steps."""
-    return [layer.self_attention.layer.step_kernel() for layer in self.layers]
+    return [layer.step_projections() for layer in self.layers]
 
   def step(
     self,
     x: tf.Tensor,
-    kernels: list[Projection],
+    projections: list[StepProjections],
     index: tf.Tensor,
     writers: tf.Tensor,
     cache: DecoderCache,
@@ -373,7 +401,7 @@ class DecoderStack(Stack):
 
     Args:
       x: [B, K, D].
-      kernels: what `step_kernels` returned.
+      projections: what `step_projections` returned.
       index: int32 [], the new position, counted from 0.
       writers: int32 [B * K, T], as in `beam_cache`.
       cache: with room for the new position.
@@ -385,14 +413,14 @@ class DecoderStack(Stack):
     """
     past = find_past(writers, x.shape[1], self.params.num_heads)
     targets = []
-    for layer, kernel, target, source_cache in zip(
-      self.layers, kernels, cache.targets, cache.sources, strict=True
+    for layer, of_layer, target, source_cache in zip(
+      self.layers, projections, cache.targets, cache.sources, strict=True
     ):
       source = ProjectedSource(source_cache, cache.source_bias)
-      x, target = layer.step_self(x, kernel, target, index, past)
+      x, target = layer.step_self(x, of_layer, target, index, past)
       if observed is not None:
         observed.append(layer.source_attention(x, source))
-      x = layer.step_source(x, source)
+      x = layer.step_source(x, of_layer, source)
       targets.append(target)
     return self.normalize(x), cache._replace(targets=targets)
 

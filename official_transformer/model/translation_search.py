@@ -91,7 +91,7 @@ class DecodingStep:
     self.longest = longest
     self._positions = transformer.target_positions(positions)
     # Computed once for all steps.
-    self._kernels = transformer.decoder_stack.step_kernels()
+    self._projections = transformer.decoder_stack.step_projections()
     self._softmax = transformer.softmax.output_projection()
     if transformer.params.suppress_pad:
       self._softmax = _without_pad(self._softmax)
@@ -125,7 +125,12 @@ class DecodingStep:
     writers = mark_written(writers, index, self.beam_size)
     x = self.transformer.embedding(tf.reshape(ids, [-1, self.beam_size]))
     x, cache = self.transformer.decoder_stack.step(
-      x + self._positions[index], self._kernels, index, writers, cache, observed
+      x + self._positions[index],
+      self._projections,
+      index,
+      writers,
+      cache,
+      observed,
     )
     x = tf.reshape(x, [-1, self.transformer.params.hidden_size])
     # In the product's own dtype, which may be the finer one.
@@ -221,13 +226,12 @@ def _coverage_penalty(
 
 def _without_pad(softmax: Projection) -> Projection:
   """Gives PAD no probability."""
-  kernel, bias = softmax
-  size = kernel.shape[1]
+  bias = softmax.bias
   if bias is None:
-    bias = tf.zeros([size], kernel.dtype)
-  is_pad = tf.equal(tf.range(size), PAD_ID)
-  return Projection(
-    kernel, tf.where(is_pad, tf.cast(NEG_INF, bias.dtype), bias)
+    bias = tf.zeros([softmax.size], softmax.kernel.dtype)
+  is_pad = tf.equal(tf.range(softmax.size), PAD_ID)
+  return softmax._replace(
+    bias=tf.where(is_pad, tf.cast(NEG_INF, bias.dtype), bias)
   )
 
 

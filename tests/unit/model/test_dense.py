@@ -48,32 +48,31 @@ def test_several_kernels_are_one_product(
     assert np.linalg.norm(a - b) <= 5 * tolerance * np.linalg.norm(b)
 
 
+@pytest.mark.parametrize("dtype", [tf.float32, tf.bfloat16])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_a_layout_changes_no_product(dtype, transposed, monkeypatch):
+  monkeypatch.setattr(lib, "transposed_is_faster", lambda _: transposed)
+  x, bias = tf.cast(normal(3, 4), dtype), normal(7)
+  kernels = [normal(4, 2), normal(4, 5, seed=1)]
+  joined = lib.lay_out(kernels, dtype, tf.constant(bias))
+  table = lib.lay_out_table(tf.constant(normal(5, 4)), dtype)
+  assert (joined.size, table.size) == (7, 5)
+  assert joined.kernel.shape == ((7, 4) if transposed else (4, 7))
+  tolerance = 1e-5 if dtype == tf.float32 else 0.05
+  for projection, expected in (
+    (joined, normal(3, 4) @ np.concatenate(kernels, 1) + bias),
+    (table, normal(3, 4) @ normal(5, 4).T),
+  ):
+    y = projection(x)
+    assert y.dtype == dtype
+    np.testing.assert_allclose(
+      tf.cast(y, tf.float32), expected, atol=tolerance, rtol=tolerance
+    )
+
+
 def test_bfloat16_is_not_emulated(monkeypatch):
   monkeypatch.setattr(lib, "has_units", lambda _: False)
   assert lib.product_dtype(tf.bfloat16) == tf.float32
   assert lib.product_dtype(tf.float16) == tf.float16
   monkeypatch.setattr(lib, "has_units", lambda _: True)
   assert lib.product_dtype(tf.bfloat16) == tf.bfloat16
-
-
-@pytest.mark.parametrize(
-  ("vendor", "flags", "expected"),
-  [
-    ("GenuineIntel", "avx2 avx512f", False),
-    ("GenuineIntel", "avx512f avx512_bf16", False),
-    ("GenuineIntel", "avx512f avx512_bf16 amx_bf16", True),
-    ("AuthenticAMD", "avx512f", False),
-    ("AuthenticAMD", "avx512f avx512_bf16", True),
-  ],
-)
-def test_bfloat16_units_are_those_that_are_fast(vendor, flags, expected):
-  cpuinfo = f"processor\t: 0\nvendor_id\t: {vendor}\nflags\t\t: fpu {flags}\n\n"
-  assert lib.has_bfloat16_units(2 * cpuinfo) == expected
-
-
-@pytest.mark.parametrize(
-  "features, expected", [("bf16", True), ("i8mm", False)]
-)
-def test_an_arm_processor_is_believed(features, expected):
-  cpuinfo = f"processor\t: 0\nFeatures\t: fp asimd {features}\n\n"
-  assert lib.has_bfloat16_units(2 * cpuinfo) == expected

@@ -61,7 +61,7 @@ def test_self_attention_step_by_step_equals_all_at_once():
     writers = beam_cache.mark_written(writers, index, 1)
     y, cache = layer.step(
       x[:, t : t + 1],
-      layer.step_kernel(),
+      layer.step_projections(),
       cache,
       index,
       beam_cache.find_past(writers, 1, 2),

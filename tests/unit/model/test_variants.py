@@ -9,7 +9,7 @@ import tensorflow as tf
 from model_variants import SMALL, SOURCE, TARGET, VARIANTS, make
 
 from official_transformer.errors import InputError
-from official_transformer.model import beam_cache, positions
+from official_transformer.model import beam_cache, dense, positions
 from official_transformer.model.transformer import (
   build_transformer,
   create_training_model,
@@ -179,6 +179,21 @@ def test_the_cached_search_finds_what_no_cache_confirms(name, monkeypatch):
       total = log_softmax(logits)[np.arange(length), target[0]].sum()
       norm = ((5 + length) / 6) ** model.params.alpha if finished else 1.0
       assert score == pytest.approx(total / norm, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+  "name", ["official", "two_vocabularies", "marian_model"]
+)
+def test_transposed_kernels_find_the_same(name, monkeypatch):
+  model = make(name)
+  found = []
+  for transposed in (False, True):
+    monkeypatch.setattr(
+      dense, "transposed_is_faster", lambda _, t=transposed: t
+    )
+    found.append(model.beam_search(SOURCE))
+  np.testing.assert_array_equal(found[0].ids, found[1].ids)
+  np.testing.assert_allclose(found[0].scores, found[1].scores, rtol=1e-5)
 
 
 @pytest.mark.parametrize("name", VARIANTS)

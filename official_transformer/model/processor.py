@@ -1,0 +1,93 @@
+"""Which products are fast on this machine's processor."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+
+# The environment's variable that has TensorFlow use oneDNN or not.
+ONEDNN = "TF_ENABLE_ONEDNN_OPTS"
+# From this size of the input on, products of few rows are faster with
+# transposed kernels; with 256 they are slower.
+_TRANSPOSED_FROM = 512
+
+
+@functools.cache
+def has_units(dtype: str) -> bool:
+  """Returns whether products in a `--dtype` are fast on this machine."""
+  import tensorflow as tf
+
+  if dtype == "fp32" or tf.config.list_logical_devices("GPU"):
+    return True
+  if dtype == "fp16":
+    return False
+  if tf.config.list_logical_devices("TPU") or not cpuinfo():
+    return True
+  return has_bfloat16_units(cpuinfo())
+
+
+def has_bfloat16_units(cpuinfo: str) -> bool:
+  """Tells from /proc/cpuinfo whether bfloat16 products beat float32's.
+
+  Of Intel's, AMX is taken to be faster, which a virtual machine may hide, and
+  `avx512_bf16` alone is not: a Xeon (family 6, model 207) without AMX takes 1.6
+  times as long for an update in bfloat16 as in float32, an AMD EPYC (Zen 5)
+  0.7 times. Others have not been measured; ARM's are believed.
+  """
+  names = _features(cpuinfo)
+  if "GenuineIntel" in cpuinfo:
+    return "amx_bf16" in names
+  return not {"amx_bf16", "avx512_bf16", "bf16"}.isdisjoint(names)
+
+
+def prefer_onednn() -> None:
+  """Has TensorFlow, if it is not imported yet, use oneDNN where that pays.
+
+  By itself it does so on processors with AVX-512. Without, oneDNN is as fast in
+  products of many rows and up to twice as fast in those of few, which a search
+  is made of, if their kernels are transposed.
+  """
+  if has_short_vectors(cpuinfo()):
+    os.environ.setdefault(ONEDNN, "1")
+
+
+def transposed_is_faster(size: int) -> bool:
+  """Returns whether products of few rows want their kernels transposed.
+
+  oneDNN's do on processors that have AVX2 but not AVX-512, where they are up to
+  twice as fast then. TensorFlow's own are several times slower.
+
+  Args:
+    size: I, what each row has.
+  """
+  import tensorflow as tf
+
+  return (
+    size >= _TRANSPOSED_FROM
+    and has_short_vectors(cpuinfo())
+    and os.environ.get(ONEDNN, "").lower() in ("1", "true")
+    and not tf.config.list_logical_devices("GPU")
+  )
+
+
+def has_short_vectors(cpuinfo: str) -> bool:
+  """Tells from /proc/cpuinfo whether there is AVX2, but no AVX-512."""
+  names = _features(cpuinfo)
+  return "avx2" in names and "avx512f" not in names
+
+
+@functools.cache
+def cpuinfo() -> str:
+  """Returns what Linux tells of the processors; nothing on other systems."""
+  try:
+    with open("/proc/cpuinfo", encoding="utf-8") as stream:
+      return stream.read()
+  except OSError:
+    return ""
+
+
+def _features(cpuinfo: str) -> set[str]:
+  """Returns the names of what the first processor can do."""
+  flags = re.search(r"^(?:flags|Features)\s*:(.*)$", cpuinfo, re.MULTILINE)
+  return set(flags[1].split()) if flags else set()
