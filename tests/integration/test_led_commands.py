@@ -39,7 +39,9 @@ def test_prefixes_and_phrases_come_from_files(demo_model, text, tmp_path):
   prefixes = write(tmp_path / "prefixes", "Die Katze", "", "", "Ein")
   wanted = write(tmp_path / "wanted", "Haus\tHund", "Haus", "", "")
   free = predict(demo_model, text)
-  frequent = free[2]["translation"].split()[0]
+  # What this hardly trained model says depends on the processor.
+  words = " ".join(row["translation"] for row in free).split()
+  frequent = max(words, key=words.count) if words else "der"
   unwanted = write(tmp_path / "unwanted", frequent)
   found = predict(
     demo_model,
