@@ -201,9 +201,7 @@ def test_static_and_dynamic_search_are_one(name):
   model = make(name)
   dynamic = model.beam_search(SOURCE)
   static = tf.function(
-    lambda ids: model.beam_search(ids, static=True),
-    # XLA takes seconds for each; these have all that others have.
-    jit_compile=name in ("official", "marian_model", "notebook"),
+    lambda ids: model.beam_search(ids, static=True), jit_compile=True
   )(tf.constant(SOURCE))
   length = dynamic.ids.shape[2]
   np.testing.assert_array_equal(dynamic.ids, static.ids[:, :, :length])
