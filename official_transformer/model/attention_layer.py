@@ -170,13 +170,12 @@ class Attention(keras.layers.Layer):
 
   def step_projections(self) -> AttentionProjections:
     """Returns what all cached steps multiply by."""
-
-    def laid_out(names: Sequence[str]) -> Projection:
-      dtype = tf.as_dtype(self.compute_dtype)
-      return lay_out(self._kernels(names), dtype, self._bias(names))
-
+    dtype = tf.as_dtype(self.compute_dtype)
     return AttentionProjections(
-      inputs=laid_out(self._step_inputs), output=laid_out(("output_kernel",))
+      *(
+        lay_out(self._kernels(names), dtype, self._bias(names))
+        for names in (self._step_inputs, ("output_kernel",))
+      )
     )
 
   def attend_step(
