@@ -27,7 +27,10 @@ import tensorflow as tf
 from official_transformer.data.buckets import Batching
 from official_transformer.data.data_pipeline import train_dataset
 from official_transformer.data.record_check import check_records
-from official_transformer.model.transformer import create_model
+from official_transformer.model.transformer import (
+  build_transformer,
+  create_training_model,
+)
 from official_transformer.model_params import PARAM_SETS, TransformerParams
 from official_transformer.training.step.loss_scale import DynamicLossScale
 from official_transformer.training.step.optimizer import create_optimizer
@@ -51,10 +54,13 @@ class Clock(keras.callbacks.Callback):
 
 
 def training_model(
-  params: TransformerParams, dtype: str, compile: bool
+  params: TransformerParams, dtype: str, compile: bool, recompute: bool
 ) -> FitModel:
   """Returns a model ready for `fit`."""
-  made = create_model(params, is_train=True, dtype=dtype)
+  transformer = build_transformer(params, dtype)
+  if recompute:
+    transformer.recompute_layers()
+  made = create_training_model(transformer)
   model = FitModel(inputs=made.inputs, outputs=made.outputs)
   optimizer = create_optimizer(params)
   optimizer.build(model.trainable_variables)
@@ -98,6 +104,7 @@ def main() -> None:
   parser.add_argument("--steps", type=int, default=8)
   parser.add_argument("--warmup", type=int, default=2)
   parser.add_argument("--xla", action="store_true")
+  parser.add_argument("--recompute", action="store_true")
   arguments = parser.parse_args()
   given = {name: getattr(arguments, name) for name in SHAPES}
   params = dataclasses.replace(
@@ -105,7 +112,9 @@ def main() -> None:
     vocab_size=arguments.vocab_size,
     **{name: value for name, value in given.items() if value},
   )
-  model = training_model(params, arguments.dtype, arguments.xla)
+  model = training_model(
+    params, arguments.dtype, arguments.xla, arguments.recompute
+  )
   clock = Clock()
   model.fit(
     batches(arguments, params.vocab_size),

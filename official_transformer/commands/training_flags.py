@@ -139,6 +139,14 @@ def _define_run_flags() -> None:
 
 def _define_loop_flags() -> None:
   define(
+    flags.DEFINE_bool,
+    "recompute",
+    False,
+    "Compute each layer again in the backward pass instead of keeping what it "
+    "computed: less memory, or larger batches, for a longer step.",
+    _TRAINING,
+  )
+  define(
     flags.DEFINE_integer,
     "steps_per_loop",
     1,

@@ -38,6 +38,14 @@ def dropout_seed(seed: tf.Tensor) -> Iterator[None]:
     _current.seed = outer
 
 
+def current_seed() -> tf.Tensor:
+  """Returns the seed that decides masks here, int32 [2], or a new one."""
+  seed = getattr(_current, "seed", None)
+  if seed is None:
+    seed = tf.random.uniform([2], maxval=2**31 - 1, dtype=tf.int32)
+  return seed
+
+
 # Drawing random bits is most of what dropout costs: 8 of them decide about an
 # element. A rate of 0.1 is 25.6 of 256: at each call, either 25 or 26, drawn so
 # that every element is dropped with a probability of 0.1.
@@ -106,12 +114,9 @@ class Dropout(keras.layers.Layer):
 
   def _draw(self, shape: tf.Tensor, size: tf.Tensor) -> tf.Tensor:
     """Returns what to keep, bool in `shape`, which has `size` elements."""
-    seed = getattr(_current, "seed", None)
-    if seed is None:
-      seed = tf.random.uniform([2], maxval=2**31 - 1, dtype=tf.int32)
     # The path names the layer the same way in every process and every build.
     layer_number = zlib.crc32(self.path.encode()) & 0x7FFFFFFF
-    seed = fold_in(seed, layer_number)
+    seed = fold_in(current_seed(), layer_number)
     # Four levels a word, and one word that decides about the level.
     words = _random_words((size + 3) // 4 + 1, seed)
     levels = tf.reshape(tf.bitcast(words, tf.uint8), [-1])

@@ -281,12 +281,20 @@ class DecoderLayer(keras.layers.Layer):
     return wrapper.layer.attention_to(x, source.cache, source.bias)
 
 
+def call_layer(
+  layer: keras.layers.Layer, *inputs: tf.Tensor, training: bool = False
+) -> tf.Tensor:
+  """Calls a layer."""
+  return layer(*inputs, training=training)
+
+
 class Stack(keras.layers.Layer):
   """Equal layers on top of each other, and the norm after them.
 
   Attributes:
     layers: `layer_0`, `layer_1`, ...
     output_normalization: applied to what the last layer returns.
+    call_layer: how each is called: `call_layer`, or `call_recomputed`.
   """
 
   def __init__(
@@ -298,6 +306,7 @@ class Stack(keras.layers.Layer):
   ) -> None:
     super().__init__(autocast=False, **kwargs)
     self.params = params
+    self.call_layer: Callable[..., tf.Tensor] = call_layer
     self.layers = [
       layer_class(params, name=f"layer_{i}") for i in range(number)
     ]
@@ -327,7 +336,7 @@ class EncoderStack(Stack):
   ) -> tf.Tensor:
     """Maps embedded sources [B, S, D] to [B, S, D]; `bias` [B, 1, 1, S]."""
     for layer in self.layers:
-      x = layer(x, bias, training=training)
+      x = self.call_layer(layer, x, bias, training=training)
     return self.normalize(x)
 
 
@@ -347,7 +356,9 @@ class DecoderStack(Stack):
   ) -> tf.Tensor:
     """Maps [B, T, D] to [B, T, D]; arguments as in `DecoderLayer.call`."""
     for layer in self.layers:
-      x = layer(x, self_bias, source, source_bias, training=training)
+      x = self.call_layer(
+        layer, x, self_bias, source, source_bias, training=training
+      )
     return self.normalize(x)
 
   def start(

@@ -27,6 +27,7 @@ from official_transformer.model.model_utils import (
   get_padding_bias,
 )
 from official_transformer.model.positions import LearnedPositions, signal_of
+from official_transformer.model.recompute import call_recomputed
 from official_transformer.model.search_state import (
   NO_HOOKS,
   SearchHooks,
@@ -135,6 +136,11 @@ class Transformer(keras.layers.Layer):
     ]
     self._own_parts += tables
     self.source_signal, self.target_signal = (table.rows for table in tables)
+
+  def recompute_layers(self) -> None:
+    """Has the gradient compute the layers again, instead of keeping them."""
+    self.encoder_stack.call_layer = call_recomputed
+    self.decoder_stack.call_layer = call_recomputed
 
   def call(self, inputs: list[tf.Tensor], training: bool = False) -> tf.Tensor:
     """Scores given targets (teacher forcing).

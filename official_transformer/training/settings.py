@@ -15,6 +15,8 @@ class Execution:
     dtype: `fp32`, or `bf16` or `fp16` for all but softmax, norms and loss.
     loss_scale: for `fp16`, a constant factor of the loss; None adapts it.
     compile: whether XLA compiles the whole step; only for static batches.
+    recompute: whether the backward pass computes each layer again, instead of
+      having kept what it computed.
     use_ctl: whether a loop over `strategy.run` trains, instead of `fit`.
     steps_per_loop: updates that may be made in one call into TensorFlow.
     deterministic: whether TensorFlow is kept to operations that give the same
@@ -24,6 +26,7 @@ class Execution:
   dtype: str = "fp32"
   loss_scale: float | None = None
   compile: bool = False
+  recompute: bool = False
   use_ctl: bool = False
   steps_per_loop: int = 1
   deterministic: bool = False

@@ -56,6 +56,8 @@ class TrainingModel:
     keras.utils.set_random_seed(settings.seed)
     with distribution.strategy.scope():
       self.transformer = build_transformer(params, execution.dtype)
+      if execution.recompute:
+        self.transformer.recompute_layers()
       freeze(self.transformer.weights, settings.freeze)
       model = create_training_model(
         self.transformer, settings.enable_metrics_in_training

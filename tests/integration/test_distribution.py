@@ -31,7 +31,7 @@ def test_the_weights_have_moved(found):
 
 
 @pytest.mark.parametrize(
-  "run", ["fit", "loop", "hierarchical_copy", "one_device_loop"]
+  "run", ["fit", "loop", "hierarchical_copy", "recomputed", "one_device_loop"]
 )
 def test_two_devices_train_as_one(found, run):
   assert found[run] <= 1e-5

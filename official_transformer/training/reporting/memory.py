@@ -10,7 +10,10 @@ from __future__ import annotations
 
 from official_transformer.model.cross_entropy import CHUNK_ELEMENTS
 from official_transformer.model_params import TransformerParams
-from official_transformer.training.settings import TrainingSettings
+from official_transformer.training.settings import (
+  Execution,
+  TrainingSettings,
+)
 
 _FLOAT32 = 4
 _MASK = 1
@@ -52,15 +55,15 @@ def estimate_step_bytes(
   return (
     variables
     + loss
-    + _activations(params, sentences, length, settings.execution.dtype)
+    + _activations(params, sentences, length, settings.execution)
   )
 
 
 def _activations(
-  params: TransformerParams, sentences: int, length: int, dtype: str
+  params: TransformerParams, sentences: int, length: int, execution: Execution
 ) -> int:
   """Returns the bytes that the gradient keeps of the forward pass."""
-  width = _FLOAT32 if dtype == "fp32" else 2
+  width = _FLOAT32 if execution.dtype == "fp32" else 2
   hidden = params.hidden_size
   # A sub-layer keeps its input, normalised and not, and a mask.
   sub_layer = 2 * hidden * width + hidden * _MASK
@@ -71,5 +74,8 @@ def _activations(
   weight = 2 * _FLOAT32 + _MASK + (width if width < _FLOAT32 else 0)
   weights = 3 * params.num_heads * length * length * weight
   layer = sentences * (length * token + weights)
+  layers = params.encoder_layers + params.decoder_layers
+  if execution.recompute:  # All layers' inputs, and what one keeps.
+    return layers * sentences * length * hidden * width + layer
   # Most of what a layer takes is the same in both stacks.
-  return (params.encoder_layers + params.decoder_layers) * layer // 2
+  return layers * layer // 2

@@ -24,7 +24,8 @@ from official_transformer.training.reporting.summaries import SummaryWriter
 from official_transformer.training.settings import TrainingSettings
 
 MEMORY_ADVICE = (
-  "train with --dtype=bf16, or on more devices; for a new model, lower "
+  "train with --recompute or --dtype=bf16, or on more devices; for a new "
+  "model, lower "
   "--batch_size and pass what it was as --target_batch_tokens, which sums the "
   "gradients of several smaller batches, or lower --max_length"
 )

@@ -80,6 +80,33 @@ def test_the_loss_scale_is_resumed(tmp_path, reversals):
   assert steps_of(train(tmp_path, PARAMS, settings(reversals, 6))) == 6
 
 
+def operations_of(trainer, kind):
+  """Returns how many operations of a kind an update's graph has."""
+  update = tf.function(trainer.model.runner.replica_update)
+  batch = tf.TensorSpec([None, None], tf.int64)
+  graph = update.get_concrete_function(batch, batch).graph
+  return sum(o.type == kind for o in graph.get_operations())
+
+
+@pytest.mark.parametrize(
+  "execution", [Execution(), Execution(use_ctl=True), Execution(dtype="bf16")]
+)
+def test_layers_computed_again_give_the_same_updates(
+  tmp_path, reversals, execution
+):
+  """With dropout, whose masks are drawn again."""
+  once = settings(reversals, 5, execution=execution)
+  again = dataclasses.replace(execution, recompute=True)
+  twice = settings(reversals, 5, execution=again)
+  kept = train(tmp_path / "kept", PARAMS, once)
+  recomputed = train(tmp_path / "recomputed", PARAMS, twice)
+  assert_equal_states(state(kept), state(recomputed), ROUNDING)
+  # The attention weights of all layers are computed twice.
+  number = operations_of(kept, "Softmax")
+  assert number > 0
+  assert operations_of(recomputed, "Softmax") == 2 * number
+
+
 @pytest.mark.slow
 def test_static_batches_compile_whole(tmp_path, reversals):
   params = dataclasses.replace(PARAMS, clip_norm=0.5)
@@ -88,9 +115,12 @@ def test_static_batches_compile_whole(tmp_path, reversals):
   looped = dataclasses.replace(
     plain, execution=Execution(compile=True, use_ctl=True)
   )
+  recomputed = dataclasses.replace(
+    plain, execution=Execution(compile=True, recompute=True)
+  )
   reference, *others = (
     state(train(tmp_path / str(n), params, run))
-    for n, run in enumerate((plain, compiled, looped))
+    for n, run in enumerate((plain, compiled, looped, recomputed))
   )
   for other in others:
     assert_equal_states(reference, other, ROUNDING)

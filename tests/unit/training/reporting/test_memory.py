@@ -28,6 +28,9 @@ def test_what_takes_more_and_what_takes_less():
   )
   assert half < usual < summed
   assert summed - usual == 4 * PARAMETERS  # One more sum of gradients.
+  # The process was 0.57 GB smaller.
+  again = estimate(64, 32, execution=Execution(recompute=True))
+  assert 0.4e9 < usual - again < 0.8e9
   # The same tokens, but more to attend to.
   assert estimate(8, 256) > usual
   # All logits three times, in float32.
