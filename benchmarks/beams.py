@@ -14,6 +14,10 @@ import json
 import statistics
 import time
 
+from official_transformer.model.processor import prefer_onednn
+
+prefer_onednn()  # As the commands do, before TensorFlow is imported.
+
 import keras
 import numpy as np
 import tensorflow as tf

@@ -23,7 +23,10 @@ import tempfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
+from official_transformer.model.processor import prefer_onednn
+
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+prefer_onednn()  # As the commands do, before TensorFlow is imported.
 
 import keras
 import numpy as np

@@ -32,7 +32,7 @@ import numpy as np
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "tests"))
 
-from running_server import Server, running_server  # noqa: E402
+from running_server import Server, running_server
 
 HEAD = (
   b"POST /translate HTTP/1.1\r\nHost: localhost\r\n"

@@ -125,8 +125,9 @@ def main():
       # Adam does not see how long a gradient is, and clipping makes all alike.
       found[f"gradients_{name}"] = drift(alone, together, "gradient_norm")
     again = Execution(recompute=True)
-    _, recomputed, _ = train(data_dir, two, UNDROPPED, again)
-    found["recomputed"] = distance(single, recomputed)
+    _, kept, _ = train(data_dir, two, PARAMS, fit)
+    _, recomputed, _ = train(data_dir, two, PARAMS, again)
+    found["recomputed"] = distance(kept, recomputed)
     _, one_loop, _ = train(data_dir, one, UNDROPPED, loop)
     found["one_device_loop"] = distance(single, one_loop)
     _, whole, _ = train(data_dir, one, UNDROPPED, fit, divisor=1)

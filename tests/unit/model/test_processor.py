@@ -3,6 +3,7 @@
 import os
 
 import pytest
+import tensorflow as tf
 
 from official_transformer.model import processor as lib
 
@@ -68,4 +69,7 @@ def test_kernels_are_transposed_where_that_is_faster(
   monkeypatch.delenv(lib.ONEDNN, raising=False)
   if onednn:
     monkeypatch.setenv(lib.ONEDNN, onednn)
+  monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind: [])
   assert lib.transposed_is_faster(size) == expected
+  with lib.for_any_processor():
+    assert not lib.transposed_is_faster(size)
