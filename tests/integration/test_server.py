@@ -38,17 +38,32 @@ def expected(trained_model, lines, tmp_path_factory):
   return [json.loads(line) for line in out.read_text("utf-8").splitlines()]
 
 
-@pytest.fixture(scope="module")
-def server(trained_model, tmp_path_factory):
-  """A server that is soon impatient."""
-  directory = tmp_path_factory.mktemp("server")
-  flags = ["--request_secs=3", "--max_body_bytes=20000"]
-  with running_server(trained_model, directory, *flags) as server:
+@contextlib.contextmanager
+def clean_server(model, directory, *flags):
+  """A server that ends as asked, and says nothing of a fault before."""
+  with running_server(model, directory, *flags) as server:
     yield server
     assert server.stop() == 0
     said = server.log.read_text("utf-8")
     assert "Traceback" not in said
     assert "SIGTERM" in said
+
+
+@pytest.fixture(scope="module")
+def server(trained_model, tmp_path_factory):
+  """A server as it comes, which waits for a slow machine to translate."""
+  directory = tmp_path_factory.mktemp("server")
+  with clean_server(trained_model, directory) as server:
+    yield server
+
+
+@pytest.fixture(scope="module")
+def impatient(trained_model, tmp_path_factory):
+  """A server that waits 3 seconds for whom it serves, and for itself."""
+  directory = tmp_path_factory.mktemp("impatient")
+  flags = ["--request_secs=3", "--max_body_bytes=20000"]
+  with clean_server(trained_model, directory, *flags) as server:
+    yield server
 
 
 def assert_same(answer, wanted):
@@ -151,13 +166,13 @@ def random_request(rng):
   return head(len(GOOD))[: rng.randrange(1, 60)], "cut"
 
 
-def test_nothing_malformed_hurts(server, lines, expected):
+def test_nothing_malformed_hurts(impatient, lines, expected):
   rng = random.Random(0)
   statuses = []
   for number in range(1000):
     content, kind = random_request(rng)
     with (
-      socket.create_connection(("127.0.0.1", server.port), 20) as client,
+      socket.create_connection(("127.0.0.1", impatient.port), 20) as client,
       contextlib.suppress(ConnectionError),
     ):
       client.sendall(content)
@@ -176,12 +191,14 @@ def test_nothing_malformed_hurts(server, lines, expected):
   assert len(statuses) > 500
   assert set(statuses) <= {200, 400, 408, 413, 422, 504}, set(statuses)
   assert {400, 413, 422} <= set(statuses)
-  assert_same(server.translate(lines[:5], scores=True), expected[:5])
+  assert_same(impatient.translate(lines[:5], scores=True), expected[:5])
 
 
-def test_who_sends_far_too_much_is_told(server):
+def test_who_sends_far_too_much_is_told(impatient):
   """By clients, too, that send all of it before they read anything."""
-  connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
+  connection = http.client.HTTPConnection(
+    "127.0.0.1", impatient.port, timeout=20
+  )
   body = json.dumps({"text": "x" * 20_000_000})
   connection.request("POST", "/translate", body)
   answer = connection.getresponse()
@@ -190,14 +207,14 @@ def test_who_sends_far_too_much_is_told(server):
   connection.close()
 
 
-def test_slow_senders_are_not_waited_for(server):
+def test_slow_senders_are_not_waited_for(impatient):
   """They keep nobody else waiting, either."""
   slow = []
   for content in (b"", b"POST /tr", head(500) + b'{"text": '):
-    client = socket.create_connection(("127.0.0.1", server.port), 20)
+    client = socket.create_connection(("127.0.0.1", impatient.port), 20)
     client.sendall(content)
     slow.append(client)
-  assert server.translate("A dog runs.")
+  assert impatient.translate("A dog runs.")
   began = time.monotonic()
   answers = []
   for client in slow:
@@ -211,8 +228,8 @@ def test_slow_senders_are_not_waited_for(server):
   assert b" 408 " in answers[2]
 
 
-def test_a_head_without_end_is_refused(server):
-  with socket.create_connection(("127.0.0.1", server.port), 20) as client:
+def test_a_head_without_end_is_refused(impatient):
+  with socket.create_connection(("127.0.0.1", impatient.port), 20) as client:
     client.sendall(b"POST /translate HTTP/1.1\r\nX: ")
     with contextlib.suppress(ConnectionError):
       for _ in range(200):
@@ -226,7 +243,7 @@ def test_a_head_without_end_is_refused(server):
     assert b" 400 " in answer
 
 
-def test_who_does_not_read_is_not_waited_for(server, lines):
+def test_who_does_not_read_is_not_waited_for(impatient, server, lines):
   """An answer larger than what the system holds for a client."""
   body = json.dumps({"text": lines * 4, "n_best": 4, "scores": True}).encode(
     "utf-8"
@@ -234,7 +251,7 @@ def test_who_does_not_read_is_not_waited_for(server, lines):
   client = socket.socket()
   client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
   client.settimeout(20)
-  client.connect(("127.0.0.1", server.port))
+  client.connect(("127.0.0.1", impatient.port))
   client.sendall(head(len(body)) + body)
   time.sleep(8)  # For the translation, and the server's 3 seconds.
   received = 0
@@ -243,7 +260,7 @@ def test_who_does_not_read_is_not_waited_for(server, lines):
       received += len(chunk)
   whole = server.translate(lines * 4, n_best=4, scores=True)
   assert received < len(json.dumps(whole))
-  assert server.translate("A dog runs.")
+  assert impatient.translate("A dog runs.")
 
 
 def test_sigterm_answers_what_was_accepted(
