@@ -1,19 +1,21 @@
-"""What two processes lose by training one model, and a line through it.
+"""What two processes lose by training one model, and what explains it.
 
-    python benchmarks/measure_scaling.py --rounds=3
+    python benchmarks/measure_scaling.py --rounds=2
 
-Every round trains models of several sizes by `transformer_main` on synthetic
-batches, two processes with a core each: first each its own model, at the same
-time, then one model by both, over loopback. What a joint step takes longer is
-what their agreement costs; a line through all sizes but one gives its bytes a
-second and its fixed part, and foretells the one left out. Linux alone: the
-cores are given by `taskset`.
+Every round trains models of several sizes on synthetic batches of several sizes
+by `transformer_main`, two processes with a core each: first each its own model
+at the same time, then one model by both, over loopback. What a joint step takes
+longer is what agreeing costs. As in `scaling.py`, a share of the step and
+a rate of the gradients' bytes are fitted to some of the cases, and foretell the
+others. Linux alone. Nothing else should run meanwhile.
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
+import math
 import os
 import pathlib
 import re
@@ -25,21 +27,36 @@ import tempfile
 from typing import NamedTuple
 
 import numpy as np
+from scaling import LENGTH, Cluster, base, count_flop, table, update_of
+
+from official_transformer.model_params import PARAM_SETS, TransformerParams
 
 COMMAND = (sys.executable, "-m", "official_transformer.transformer_main")
-TOKENS = 1_024
-STEPS, WARM_UP, LOGGED = 30, 10, 5
-# Hidden sizes, of two layers and a filter four times as wide; the third is
-# foretold.
-HIDDEN = (128, 256, 384, 512)
-FORETOLD = 384
+STEPS, WARM_UP, LOGGED = 25, 10, 5
+SECONDS = 900
+
+
+class Case(NamedTuple):
+  """A model of two layers, a filter four times as wide, and its batches.
+
+  Attributes:
+    hidden: its hidden size.
+    tokens: of either side that each process has in a step.
+  """
+
+  hidden: int
+  tokens: int
+
+
+FITTED = (Case(128, 1024), Case(256, 512), Case(256, 2048), Case(384, 512))
+FORETOLD = (Case(128, 2048), Case(384, 1024), Case(512, 512), Case(512, 1024))
 
 
 class Found(NamedTuple):
-  """Of one size of a model.
+  """What a case takes.
 
   Attributes:
-    gradient_bytes: of its float32 gradients.
+    gradient_bytes: of float32 gradients.
     apart: seconds of a step of two models trained apart.
     joined: seconds of a step of one model trained by both.
   """
@@ -68,65 +85,6 @@ def make_data(directory: pathlib.Path) -> None:
     subprocess.run(command, check=True, capture_output=True)
 
 
-def train(
-  directory: pathlib.Path, hidden: int, joined: bool
-) -> tuple[int, float]:
-  """Trains in two processes at once.
-
-  Args:
-    directory: has the data, and gets what is said.
-    hidden: the models' hidden size.
-    joined: train one model instead of two.
-
-  Returns:
-    The model's parameters, and the median seconds of a step.
-  """
-  ports = free_ports(2)
-  flags = [
-    *("--mode=train", "--use_synthetic_data", "--noenable_checkpointing"),
-    *(f"--data_dir={directory}/data", "--param_set=tiny"),
-    f"--params_override=hidden_size={hidden},filter_size={4 * hidden},"
-    "num_hidden_layers=2,num_heads=4",
-    *(f"--train_steps={STEPS}", f"--log_steps={LOGGED}"),
-    f"--batch_size={TOKENS * (2 if joined else 1)}",
-  ]
-  if joined:
-    flags.append("--distribution_strategy=multi_worker_mirrored")
-  running = []
-  for index in range(2):
-    environment = dict(os.environ)
-    if joined:
-      cluster = {"worker": [f"127.0.0.1:{port}" for port in ports]}
-      task = {"type": "worker", "index": index}
-      environment["TF_CONFIG"] = json.dumps({"cluster": cluster, "task": task})
-    model = directory / f"model-{ports[0 if joined else index]}"
-    log = directory / f"{index}.log"
-    with log.open("wb") as stream:
-      command = ["taskset", "-c", str(index), *COMMAND, *flags]
-      running.append(
-        subprocess.Popen(
-          [*command, f"--model_dir={model}"],
-          env=environment,
-          stdout=stream,
-          stderr=stream,
-        )
-      )
-  for process in running:
-    assert process.wait() == 0, (directory / "0.log").read_text("utf-8")
-  said = (directory / "0.log").read_text("utf-8")
-  parameters = re.search(r"([\d,]+) trainable parameters", said)
-  assert parameters
-  rates = [
-    float(rate)
-    for step, rate in re.findall(r"step (\d+) of .* tokens/s (\d+)", said)
-    if int(step) > WARM_UP
-  ]
-  whole = re.search(r"(\d+) steps, (\d+) source and target tokens", said)
-  assert whole
-  tokens = int(whole[2]) / int(whole[1])
-  return int(parameters[1].replace(",", "")), tokens / statistics.median(rates)
-
-
 def free_ports(number: int) -> list[int]:
   """Returns ports that nobody listens at."""
   sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(number)]
@@ -136,63 +94,192 @@ def free_ports(number: int) -> list[int]:
   return ports
 
 
-def measure(rounds: int) -> dict[int, Found]:
-  """Returns what each size takes, medians of the rounds."""
-  apart: dict[int, list[float]] = {hidden: [] for hidden in HIDDEN}
-  joined: dict[int, list[float]] = {hidden: [] for hidden in HIDDEN}
+def run_both(
+  directory: pathlib.Path, flags: list[str], ports: list[int] | None
+) -> str:
+  """Runs the command in two processes at once; returns what the first says.
+
+  Args:
+    directory: gets the models and what is said.
+    flags: of both.
+    ports: for one model of both; None for a model each.
+
+  Raises:
+    RuntimeError: if one fails.
+  """
+  cores = sorted(os.sched_getaffinity(0))
+  running: list[subprocess.Popen] = []
+  try:
+    for index in range(2):
+      environment = dict(os.environ)
+      if ports:
+        cluster = {"worker": [f"127.0.0.1:{port}" for port in ports]}
+        task = {"type": "worker", "index": index}
+        environment["TF_CONFIG"] = json.dumps(
+          {"cluster": cluster, "task": task}
+        )
+      # One after another, in the same directory, would go on.
+      name = f"both-{ports[0]}" if ports else tempfile.mkdtemp(dir=directory)
+      core = str(cores[index % len(cores)])
+      with (directory / f"{index}.log").open("wb") as stream:
+        running.append(
+          subprocess.Popen(
+            [
+              *("taskset", "-c", core, *COMMAND, *flags),
+              f"--model_dir={directory / name}",
+            ],
+            env=environment,
+            stdout=stream,
+            stderr=stream,
+          )
+        )
+    for index, process in enumerate(running):
+      if process.wait(SECONDS):
+        said = (directory / f"{index}.log").read_text("utf-8")
+        raise RuntimeError(f"process {index} failed:\n{said}")
+  finally:
+    for process in running:
+      process.kill()
+      process.wait()
+  return (directory / "0.log").read_text("utf-8")
+
+
+def train(
+  directory: pathlib.Path, case: Case, joined: bool
+) -> tuple[int, float]:
+  """Trains in two processes at once.
+
+  Args:
+    directory: has the data.
+    case: the models and batches.
+    joined: train one model instead of two.
+
+  Returns:
+    The model's parameters, and the median seconds of a step.
+  """
+  flags = [
+    *("--mode=train", "--use_synthetic_data", "--noenable_checkpointing"),
+    *(f"--data_dir={directory}/data", "--param_set=tiny"),
+    f"--params_override=hidden_size={case.hidden},num_hidden_layers=2,"
+    f"filter_size={4 * case.hidden},num_heads=4",
+    *(f"--train_steps={STEPS}", f"--log_steps={LOGGED}"),
+    f"--batch_size={case.tokens * (2 if joined else 1)}",
+    "--use_ctl",  # As joined ones do.
+  ]
+  if joined:
+    flags.append("--distribution_strategy=multi_worker_mirrored")
+  said = run_both(directory, flags, free_ports(2) if joined else None)
+  parameters = re.search(r"([\d,]+) trainable parameters", said)
+  whole = re.search(r"(\d+) steps, (\d+) source and target tokens", said)
+  if not parameters or not whole:
+    raise RuntimeError(f"no report in:\n{said}")
+  rates = [
+    float(rate)
+    for step, rate in re.findall(r"step (\d+) of .* tokens/s (\d+)", said)
+    if int(step) > WARM_UP
+  ]
+  tokens = int(whole[2]) / int(whole[1])
+  return int(parameters[1].replace(",", "")), tokens / statistics.median(rates)
+
+
+def measure(rounds: int) -> dict[Case, Found]:
+  """Returns what each case takes, medians of the rounds."""
+  cases = (*FITTED, *FORETOLD)
+  apart: dict[Case, list[float]] = {case: [] for case in cases}
+  joined: dict[Case, list[float]] = {case: [] for case in cases}
   parameters = {}
   with tempfile.TemporaryDirectory() as name:
     directory = pathlib.Path(name)
     make_data(directory)
     for _ in range(rounds):
-      for hidden in HIDDEN:
-        parameters[hidden], seconds = train(directory, hidden, False)
-        apart[hidden].append(seconds)
-        joined[hidden].append(train(directory, hidden, True)[1])
+      for case in cases:
+        parameters[case], seconds = train(directory, case, False)
+        apart[case].append(seconds)
+        joined[case].append(train(directory, case, True)[1])
   return {
-    hidden: Found(
-      4 * parameters[hidden],
-      statistics.median(apart[hidden]),
-      statistics.median(joined[hidden]),
+    case: Found(
+      4 * parameters[case],
+      statistics.median(apart[case]),
+      statistics.median(joined[case]),
     )
-    for hidden in HIDDEN
+    for case in cases
   }
 
 
-def fit(found: dict[int, Found]) -> tuple[float, float]:
-  """Returns seconds a byte and fixed seconds of what is lost, by least squares.
+def fit(found: dict[Case, Found]) -> tuple[float, float]:
+  """Returns a share of the step and a rate of bytes, by least squares.
+
+  Of two devices, half of the share and of twice the bytes is lost.
 
   Raises:
     ValueError: if more bytes seem to take no longer, as on a busy machine.
   """
-  known = [one for hidden, one in found.items() if hidden != FORETOLD]
-  slope, fixed = np.polyfit(
-    [one.gradient_bytes for one in known], [one.lost for one in known], 1
+  known = [found[case] for case in FITTED]
+  columns = [[one.apart / 2, one.gradient_bytes] for one in known]
+  (waiting, a_byte), *_ = np.linalg.lstsq(
+    np.array(columns), np.array([one.lost for one in known]), rcond=None
   )
-  if slope <= 0:
+  if a_byte <= 0:
     raise ValueError(
       "more bytes took no longer: the machine does other work; measure anew"
     )
-  return float(slope), float(fixed)
+  return float(waiting), float(1 / a_byte)
 
 
 def main() -> None:
   """Runs the command."""
   parser = argparse.ArgumentParser()
-  parser.add_argument("--rounds", type=int, default=3)
+  parser.add_argument("--rounds", type=int, default=2)
   found = measure(parser.parse_args().rounds)
-  print("| hidden | gradient MB | apart, s | joined, s | lost, ms | line, ms |")
-  print("| --- | --- | --- | --- | --- | --- |")
-  slope, fixed = fit(found)
-  for hidden, one in found.items():
-    foretold = 1000 * (fixed + slope * one.gradient_bytes)
-    mark = ", foretold" if hidden == FORETOLD else ""
-    print(
-      f"| {hidden} | {one.gradient_bytes / 1e6:.1f} | {one.apart:.3f} "
-      f"| {one.joined:.3f} | {1000 * one.lost:.0f} | {foretold:.0f}{mark} |"
+  waiting, rate = fit(found)
+  rows = []
+  for case, one in found.items():
+    explained = waiting * one.apart / 2 + one.gradient_bytes / rate
+    rows.append(
+      [
+        str(case.hidden),
+        f"{case.tokens:,}",
+        f"{one.gradient_bytes / 1e6:.1f}",
+        f"{one.apart:.3f}",
+        f"{one.joined:.3f}",
+        f"{1000 * one.lost:.0f}",
+        f"{1000 * explained:.0f}{', foretold' if case in FORETOLD else ''}",
+      ]
     )
-  # In a ring of two each sends its gradients once.
-  print(f"{1e-9 / slope:.2f} GB/s, and {1000 * fixed:.0f} ms an update")
+  head = ["hidden", "tokens", "gradient, MB", "apart, s", "joined, s"]
+  print("\n".join(table([*head, "lost, ms", "explained, ms"], rows)))
+  print(f"{waiting:.1%} of the step and {rate / 1e9:.2f} GB/s\n")
+  print("\n".join(table(["base", "8", "64"], base_rows(found, waiting, rate))))
+
+
+def base_rows(
+  found: dict[Case, Found], waiting: float, rate: float
+) -> list[list[str]]:
+  """Returns what would be used of 8 and of 64 such processes by base."""
+  largest = FORETOLD[-1]
+  params = params_of(largest)
+  flop_rate = count_flop(params, largest.tokens, LENGTH) / found[largest].apart
+  cluster = Cluster("", flop_rate, math.inf, waiting, rate)
+  rows = []
+  for tokens in (1024, 8192):
+    cells = []
+    for devices in (8, 64):
+      update = update_of(base(), devices * tokens)
+      parts = cluster.parts(update, devices, devices * tokens)
+      cells.append(f"{parts.efficiency:.0%}")
+    rows.append([f"{tokens:,} tokens a process", *cells])
+  return rows
+
+
+def params_of(case: Case) -> TransformerParams:
+  """Returns the parameters of a case's model."""
+  return dataclasses.replace(
+    PARAM_SETS["tiny"],
+    vocab_size=1000,
+    hidden_size=case.hidden,
+    num_hidden_layers=2,
+    filter_size=4 * case.hidden,
+  )
 
 
 if __name__ == "__main__":

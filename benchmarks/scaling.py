@@ -13,6 +13,7 @@ V vocabulary.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -29,10 +30,10 @@ UPDATES = {"base": 100_000, "big": 300_000}
 # A backward pass has two products for each of the forward pass.
 _PASSES = 3
 _MULTIPLY_ADD = 2
-# Names in TensorFlow's graph of one training step of base, and what the host
-# takes for each that is not compiled into another: an assumption.
-GRAPH_OPERATIONS = 7_300
-SECONDS_AN_OPERATION = 5e-6
+# Nodes that compute something in TensorFlow's graph of a training step of six
+# layers, and what the host takes to launch each: an assumption.
+LAUNCHED = 4_600
+LAUNCH_SECONDS = 5e-6
 
 
 class Update(NamedTuple):
@@ -105,98 +106,196 @@ def update_of(
 
 @dataclasses.dataclass(frozen=True)
 class Cluster:
-  """Machines of eight devices each.
+  """Devices that share updates, some in each machine.
+
+  What many lose over one is, in the manner of a ring, (n - 1) / n of two
+  things: a share of the step, in which devices wait for whoever has most to do,
+  and the bytes of all gradients, twice, at a rate.
 
   Attributes:
     name: of the device and its precision.
-    flop_rate: operations a second that a device has been seen to do of the big
-      model's, alone.
-    reduce_rate: bytes a second at which its machine's eight seem to sum their
-      gradients, if nothing of it were hidden behind the backward pass.
-    network_rate: bytes a second into and out of a machine.
+    flop_rate: operations a second that a device does of the model's.
+    memory_rate: bytes a second between a device and its memory.
+    waiting: that share of the step.
+    rate: of the gradients' bytes.
+    network_rate: the same into and out of a machine, at most.
+    batch_tokens: of either side, that a device holds at a time.
+    devices_a_machine: that need no network to agree.
   """
 
   name: str
   flop_rate: float
-  reduce_rate: float
-  network_rate: float
+  memory_rate: float
+  waiting: float
+  rate: float
+  network_rate: float = math.inf
+  batch_tokens: int = 10**9
   devices_a_machine: int = 8
 
-  def reduce_seconds(self, update: Update, devices: int) -> float:
-    """Returns how long devices take to sum their gradients in a ring."""
-    if devices == 1:
-      return 0.0
-    rate = self.reduce_rate
-    if devices > self.devices_a_machine:
-      rate = min(rate, self.network_rate)
-    return 2 * (devices - 1) / devices * update.gradient_bytes / rate
-
-  def seconds(self, update: Update, devices: int, floor: float = 0.0) -> float:
-    """Returns how long an update takes.
+  def parts(self, update: Update, devices: int, tokens: int) -> Parts:
+    """Returns where the time of an update goes.
 
     Args:
-      update: shared evenly.
-      devices: that share it.
-      floor: seconds that the host takes to launch a step's operations.
+      update: of all devices together.
+      devices: that share it evenly.
+      tokens: N of the update.
     """
     products = update.flop / (devices * self.flop_rate)
-    return max(products, floor) + self.reduce_seconds(update, devices)
-
-  def efficiency(self, update: Update, devices: int) -> float:
-    """Returns one device's time over that of many, each with as much to do.
-
-    Args:
-      update: of one device's tokens.
-      devices: how many, whose updates are that many times as large.
-    """
-    alone = self.seconds(update, 1)
-    return alone / (alone + self.reduce_seconds(update, devices))
-
-
-class Observation(NamedTuple):
-  """Someone's measurement of the big model, in fairseq by NVIDIA.
-
-  Attributes:
-    name: the device and its precision.
-    tokens: a device's share of an update, of the target side.
-    alone: tokens a second of one device.
-    speedup: of eight, each with as many tokens.
-    gradient_bytes: of a number.
-    network_rate: bytes a second of such machines' networks.
-  """
-
-  name: str
-  tokens: int
-  alone: float
-  speedup: float
-  gradient_bytes: int
-  network_rate: float
-
-  @property
-  def lost_seconds(self) -> float:
-    """What an update of eight devices takes longer than one of one."""
-    return self.tokens / self.alone * (8 / self.speedup - 1)
-
-  def cluster(self) -> Cluster:
-    """Returns the device with rates that explain the measurement."""
-    update = update_of(big(), self.tokens)
-    sent = 2 * 7 / 8 * self.gradient_bytes * update.parameters
-    return Cluster(
-      self.name,
-      update.flop / self.tokens * self.alone,
-      sent / self.lost_seconds,
-      self.network_rate,
+    adam = update.adam_bytes / self.memory_rate
+    batches = math.ceil(tokens / devices / self.batch_tokens)
+    rate = self.rate
+    if devices > self.devices_a_machine:
+      rate = min(rate, self.network_rate)
+    others = (devices - 1) / devices
+    return Parts(
+      products,
+      adam,
+      batches * LAUNCHED * LAUNCH_SECONDS,
+      others * self.waiting * (products + adam),
+      others * 2 * update.gradient_bytes / rate,
     )
 
 
+class Parts(NamedTuple):
+  """Where the seconds of an update go.
+
+  Attributes:
+    products: of matrices.
+    adam: the optimizer's reading and writing.
+    launching: of all operations, beside products and Adam.
+    waiting: for whoever has most to do.
+    summing: the gradients.
+  """
+
+  products: float
+  adam: float
+  launching: float
+  waiting: float
+  summing: float
+
+  @property
+  def alone(self) -> float:
+    """What one device would take for its part."""
+    return max(self.products + self.adam, self.launching)
+
+  @property
+  def seconds(self) -> float:
+    """What all take."""
+    return self.alone + self.waiting + self.summing
+
+  @property
+  def efficiency(self) -> float:
+    """One device's time over that of many with as much to do each."""
+    return self.alone / self.seconds
+
+
+class Run(NamedTuple):
+  """Someone's measurement of big.
+
+  Attributes:
+    precision: what it computes in.
+    tokens: of the target side that a device has in an update.
+    alone: tokens a second of one device.
+    speedups: by the number of devices, each with as many tokens.
+  """
+
+  precision: str
+  tokens: int
+  alone: float
+  speedups: dict[int, float]
+
+  @property
+  def seconds(self) -> float:
+    """Of an update of one device."""
+    return self.tokens / self.alone
+
+  @property
+  def lost(self) -> float:
+    """What an update of eight devices takes longer, as of endlessly many."""
+    return (8 / self.speedups[8] - 1) * self.seconds / (1 - 1 / 8)
+
+
+class Machine(NamedTuple):
+  """A machine that others have measured, in two precisions.
+
+  Attributes:
+    name: its own.
+    device: that it has.
+    memory_rate: the device's bytes a second.
+    network_rate: bytes a second of such machines' network, to rent.
+    price: of a device an hour, in dollars, to reckon with.
+    runs: the two.
+  """
+
+  name: str
+  device: str
+  memory_rate: float
+  network_rate: float
+  price: float
+  runs: tuple[Run, Run]
+
+  def clusters(self) -> Iterator[tuple[Run, Cluster]]:
+    """Yields each run, and a cluster whose eight devices do as they did."""
+    first, second = self.runs
+    # Two equations: lost = waiting * seconds + 2 * bytes / rate.
+    waiting = (first.lost - second.lost) / (first.seconds - second.seconds)
+    summing = second.lost - waiting * second.seconds
+    for run in self.runs:
+      update = update_of(big(), run.tokens)
+      adam = update.adam_bytes / self.memory_rate
+      yield (
+        run,
+        Cluster(
+          f"{self.device}, {run.precision}",
+          update.flop / (run.seconds - adam),
+          self.memory_rate,
+          waiting,
+          2 * update.gradient_bytes / summing,
+          self.network_rate,
+          run.tokens,
+        ),
+      )
+
+
 # github.com/NVIDIA/DeepLearningExamples, PyTorch/Translation/Transformer,
-# "Training performance results"; networks of 100 and 400 Gb/s, as machines to
-# rent have with these devices.
-OBSERVATIONS = (
-  Observation("V100, fp32", 2_560, 8_742, 6.79, 4, 12.5e9),
-  Observation("V100, fp16", 5_120, 32_942, 6.52, 2, 12.5e9),
-  Observation("A100, fp16", 10_240, 82_059, 6.72, 2, 50e9),
+# "Training performance results", of 2022: float32 gradients in any precision.
+MACHINES = (
+  Machine(
+    "DGX-1",
+    "V100",
+    0.9e12,
+    12.5e9,
+    1.0,
+    (
+      Run("fp32", 2_560, 8_742, {4: 3.46, 8: 6.79}),
+      Run("fp16", 5_120, 32_942, {4: 3.33, 8: 6.52}),
+    ),
+  ),
+  Machine(
+    "DGX-2",
+    "V100, 32 GB",
+    0.9e12,
+    12.5e9,
+    1.0,
+    (
+      Run("fp32", 5_120, 9_827, {4: 3.58, 8: 7.01, 16: 13.87}),
+      Run("fp16", 10_240, 39_911, {4: 3.45, 8: 6.71, 16: 12.96}),
+    ),
+  ),
+  Machine(
+    "DGX A100",
+    "A100",
+    1.555e12,
+    50e9,
+    2.0,
+    (
+      Run("tf32", 10_240, 51_057, {4: 3.51, 8: 6.81}),
+      Run("fp16", 10_240, 82_059, {4: 3.49, 8: 6.72}),
+    ),
+  ),
 )
+# Those in half precision that the later tables are of.
+CHOSEN = ("DGX-1", "DGX A100")
 
 
 def base() -> TransformerParams:
@@ -210,6 +309,14 @@ def big() -> TransformerParams:
 
 
 MODELS = {"base": base, "big": big}
+
+
+def chosen() -> Iterator[tuple[Machine, Cluster]]:
+  """Yields the machines and their clusters in half precision."""
+  for machine in MACHINES:
+    if machine.name in CHOSEN:
+      *_, (_, cluster) = machine.clusters()
+      yield machine, cluster
 
 
 def table(head: list[str], rows: list[list[str]]) -> Iterator[str]:
@@ -240,56 +347,76 @@ def update_rows() -> list[list[str]]:
 def device_rows() -> list[list[str]]:
   """Returns what the measurements of others say of their devices."""
   rows = []
-  for seen in OBSERVATIONS:
-    cluster = seen.cluster()
-    rows.append(
-      [
-        seen.name,
-        f"{seen.tokens:,}",
-        f"{seen.alone:,.0f}",
-        f"{seen.speedup:.2f}",
-        f"{cluster.flop_rate / 1e12:.0f}",
-        f"{1000 * seen.lost_seconds:.0f} ms",
-        f"{cluster.reduce_rate / 1e9:.0f}",
-      ]
-    )
+  for machine in MACHINES:
+    for run, cluster in machine.clusters():
+      update = update_of(big(), run.tokens)
+      foretold = []
+      for devices, seen in run.speedups.items():
+        if devices != 8:  # What it was fitted to.
+          shared = update._replace(flop=devices * update.flop)
+          # All of them are in one machine, which has no launching to hide.
+          inside = dataclasses.replace(cluster, devices_a_machine=devices)
+          parts = inside.parts(shared, devices, devices * run.tokens)
+          parts = parts._replace(launching=0.0)
+          reached = devices * parts.efficiency
+          foretold.append(f"{devices}: {reached:.2f} ({seen:.2f})")
+      rows.append(
+        [
+          f"{machine.name}, {run.precision}",
+          f"{run.tokens:,}",
+          f"{run.alone:,.0f}",
+          f"{run.speedups[8]:.2f}",
+          f"{cluster.flop_rate / 1e12:.0f}",
+          f"{cluster.waiting:.0%}",
+          f"{cluster.rate / 1e9:.0f}",
+          ", ".join(foretold),
+        ]
+      )
+  return rows
+
+
+def part_rows() -> list[list[str]]:
+  """Returns where the time of the paper's update goes."""
+  rows = []
+  for _, cluster in chosen():
+    for name, params in MODELS.items():
+      for devices in (8, 64):
+        parts = cluster.parts(update_of(params()), devices, TOKENS)
+        largest = max(parts)
+        cells = [
+          f"**{1000 * part:.1f}**" if part == largest else f"{1000 * part:.1f}"
+          for part in parts
+        ]
+        rows.append([cluster.name, name, str(devices), *cells])
   return rows
 
 
 def efficiency_rows() -> list[list[str]]:
   """Returns how much of eight and of 64 devices is used."""
   rows = []
-  for seen in OBSERVATIONS:
-    cluster = seen.cluster()
+  for _, cluster in chosen():
     for name, params in MODELS.items():
-      cells = [
-        f"{cluster.efficiency(update_of(params(), tokens), devices):.0%}"
-        for tokens in (TOKENS // 8, TOKENS)
-        for devices in (8, 64)
-      ]
-      rows.append([seen.name, name, *cells])
+      cells = []
+      for tokens in (TOKENS // 8, TOKENS):
+        for devices in (8, 64):
+          update = update_of(params(), devices * tokens)
+          parts = cluster.parts(update, devices, devices * tokens)
+          cells.append(f"{parts.efficiency:.0%}")
+      rows.append([cluster.name, name, *cells])
   return rows
 
 
 def wmt_rows() -> list[list[str]]:
-  """Returns how long the paper's updates take, on one device and on eight."""
+  """Returns what the paper's updates take, on one device and on eight."""
   rows = []
-  floor = GRAPH_OPERATIONS * SECONDS_AN_OPERATION
-  for seen in OBSERVATIONS:
-    cluster = seen.cluster()
+  for machine, cluster in chosen():
     for name, params in MODELS.items():
-      update = update_of(params())
       cells = []
       for devices in (1, 8):
-        hours = UPDATES[name] * cluster.seconds(update, devices) / 3600
-        slow = UPDATES[name] * cluster.seconds(update, devices, floor) / 3600
-        cells.append(
-          f"{hours:.1f}"
-          if hours > 0.99 * slow
-          else f"{hours:.1f} to {slow:.1f}"
-        )
-        cells.append(f"{devices * slow:.0f}")
-      rows.append([seen.name, name, *cells])
+        parts = cluster.parts(update_of(params()), devices, TOKENS)
+        hours = UPDATES[name] * parts.seconds / 3600
+        cells += [f"{hours:.1f}", f"${devices * hours * machine.price:.0f}"]
+      rows.append([cluster.name, name, *cells])
   return rows
 
 
@@ -302,15 +429,30 @@ def pages() -> Iterator[str]:
   yield ""
   yield from table(
     [
-      "big",
+      "big on",
       "tokens a device",
       "tokens/s of one",
       "speedup of eight",
-      "TFLOP/s of one",
-      "lost an update",
+      "TFLOP/s",
+      "waiting",
       "GB/s",
+      "speedups foretold (seen)",
     ],
     device_rows(),
+  )
+  yield ""
+  yield from table(
+    [
+      "ms",
+      "model",
+      "devices",
+      "products",
+      "Adam",
+      "launching",
+      "waiting",
+      "summing",
+    ],
+    part_rows(),
   )
   yield ""
   yield from table(
@@ -319,8 +461,7 @@ def pages() -> Iterator[str]:
   )
   yield ""
   yield from table(
-    ["", "", "hours, 1 device", "device hours", "hours, 8", "device hours"],
-    wmt_rows(),
+    ["", "", "hours, 1 device", "", "hours, 8 devices", ""], wmt_rows()
   )
 
 

@@ -69,6 +69,7 @@ def contestants(
     flags.append(f"--data_dir={arguments.data_dir}")
   for dtype in arguments.dtypes.split(","):
     yield f"ours {dtype}", [sys.executable, OURS, *flags, f"--dtype={dtype}"]
+  yield "ours fp32 recomputed", [sys.executable, OURS, *flags, "--recompute"]
   if row != "multi30k":
     yield "ours fp32 XLA", [sys.executable, OURS, *flags, "--xla"]
   if arguments.upstream_python:

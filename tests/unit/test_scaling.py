@@ -1,6 +1,8 @@
 """What `benchmarks/scaling.py` counts is what the models are and do."""
 
+import collections
 import dataclasses
+import math
 import pathlib
 
 import pytest
@@ -22,11 +24,21 @@ PARAMS = dataclasses.replace(
   num_encoder_layers=3,
   num_decoder_layers=2,
 )
+# Nodes that are shapes, or names for what is there already.
+NOT_LAUNCHED = {
+  *("BroadcastGradientArgs", "Const", "Identity", "IdentityN"),
+  *("InvertPermutation", "NoOp", "Pack", "Placeholder", "ReadVariableOp"),
+  *("Reshape", "Shape", "Size", "StridedSlice", "Unpack"),
+}
+
+
+@pytest.fixture(autouse=True)
+def benchmarks(monkeypatch):
+  monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
 
 
 @pytest.fixture
-def scaling(monkeypatch):
-  monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+def scaling(benchmarks):
   import scaling
 
   return scaling
@@ -60,26 +72,67 @@ def test_counts_are_the_models(scaling):
   assert scaling.count_flop(PARAMS, 8 * 32, 32) == 3 * forward
 
 
-def test_rates_explain_what_was_seen(scaling):
-  """But for our gradients, which are float32."""
-  for seen in scaling.OBSERVATIONS:
-    update = scaling.update_of(scaling.big(), seen.tokens)
-    update = update._replace(
-      gradient_bytes=seen.gradient_bytes * update.parameters
+def test_operations_are_those_of_a_step(scaling):
+  from measure_training import training_model
+
+  params = dataclasses.replace(PARAM_SETS["tiny"], vocab_size=100)
+  assert params.num_hidden_layers == PARAM_SETS["base"].num_hidden_layers
+  model = training_model(params, "fp32", False, False)
+  ids = tf.TensorSpec((None, None), tf.int64)
+  traced = tf.function(
+    model.step_runner.replica_update, autograph=False
+  ).get_concrete_function(ids, ids)
+  kinds = collections.Counter(o.type for o in traced.graph.get_operations())
+  launched = sum(n for kind, n in kinds.items() if kind not in NOT_LAUNCHED)
+  # Adam is one operation a variable, in a function of its own.
+  launched += len(model.trainable_variables)
+  assert launched == pytest.approx(scaling.LAUNCHED, rel=0.05)
+
+
+def test_the_model_explains_what_it_was_fitted_to(scaling):
+  for machine in scaling.MACHINES:
+    for run, cluster in machine.clusters():
+      update = scaling.update_of(scaling.big(), 8 * run.tokens)
+      parts = cluster.parts(update, 8, 8 * run.tokens)
+      assert parts.products + parts.adam == pytest.approx(run.seconds)
+      assert 8 * parts.efficiency == pytest.approx(run.speedups[8])
+
+
+def test_where_an_update_goes(scaling):
+  cluster = scaling.Cluster("", 1e12, 2e9, 0.1, 1e9, 5e8, batch_tokens=50)
+  update = scaling.Update(0, 8e12, 10**9, 4 * 10**9)
+  launching = scaling.LAUNCHED * scaling.LAUNCH_SECONDS
+  alone = cluster.parts(update, 1, 800)
+  assert alone == (8, 2, 16 * launching, 0, 0)
+  eight = cluster.parts(update, 8, 800)
+  assert eight == pytest.approx((1, 2, 2 * launching, 7 / 8 * 0.3, 7 / 8 * 2))
+  assert eight.seconds == pytest.approx(3 + 7 / 8 * 2.3)
+  assert eight.efficiency == pytest.approx(3 / eight.seconds)
+  # Over a slower network.
+  assert cluster.parts(update, 16, 800).summing == 15 / 16 * 4
+  slow = scaling.Parts(1, 1, 5, 1, 1)
+  assert slow.seconds == 7
+
+
+def test_two_processes_are_explained(scaling):
+  import measure_scaling
+
+  found = {
+    case: measure_scaling.Found(
+      gradient_bytes=case.hidden**2,
+      apart=case.tokens * case.hidden / 1e6,
+      joined=case.tokens * case.hidden / 1e6 * 1.1 + case.hidden**2 / 1e6,
     )
-    cluster = seen.cluster()
-    assert seen.tokens / cluster.seconds(update, 1) == pytest.approx(seen.alone)
-    assert 8 * cluster.efficiency(update, 8) == pytest.approx(seen.speedup)
-
-
-def test_devices_share_an_update_and_lose_by_it(scaling):
-  cluster = scaling.Cluster("", 1e12, 1e9, 5e8)
-  update = scaling.Update(0, 8e12, 10**9, 0)
-  assert cluster.seconds(update, 1) == 8
-  assert cluster.seconds(update, 8) == 1 + 2 * 7 / 8
-  assert cluster.seconds(update, 16) == 0.5 + 2 * 15 / 16 * 2
-  assert cluster.seconds(update, 8, floor=3) == 3 + 2 * 7 / 8
-  assert cluster.efficiency(update, 8) == 8 / (8 + 2 * 7 / 8)
+    for case in (*measure_scaling.FITTED, *measure_scaling.FORETOLD)
+  }
+  assert measure_scaling.fit(found) == pytest.approx((0.2, 1e6))
+  slower = {
+    case: one._replace(joined=one.apart - one.gradient_bytes)
+    for case, one in found.items()
+  }
+  with pytest.raises(ValueError, match="measure anew"):
+    measure_scaling.fit(slower)
+  assert math.isinf(scaling.Cluster("", 1, 1, 0, 1).network_rate)
 
 
 def test_the_page_has_the_tables(scaling):

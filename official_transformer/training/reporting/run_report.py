@@ -24,10 +24,10 @@ from official_transformer.training.reporting.summaries import SummaryWriter
 from official_transformer.training.settings import TrainingSettings
 
 MEMORY_ADVICE = (
-  "train with --recompute or --dtype=bf16, or on more devices; for a new "
-  "model, lower "
-  "--batch_size and pass what it was as --target_batch_tokens, which sums the "
-  "gradients of several smaller batches, or lower --max_length"
+  "train with --recompute or --dtype=bf16, whichever is not on yet, or on more "
+  "devices; for a new model, lower --batch_size and pass what it was as "
+  "--target_batch_tokens, which sums the gradients of several smaller batches, "
+  "or lower --max_length"
 )
 
 
