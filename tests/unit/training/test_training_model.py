@@ -89,7 +89,7 @@ def operations_of(trainer, kind):
 
 
 @pytest.mark.parametrize(
-  "execution", [Execution(), Execution(use_ctl=True), Execution(dtype="bf16")]
+  "execution", [Execution(), Execution(use_ctl=True, dtype="bf16")]
 )
 def test_layers_computed_again_give_the_same_updates(
   tmp_path, reversals, execution
@@ -105,6 +105,28 @@ def test_layers_computed_again_give_the_same_updates(
   number = operations_of(kept, "Softmax")
   assert number > 0
   assert operations_of(recomputed, "Softmax") == 2 * number
+
+
+def test_layers_computed_again_go_with_all_else(tmp_path, reversals):
+  """Post-norm, learned positions, freezing, summed batches, a loss scale."""
+  params = dataclasses.replace(
+    PARAMS, norm="post", positions="learned", max_positions=30, clip_norm=1.0
+  )
+  kept, recomputed = (
+    train(
+      tmp_path / str(again),
+      params,
+      settings(
+        reversals,
+        4,
+        freeze=("encoder_stack/*",),
+        batching=Batching(128, 16, accumulate_steps=2),
+        execution=Execution(dtype="fp16", recompute=again),
+      ),
+    )
+    for again in (False, True)
+  )
+  assert_equal_states(state(kept), state(recomputed), ROUNDING)
 
 
 @pytest.mark.slow
