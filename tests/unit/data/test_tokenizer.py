@@ -103,3 +103,34 @@ def test_text_is_brought_into_its_form_first(vocab_file):
   assert formed.vocab_size == plain.vocab_size
   assert formed.decode(ids) == "f\u00fcnf eins"
   assert formed.pieces(ids) == plain.pieces(ids)
+
+
+def test_no_common_character_is_left_out(tmp_path):
+  """Of 80,000 characters, a few question marks are not one in 10,000."""
+  text = tmp_path / "text"
+  lines = ["the dog runs along the long beach"] * 2500
+  lines += ["what? ÄÖ 6%"] * 5 + ["once: ♥"] * 4
+  text.write_text("\n".join(lines) + "\n", encoding="utf-8")
+  path = str(tmp_path / "v.model")
+  lib.train_sentencepiece([str(text)], path, 400)
+  tokenizer = lib.load_tokenizer(path)
+  for kept in "what? ÄÖ 6%":
+    assert lib.UNK_ID not in tokenizer.encode(kept), kept
+  assert lib.UNK_ID in tokenizer.encode("♥")
+
+
+@pytest.mark.parametrize(
+  ("lines", "most", "expected"),
+  [
+    (["ba", "ab"] * 3 + ["z"] * 4, 9, "ab"),
+    # More than there may be: SentencePiece chooses.
+    (["abc"] * 5, 2, ""),
+    (["abc"] * 5, 3, "abc"),
+    # As SentencePiece reads them: full width, a ligature, a space of any kind,
+    # its own mark, a control character.
+    (["\uff21\ufb01\u3000\u2581\x07\xa0"] * 5, 9, "Afi"),
+    ([], 9, ""),
+  ],
+)
+def test_common_characters(lines, most, expected):
+  assert lib.common_characters(lines, most) == expected
