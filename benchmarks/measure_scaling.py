@@ -246,7 +246,7 @@ def main() -> None:
         f"{1000 * explained:.0f}{', foretold' if case in FORETOLD else ''}",
       ]
     )
-  head = ["hidden", "tokens", "gradient, MB", "apart, s", "joined, s"]
+  head = ["hidden", "tokens a process", "gradient, MB", "apart, s", "joined, s"]
   print("\n".join(table([*head, "lost, ms", "explained, ms"], rows)))
   print(f"{waiting:.1%} of the step and {rate / 1e9:.2f} GB/s\n")
   print("\n".join(table(["base", "8", "64"], base_rows(found, waiting, rate))))

@@ -194,7 +194,7 @@ class Run(NamedTuple):
 
   Attributes:
     precision: what it computes in.
-    tokens: of the target side that a device has in an update.
+    tokens: the most of a side that a device has in an update, with padding.
     alone: tokens a second of one device.
     speedups: by the number of devices, each with as many tokens.
   """
@@ -338,7 +338,7 @@ def update_rows() -> list[list[str]]:
         f"{update.parameters / 1e6:.1f} M",
         f"{update.flop / 1e12:.1f} TFLOP",
         f"{update.gradient_bytes / 1e6:.0f} MB",
-        f"{update.adam_bytes / 1e6:.0f} MB",
+        f"{update.adam_bytes / 1e6:,.0f} MB",
       ]
     )
   return rows
