@@ -27,7 +27,8 @@ import tempfile
 from typing import NamedTuple
 
 import numpy as np
-from scaling import LENGTH, Cluster, base, count_flop, table, update_of
+from cost_model import Cluster, update_of
+from scaling import efficiencies, table
 
 from official_transformer.model_params import PARAM_SETS, TransformerParams
 
@@ -47,6 +48,16 @@ class Case(NamedTuple):
   hidden: int
   tokens: int
 
+  def params(self, vocab_size: int) -> TransformerParams:
+    """Returns the model's parameters."""
+    return dataclasses.replace(
+      PARAM_SETS["tiny"],
+      vocab_size=vocab_size,
+      hidden_size=self.hidden,
+      num_hidden_layers=2,
+      filter_size=4 * self.hidden,
+    )
+
 
 FITTED = (Case(128, 1024), Case(256, 512), Case(256, 2048), Case(384, 512))
 FORETOLD = (Case(128, 2048), Case(384, 1024), Case(512, 512), Case(512, 1024))
@@ -56,11 +67,13 @@ class Found(NamedTuple):
   """What a case takes.
 
   Attributes:
+    flop: of the products of a process' step.
     gradient_bytes: of float32 gradients.
     apart: seconds of a step of two models trained apart.
     joined: seconds of a step of one model trained by both.
   """
 
+  flop: float
   gradient_bytes: int
   apart: float
   joined: float
@@ -71,8 +84,8 @@ class Found(NamedTuple):
     return self.joined - self.apart
 
 
-def make_data(directory: pathlib.Path) -> None:
-  """Makes a data directory, which synthetic batches take a vocabulary of."""
+def make_data(directory: pathlib.Path) -> int:
+  """Makes a data directory, for its vocabulary; returns the size of that."""
   module = [sys.executable, "-m"]
   for command in (
     [*module, "data_prep.demo_corpus", f"--output_dir={directory}"],
@@ -83,6 +96,8 @@ def make_data(directory: pathlib.Path) -> None:
     ],
   ):
     subprocess.run(command, check=True, capture_output=True)
+  described = (directory / "data" / "data.json").read_text("utf-8")
+  return int(json.loads(described)["vocabulary"]["size"])
 
 
 def free_ports(number: int) -> list[int]:
@@ -145,41 +160,41 @@ def run_both(
 
 
 def train(
-  directory: pathlib.Path, case: Case, joined: bool
-) -> tuple[int, float]:
-  """Trains in two processes at once.
+  directory: pathlib.Path,
+  params: TransformerParams,
+  tokens: int,
+  joined: bool,
+) -> float:
+  """Trains in two processes at once; returns the median seconds of a step.
 
   Args:
     directory: has the data.
-    case: the models and batches.
+    params: the models'.
+    tokens: of either side that each process has in a step.
     joined: train one model instead of two.
-
-  Returns:
-    The model's parameters, and the median seconds of a step.
   """
   flags = [
     *("--mode=train", "--use_synthetic_data", "--noenable_checkpointing"),
     *(f"--data_dir={directory}/data", "--param_set=tiny"),
-    f"--params_override=hidden_size={case.hidden},num_hidden_layers=2,"
-    f"filter_size={4 * case.hidden},num_heads=4",
+    f"--params_override=hidden_size={params.hidden_size},"
+    f"num_hidden_layers={params.num_hidden_layers},"
+    f"filter_size={params.filter_size}",
     *(f"--train_steps={STEPS}", f"--log_steps={LOGGED}"),
-    f"--batch_size={case.tokens * (2 if joined else 1)}",
+    f"--batch_size={tokens * (2 if joined else 1)}",
     "--use_ctl",  # As joined ones do.
   ]
   if joined:
     flags.append("--distribution_strategy=multi_worker_mirrored")
   said = run_both(directory, flags, free_ports(2) if joined else None)
-  parameters = re.search(r"([\d,]+) trainable parameters", said)
   whole = re.search(r"(\d+) steps, (\d+) source and target tokens", said)
-  if not parameters or not whole:
+  if not whole:
     raise RuntimeError(f"no report in:\n{said}")
   rates = [
     float(rate)
     for step, rate in re.findall(r"step (\d+) of .* tokens/s (\d+)", said)
     if int(step) > WARM_UP
   ]
-  tokens = int(whole[2]) / int(whole[1])
-  return int(parameters[1].replace(",", "")), tokens / statistics.median(rates)
+  return int(whole[2]) / int(whole[1]) / statistics.median(rates)
 
 
 def measure(rounds: int) -> dict[Case, Found]:
@@ -187,23 +202,20 @@ def measure(rounds: int) -> dict[Case, Found]:
   cases = (*FITTED, *FORETOLD)
   apart: dict[Case, list[float]] = {case: [] for case in cases}
   joined: dict[Case, list[float]] = {case: [] for case in cases}
-  parameters = {}
   with tempfile.TemporaryDirectory() as name:
     directory = pathlib.Path(name)
-    make_data(directory)
+    vocab_size = make_data(directory)
     for _ in range(rounds):
       for case in cases:
-        parameters[case], seconds = train(directory, case, False)
-        apart[case].append(seconds)
-        joined[case].append(train(directory, case, True)[1])
-  return {
-    case: Found(
-      4 * parameters[case],
-      statistics.median(apart[case]),
-      statistics.median(joined[case]),
-    )
-    for case in cases
-  }
+        params = case.params(vocab_size)
+        apart[case].append(train(directory, params, case.tokens, False))
+        joined[case].append(train(directory, params, case.tokens, True))
+  found = {}
+  for case in cases:
+    update = update_of(case.params(vocab_size), case.tokens)
+    seconds = statistics.median(apart[case]), statistics.median(joined[case])
+    found[case] = Found(update.flop, update.gradient_bytes, *seconds)
+  return found
 
 
 def fit(found: dict[Case, Found]) -> tuple[float, float]:
@@ -249,37 +261,14 @@ def main() -> None:
   head = ["hidden", "tokens a process", "gradient, MB", "apart, s", "joined, s"]
   print("\n".join(table([*head, "lost, ms", "explained, ms"], rows)))
   print(f"{waiting:.1%} of the step and {rate / 1e9:.2f} GB/s\n")
-  print("\n".join(table(["base", "8", "64"], base_rows(found, waiting, rate))))
-
-
-def base_rows(
-  found: dict[Case, Found], waiting: float, rate: float
-) -> list[list[str]]:
-  """Returns what would be used of 8 and of 64 such processes by base."""
-  largest = FORETOLD[-1]
-  params = params_of(largest)
-  flop_rate = count_flop(params, largest.tokens, LENGTH) / found[largest].apart
+  largest = found[FORETOLD[-1]]
+  flop_rate = largest.flop / largest.apart
   cluster = Cluster("", flop_rate, math.inf, waiting, rate)
-  rows = []
-  for tokens in (1024, 8192):
-    cells = []
-    for devices in (8, 64):
-      update = update_of(base(), devices * tokens)
-      parts = cluster.parts(update, devices, devices * tokens)
-      cells.append(f"{parts.efficiency:.0%}")
-    rows.append([f"{tokens:,} tokens a process", *cells])
-  return rows
-
-
-def params_of(case: Case) -> TransformerParams:
-  """Returns the parameters of a case's model."""
-  return dataclasses.replace(
-    PARAM_SETS["tiny"],
-    vocab_size=1000,
-    hidden_size=case.hidden,
-    num_hidden_layers=2,
-    filter_size=4 * case.hidden,
-  )
+  rows = [
+    [f"{tokens:,} tokens a process", *efficiencies(cluster, "base", tokens)]
+    for tokens in (1024, 8192)
+  ]
+  print("\n".join(table(["base", "8", "64"], rows)))
 
 
 if __name__ == "__main__":

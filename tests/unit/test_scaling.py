@@ -1,4 +1,4 @@
-"""What `benchmarks/scaling.py` counts is what the models are and do."""
+"""What the benchmarks count of an update is what models are and do."""
 
 import collections
 import dataclasses
@@ -38,6 +38,13 @@ def benchmarks(monkeypatch):
 
 
 @pytest.fixture
+def cost_model(benchmarks):
+  import cost_model
+
+  return cost_model
+
+
+@pytest.fixture
 def scaling(benchmarks):
   import scaling
 
@@ -59,20 +66,20 @@ def products(operations):
   return total
 
 
-def test_counts_are_the_models(scaling):
+def test_counts_are_the_models(cost_model):
   model = create_training_model(build_transformer(PARAMS, "fp32"))
   counted = sum(v.value.shape.num_elements() for v in model.trainable_variables)
-  assert scaling.count_parameters(PARAMS) == counted
+  assert cost_model.count_parameters(PARAMS) == counted
   ids = tf.TensorSpec((8, 32), tf.int64)
   traced = tf.function(
     lambda source, target: model([source, target], training=True),
     autograph=False,
   ).get_concrete_function(ids, ids)
   forward = products(traced.graph.get_operations())
-  assert scaling.count_flop(PARAMS, 8 * 32, 32) == 3 * forward
+  assert cost_model.count_flop(PARAMS, 8 * 32, 32) == 3 * forward
 
 
-def test_operations_are_those_of_a_step(scaling):
+def test_operations_are_those_of_a_step(cost_model):
   from measure_training import training_model
 
   params = dataclasses.replace(PARAM_SETS["tiny"], vocab_size=100)
@@ -86,31 +93,31 @@ def test_operations_are_those_of_a_step(scaling):
   launched = sum(n for kind, n in kinds.items() if kind not in NOT_LAUNCHED)
   # Adam is one operation a variable, in a function of its own.
   launched += len(model.trainable_variables)
-  assert launched == pytest.approx(scaling.LAUNCHED, rel=0.05)
+  assert launched == pytest.approx(cost_model.LAUNCHED, rel=0.05)
 
 
 def test_the_model_explains_what_it_was_fitted_to(scaling):
   for machine in scaling.MACHINES:
     for run, cluster in machine.clusters():
-      update = scaling.update_of(scaling.big(), 8 * run.tokens)
-      parts = cluster.parts(update, 8, 8 * run.tokens)
+      big = scaling.MODELS["big"]
+      parts = cluster.parts(scaling.update_of(big, 8 * run.tokens), 8)
       assert parts.products + parts.adam == pytest.approx(run.seconds)
       assert 8 * parts.efficiency == pytest.approx(run.speedups[8])
 
 
-def test_where_an_update_goes(scaling):
-  cluster = scaling.Cluster("", 1e12, 2e9, 0.1, 1e9, 5e8, batch_tokens=50)
-  update = scaling.Update(0, 8e12, 10**9, 4 * 10**9)
-  launching = scaling.LAUNCHED * scaling.LAUNCH_SECONDS
-  alone = cluster.parts(update, 1, 800)
+def test_where_an_update_goes(cost_model):
+  cluster = cost_model.Cluster("", 1e12, 2e9, 0.1, 1e9, 5e8, batch_tokens=50)
+  update = cost_model.Update(800, 0, 8e12, 10**9, 4 * 10**9)
+  launching = cost_model.LAUNCHED * cost_model.LAUNCH_SECONDS
+  alone = cluster.parts(update, 1)
   assert alone == (8, 2, 16 * launching, 0, 0)
-  eight = cluster.parts(update, 8, 800)
+  eight = cluster.parts(update, 8)
   assert eight == pytest.approx((1, 2, 2 * launching, 7 / 8 * 0.3, 7 / 8 * 2))
   assert eight.seconds == pytest.approx(3 + 7 / 8 * 2.3)
   assert eight.efficiency == pytest.approx(3 / eight.seconds)
   # Over a slower network.
-  assert cluster.parts(update, 16, 800).summing == 15 / 16 * 4
-  slow = scaling.Parts(1, 1, 5, 1, 1)
+  assert cluster.parts(update, 16).summing == 15 / 16 * 4
+  slow = cost_model.Parts(1, 1, 5, 1, 1)
   assert slow.seconds == 7
 
 
@@ -119,6 +126,7 @@ def test_two_processes_are_explained(scaling):
 
   found = {
     case: measure_scaling.Found(
+      flop=1.0,
       gradient_bytes=case.hidden**2,
       apart=case.tokens * case.hidden / 1e6,
       joined=case.tokens * case.hidden / 1e6 * 1.1 + case.hidden**2 / 1e6,
