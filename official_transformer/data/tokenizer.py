@@ -12,7 +12,7 @@ import io
 import itertools
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
 import sentencepiece
@@ -278,14 +278,14 @@ def train_sentencepiece(
 
   # Read and written here: given paths, the model would record them, and equal
   # texts would give different vocabularies.
-  def lines() -> Iterable[str]:
+  def lines() -> Iterator[str]:
     return itertools.chain.from_iterable(map(read_lines, text_files))
 
   characters = common_characters(lines(), int(vocab_size * _CHARACTERS_SHARE))
   model = io.BytesIO()
   try:
     sentencepiece.SentencePieceTrainer.Train(
-      sentence_iterator=iter(lines()),
+      sentence_iterator=lines(),
       model_writer=model,
       vocab_size=vocab_size,
       model_type=model_type,
