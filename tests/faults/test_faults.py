@@ -24,14 +24,15 @@ def test_a_disturbed_run_ends_as_an_undisturbed_one(tmp_path):
         Trial.kill,
         Trial.terminate,
         Trial.overwrite_a_shard,
+        Trial.kill,
         Trial.cut_off_newest_checkpoint,
         Trial.suspend,
         Trial.fill_the_disk,
       ],
-      "accumulated": [Trial.kill, Trial.interrupt],
+      "accumulated": [Trial.kill, Trial.interrupt, Trial.kill],
     },
     steps=400,
     seed=1,
     say=print,
   )
-  assert [len(events) for events in tally.values()] == [7, 3]
+  assert [len(events) for events in tally.values()] == [8, 4]

@@ -89,7 +89,7 @@ def operations_of(trainer, kind):
 
 
 @pytest.mark.parametrize(
-  "execution", [Execution(), Execution(use_ctl=True, dtype="bf16")]
+  "execution", [Execution(), Execution(use_ctl=True), Execution(dtype="bf16")]
 )
 def test_layers_computed_again_give_the_same_updates(
   tmp_path, reversals, execution
