@@ -67,11 +67,11 @@ def base(arguments: argparse.Namespace) -> Commands:
         )
 
 
-def with_ctranslate2(ours: list[str]) -> Commands:
+def with_ctranslate2(ours: list[str], label: str = "ours") -> Commands:
   """Yields this project's other engine."""
   for kind in ("float32", "int8"):
     yield (
-      f"ours, ctranslate2 {kind}",
+      f"{label}, ctranslate2 {kind}",
       [*ours, "--workers=2", "--engine=ctranslate2", f"--quantization={kind}"],
     )
 
@@ -91,13 +91,16 @@ def trained(arguments: argparse.Namespace) -> tuple[list[str], list[str]]:
 def text(arguments: argparse.Namespace, weights: str) -> Commands:
   """Yields the contestants of a file."""
   ours, upstream = trained(arguments)
-  yield "ours fp32, 2 workers", [*ours, "--workers=2"]
-  yield "ours fp32, 1 worker", [*ours, "--workers=1"]
-  yield "ours fp32, static, XLA", [*ours, "--workers=1", "--padded"]
+  yield "ours fp32, 2 workers", [*ours, "--workers=2", "--patience=0"]
+  # CTranslate2's own rule.
+  patient, label = [*ours, "--patience=1"], "ours fp32, patience 1"
+  yield f"{label}, 2 workers", [*patient, "--workers=2"]
+  yield f"{label}, 1 worker", [*patient, "--workers=1"]
+  yield f"{label}, static, XLA", [*patient, "--workers=1", "--padded"]
   if arguments.saved_model:
     saved = f"--saved_model={arguments.saved_model}"
     yield "ours, SavedModel", [*ours, "--workers=2", saved]
-  yield from with_ctranslate2(ours)
+  yield from with_ctranslate2(patient, "ours, patience 1")
   if arguments.upstream_python:
     yield BASELINE, upstream
   if arguments.peers_python:
@@ -131,8 +134,14 @@ def latency_base(arguments: argparse.Namespace) -> Commands:
   if arguments.upstream_python:
     yield BASELINE, [arguments.upstream_python, UPSTREAM, *shape, "--repeats=5"]
   if arguments.peers_python:
-    command = [arguments.peers_python, CTRANSLATE2, *shape, "--threads=2"]
-    yield "CTranslate2 float32, 1 of 2", command
+    for threads in (1, 2):
+      yield (
+        f"CTranslate2 float32, 1 of {threads}",
+        [
+          *(arguments.peers_python, CTRANSLATE2),
+          *(*shape, f"--threads={threads}"),
+        ],
+      )
 
 
 def table(row: str, rounds: dict[str, list[dict]]) -> Iterator[str]:

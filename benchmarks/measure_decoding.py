@@ -169,6 +169,7 @@ def text_job(arguments: argparse.Namespace) -> Job:
   translator = Translator.load(
     arguments.model_dir,
     beam_size=arguments.beam_size,
+    patience=arguments.patience,
     dtype=arguments.dtype,
     options=DecodingOptions(
       limits,
@@ -221,6 +222,7 @@ def main() -> None:
   parser.add_argument("--model_dir", default="")
   parser.add_argument("--text", default="")
   parser.add_argument("--words", type=int, default=0, help="of each line")
+  parser.add_argument("--patience", type=float, help="of the model's search")
   parser.add_argument("--save_weights", default="", help="an .npz file")
   arguments = parser.parse_args()
   if arguments.save_weights:

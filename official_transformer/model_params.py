@@ -32,7 +32,7 @@ DEFAULT_MAX_LENGTH = 256
 VOCABULARY_FIELDS = ("vocab_size", "source_vocab_size")
 
 # How to decode may change from run to run; a model fixes all other fields.
-DECODING_FIELDS = ("beam_size", "alpha", "extra_decode_length")
+DECODING_FIELDS = ("beam_size", "alpha", "extra_decode_length", "patience")
 
 # How to train may be chosen anew for an imported model.
 TRAINING_FIELDS = (
@@ -82,6 +82,8 @@ class TransformerParams:
     extra_decode_length: tokens a translation may be longer than its source.
     beam_size: hypotheses kept while decoding; 1 is greedy.
     alpha: strength of the length normalisation; 0 is none.
+    patience: a sentence's search ends with so many times `beam_size` finished
+      hypotheses; 0: with any number that nothing alive could still outdo.
     start_symbol: what the decoder reads first: `zero`, a zero vector (first
       official version, Tensor2Tensor), or `pad_row`, row 0 of the embedding
       (later official versions).
@@ -125,6 +127,7 @@ class TransformerParams:
   extra_decode_length: int = 50
   beam_size: int = 4
   alpha: float = 0.6
+  patience: float = 0.0
   start_symbol: str = "zero"
   target_space_embedding: bool = False
   num_encoder_layers: int = 0
@@ -253,6 +256,7 @@ _RANGES: tuple[tuple[tuple[str, ...], Callable[[float], bool], str], ...] = (
       "source_vocab_size",
       "extra_decode_length",
       "alpha",
+      "patience",
       "clip_norm",
       "num_encoder_layers",
       "num_decoder_layers",
@@ -268,6 +272,7 @@ _RANGES: tuple[tuple[tuple[str, ...], Callable[[float], bool], str], ...] = (
       "num_decoder_layers",
       "num_heads",
       "beam_size",
+      "patience",
     ),
     lambda value: value <= 1024,
     "be at most 1024",

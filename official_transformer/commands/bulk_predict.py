@@ -32,7 +32,10 @@ from official_transformer.model_directory.directory import (
   LATEST,
   ModelDirectory,
 )
-from official_transformer.model_params import DECODING_FIELDS
+from official_transformer.model_params import (
+  DECODING_FIELDS,
+  TransformerParams,
+)
 from official_transformer.storage import file_system
 from official_transformer.storage.durable_files import INCOMPLETE, write_text
 from official_transformer.storage.file_lock import FileLock, HeldError
@@ -251,13 +254,15 @@ def _missing(
   """
   settings = job.settings()
   files = dict(earlier.files) if earlier else {}
-  for name, value in settings.items():
-    if earlier and earlier.settings.get(name) != value:
-      raise InputError(
-        f"{job.directory} has translations by {name} "
-        f"{earlier.settings.get(name)}, not {value}; name another --file_out, "
-        "or remove it"
-      )
+  if earlier:
+    # What they were searched with before a way to search could be chosen.
+    before = {f.name: f.default for f in dataclasses.fields(TransformerParams)}
+    for name, value in settings.items():
+      if (had := earlier.settings.get(name, before.get(name))) != value:
+        raise InputError(
+          f"{job.directory} has translations by {name} {had}, not {value}; "
+          "name another --file_out, or remove it"
+        )
   missing = []
   for path in paths:
     output, state = job.output(path), file_system.state(path)

@@ -213,6 +213,20 @@ def _define_search_flags() -> None:
     _SEARCHING,
     lower_bound=0,
   )
+  define(
+    flags.DEFINE_float,
+    "patience",
+    None,
+    "A sentence's search ends at the latest when so many times --beam_size "
+    "hypotheses have ended, as CTranslate2's does with 1 (Kasai et al. 2022): "
+    "much sooner where --alpha is large. 0: only when none that goes on could "
+    "still win, as the official model's does; 1.5 for --engine=ctranslate2. "
+    "Unset: the model's own.",
+    _SEARCHING.idle_if(
+      lambda v: "sample" in v and v.sample, "samples end one by one"
+    ),
+    lower_bound=0.0,
+  )
 
 
 def _define_engine_flags() -> None:

@@ -62,6 +62,7 @@ class _Model:
     return (
       f"{self.translator.checkpoint}, beam {params.beam_size}, alpha "
       f"{params.alpha:g}"
+      + (f", patience {params.patience:g}" if params.patience else "")
     )
 
 
@@ -159,6 +160,7 @@ def _file_name(name: str, translator: Translator) -> str:
     f"{name}-{checkpoint.file_name}-beam-"
     f"{params.beam_size}-alpha-{params.alpha:g}-extra-"
     f"{params.extra_decode_length}"
+    + (f"-patience-{params.patience:g}" if params.patience else "")
   )
 
 

@@ -157,7 +157,7 @@ def read_plan(
 def read_compared_plan() -> TranslatorPlan:
   """Reads which translator `--compare_with` asks for.
 
-  Beam, alpha and limit are its own, unless flags give them for both.
+  Beam, alpha, patience and limit are its own, unless flags give them for both.
 
   Raises:
     InputError: if there is no model, or it cannot be decoded so.

@@ -55,7 +55,7 @@ class SequenceSearcher(Protocol):
   """What every engine does; safe to call from several threads.
 
   Attributes:
-    params: of its model; they decide beam, alpha and limit.
+    params: of its model; they decide beam, alpha, patience and limit.
   """
 
   params: TransformerParams

@@ -67,8 +67,8 @@ class Translator:
   """A model, its tokenizer, and how to decode.
 
   Attributes:
-    params: of the model, the first of several; they decide beam, alpha and
-      limit.
+    params: of the model, the first of several; they decide beam, alpha,
+      patience and limit.
     tokenizers: of source and target.
     options: how lines are brought to the model, fewer at once for large beams.
     max_length: the longest line the model was trained with, in tokens.
@@ -127,8 +127,7 @@ class Translator:
       options: how lines are brought to the model.
       checkpoint: which one, as in `load_model`.
       engine: `tensorflow` or `ctranslate2`; None is the one of `options`.
-      **decoding: `beam_size`, `alpha` or `extra_decode_length`, instead of the
-        model's own.
+      **decoding: values of `DECODING_FIELDS` instead of the model's own.
 
     Raises:
       InputError: if the directory holds no usable model.

@@ -21,6 +21,7 @@ from official_transformer.exporting.verification import (
   Samples,
   read_back,
 )
+from official_transformer.model.beam_search import enough
 from official_transformer.model_params import (
   EOS_ID,
   PAD_ID,
@@ -79,6 +80,7 @@ def verify_ctranslate2(
       "targets": [[entries[i] for i in target[:-1]] for _, target in pairs],
       "batch_size": BATCH_SIZE,
       "beam_size": params.beam_size,
+      "patience": _patience(params),
       "length_penalties": LENGTH_PENALTIES,
       "longest": _longest(samples, params),
     },
@@ -92,16 +94,7 @@ def verify_ctranslate2(
   differences = np.abs(
     np.concatenate(answers["scores"]) - np.concatenate(expected)
   )
-  exact = quantization == "float32"
-  # NaN is not within anything.
-  if not differences.mean() <= MEAN_TOLERANCES[quantization] or (
-    exact and not differences.max() <= TOLERANCE
-  ):
-    raise RunError(
-      "the export does not score as the model does, and was removed: a token's "
-      f"log-probability differs by {differences.mean():.4f} in the mean and by "
-      f"{differences.max():.4f} at most"
-    )
+  _require_equal_scores(differences, quantization)
   wanted = [
     [entries[i] for i in found.ids if i != PAD_ID]
     for found, *_ in samples.found
@@ -112,6 +105,8 @@ def verify_ctranslate2(
   }
   best = max(equal, key=equal.__getitem__)
   setting = f"beam_size={params.beam_size}, length_penalty={best}"
+  if params.patience:
+    setting += f", patience={_patience(params):g}"
   findings = [
     f"the log-probabilities of {len(differences)} tokens in {len(pairs)} "
     f"sentences differ from the model's by {differences.mean():.1e} in the "
@@ -122,6 +117,27 @@ def verify_ctranslate2(
     + ")",
   ]
   return Verified(setting, findings)
+
+
+def _require_equal_scores(differences: np.ndarray, quantization: str) -> None:
+  """Refuses log-probabilities that rounding alone does not account for."""
+  exact = quantization == "float32"
+  # NaN is not within anything.
+  if not differences.mean() <= MEAN_TOLERANCES[quantization] or (
+    exact and not differences.max() <= TOLERANCE
+  ):
+    raise RunError(
+      "the export does not score as the model does, and was removed: a token's "
+      f"log-probability differs by {differences.mean():.4f} in the mean and by "
+      f"{differences.max():.4f} at most"
+    )
+
+
+def _patience(params: TransformerParams) -> float:
+  """Returns CTranslate2's; its own is 1, and none is too short to end."""
+  if not params.patience:
+    return 1.0
+  return enough(params.beam_size, params.patience) / params.beam_size
 
 
 def _longest(samples: Samples, params: TransformerParams) -> int:

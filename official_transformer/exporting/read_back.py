@@ -77,6 +77,7 @@ def read_ctranslate2(directory: str, questions: Any) -> Any:
       questions["sources"],
       max_batch_size=questions["batch_size"],
       beam_size=questions["beam_size"],
+      patience=questions["patience"],
       length_penalty=penalty,
       max_input_length=0,
       max_decoding_length=questions["longest"],

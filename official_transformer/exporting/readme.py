@@ -34,12 +34,13 @@ def text(model: LoadedModel, use: str, findings: Sequence[str]) -> str:
     if ".data-" in name
   )
   proven = "\n".join(f"- {finding}." for finding in findings)
+  patience = f"patience {params.patience:g}, " if params.patience else ""
   versions = ", ".join(f"{n} {v}" for n, v in current_versions().items())
   return f"""\
 # A Transformer for translation
 
 {use}
-Beam {params.beam_size}, alpha {params.alpha:g}, at most \
+Beam {params.beam_size}, alpha {params.alpha:g}, {patience}at most \
 {params.extra_decode_length} tokens more than the source has.
 
 ## Where it comes from

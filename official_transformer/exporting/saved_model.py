@@ -20,7 +20,7 @@ from absl import logging
 from official_transformer.data.vocabulary_files import VocabFiles
 from official_transformer.decoding.loading import LoadedModel
 from official_transformer.model.beam_search import SearchResult
-from official_transformer.model.processor import for_any_processor
+from official_transformer.model.processor import Target, traced_for
 from official_transformer.model.transformer import Transformer
 from official_transformer.model_params import EOS_ID, PAD_ID
 from official_transformer.storage import file_system
@@ -187,7 +187,7 @@ def write_saved_model(
     [tf.saved_model.Asset(path) for path in vocab_files.different],
     text,
   )
-  with _silence(), for_any_processor():
+  with _silence(), traced_for(Target.ANY_PROCESSOR):
     tf.saved_model.save(module, directory, signatures=module.signatures())
   extra = os.path.join(directory, EXTRA_ASSETS)
   file_system.make_directories(extra)

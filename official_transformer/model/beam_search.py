@@ -28,6 +28,8 @@ from official_transformer.model.search_state import (
 )
 from official_transformer.model.top_k import top_log_probabilities
 
+# More hypotheses than can ever end.
+NEVER = 2**31 - 1
 # Sentences that have stopped leave once they are one in so many: their
 # computation is wasted, but moving the others' state costs time too.
 LEAVE_TOGETHER = 8
@@ -83,10 +85,11 @@ def best_of_beams(
 class SequenceBeamSearch:
   """Finds the best sequences a step function can produce.
 
-  A sentence stops by itself: at its own limit, or as soon as the worst of its
+  A sentence stops by itself: at its own limit, as soon as the worst of its
   finished hypotheses (even if fewer than K) beats what its best alive one
-  could still become. It is frozen then, so that no translation depends on the
-  company in its batch, and leaves the batch in time.
+  could still become, or once enough hypotheses have ended. It is frozen then,
+  so that no translation depends on the company in its batch, and leaves the
+  batch in time.
 
   Attributes:
     step: `(ids int32 [B*K], index int32 [], state) -> (logits [B*K, V],
@@ -125,6 +128,7 @@ class SequenceBeamSearch:
     limits: tf.Tensor,
     state: SearchState,
     longest: int | None = None,
+    awaited: tf.Tensor | None = None,
   ) -> SearchResult:
     """Searches.
 
@@ -135,11 +139,16 @@ class SequenceBeamSearch:
       state: what the step function sees at the first step.
       longest: L, at least the largest limit, if every shape is to be
         static. No sentence leaves the batch then.
+      awaited: int32 [B], at how many hypotheses enough have ended, each of
+        them among the K best continuations of its step (Kasai et al. 2022);
+        None: no number is enough, as the official model has it.
 
     Returns:
       The hypotheses.
     """
-    sentences = self._start(initial_ids, limits, longest)
+    if awaited is None:
+      awaited = tf.fill(tf.shape(limits), NEVER)
+    sentences = self._start(initial_ids, limits, longest, awaited)
     start = BeamState(tf.constant(0), sentences, state, _results(sentences))
     if longest is None:
       body, shapes = self._advance_and_release, _changing(start)
@@ -155,7 +164,11 @@ class SequenceBeamSearch:
     return _record(end).results
 
   def _start(
-    self, initial_ids: tf.Tensor, limits: tf.Tensor, longest: int | None
+    self,
+    initial_ids: tf.Tensor,
+    limits: tf.Tensor,
+    longest: int | None,
+    awaited: tf.Tensor,
   ) -> Sentences:
     """Starts every sentence with one empty hypothesis in its first beam."""
     batch = tf.shape(initial_ids)[0]
@@ -176,6 +189,7 @@ class SequenceBeamSearch:
       finished_ids=ids,
       finished_scores=tf.fill([batch, k], NEG_INF),
       finished_flags=tf.zeros([batch, k], tf.bool),
+      awaited=awaited,
     )
 
   def _advance_and_release(self, state: BeamState) -> BeamState:
@@ -209,7 +223,14 @@ class SequenceBeamSearch:
     old = state.sentences
     candidates, search = self._grow(state)
     alive_ids, alive_log_probs, parents, newest = self._choose_alive(candidates)
-    finished = self._choose_finished(state, candidates, search)
+    # A beam of probability zero stands for no hypothesis: it cannot finish.
+    ends = tf.logical_and(
+      tf.equal(candidates.tokens, self.eos_id), candidates.log_probs > NEG_INF
+    )
+    finished = self._choose_finished(state, candidates, ends, search)
+    ended = tf.math.count_nonzero(
+      ends[:, : self.beam_size], axis=1, dtype=tf.int32
+    )
 
     def thaw(new: tf.Tensor, old: tf.Tensor) -> tf.Tensor:
       rank = len(new.shape) - 1
@@ -224,10 +245,11 @@ class SequenceBeamSearch:
       finished_ids=thaw(finished_ids, old.finished_ids),
       finished_scores=thaw(finished_scores, old.finished_scores),
       finished_flags=thaw(finished_flags, old.finished_flags),
+      awaited=old.awaited - ended,
     )
     if self.hooks.watch:
       self.hooks.watch(SearchStep(state.index, old, candidates, sentences))
-    may_improve = self._may_improve(sentences, state.index + 1)
+    may_improve = _may_improve(sentences, state.index + 1, self.alpha)
     first = tf.range(tf.shape(parents)[0])[:, None] * self.beam_size
     rows = tf.reshape(first + parents, [-1])
     return state._replace(
@@ -282,17 +304,17 @@ class SequenceBeamSearch:
     )
 
   def _choose_finished(
-    self, state: BeamState, candidates: Candidates, search: SearchState
+    self,
+    state: BeamState,
+    candidates: Candidates,
+    ends: tf.Tensor,
+    search: SearchState,
   ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     """Merges candidates that end with those finished earlier; keeps K.
 
     Returns:
       Ids [B, K, L], scores [B, K] and flags [B, K].
     """
-    # A beam of probability zero stands for no hypothesis: it cannot finish.
-    ends = tf.logical_and(
-      tf.equal(candidates.tokens, self.eos_id), candidates.log_probs > NEG_INF
-    )
     old = state.sentences
     norm = length_normalization(self.alpha, state.index + 1)
     scores = candidates.log_probs / norm
@@ -307,25 +329,34 @@ class SequenceBeamSearch:
     ids = tf.gather(ids, chosen, batch_dims=1)
     return tf.where(flags[..., None], ids, 0), best, flags
 
-  def _may_improve(self, sentences: Sentences, steps: tf.Tensor) -> tf.Tensor:
-    """Tells which sentences are below their limit and not decided yet.
 
-    Log-probabilities only fall, so the best an alive hypothesis can become is
-    its present one divided by the largest norm, the one at the limit.
+def enough(beam_size: int, patience: float) -> int:
+  """Returns how many hypotheses of a sentence have to end; at least 1."""
+  return max(int(beam_size * patience + 0.5), 1)
 
-    Returns:
-      bool [B].
-    """
-    norm = length_normalization(self.alpha, sentences.limits)
-    best_possible = sentences.alive_log_probs[:, 0] / norm
-    finished = sentences.finished_flags
-    worst_finished = tf.reduce_min(
-      tf.where(finished, sentences.finished_scores, float("inf")), axis=1
-    )
-    decided = tf.logical_and(
-      tf.reduce_any(finished, axis=1), worst_finished > best_possible
-    )
-    return tf.logical_and(steps < sentences.limits, tf.logical_not(decided))
+
+def _may_improve(
+  sentences: Sentences, steps: tf.Tensor, alpha: float
+) -> tf.Tensor:
+  """Tells which sentences are below their limit and not decided yet.
+
+  Log-probabilities only fall, so the best an alive hypothesis can become is its
+  present one divided by the largest norm, the one at the limit.
+
+  Returns:
+    bool [B].
+  """
+  norm = length_normalization(alpha, sentences.limits)
+  best_possible = sentences.alive_log_probs[:, 0] / norm
+  finished = sentences.finished_flags
+  worst_finished = tf.reduce_min(
+    tf.where(finished, sentences.finished_scores, float("inf")), axis=1
+  )
+  decided = tf.logical_and(
+    tf.reduce_any(finished, axis=1), worst_finished > best_possible
+  )
+  decided = tf.logical_or(decided, sentences.awaited < 1)
+  return tf.logical_and(steps < sentences.limits, tf.logical_not(decided))
 
 
 def _results(sentences: Sentences) -> SearchResult:

@@ -5,13 +5,14 @@ Shapes: I and O a kernel's input and output size; leading dimensions any.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import tensorflow as tf
 
 from official_transformer.model.processor import (
   has_units,
+  spare_columns,
   transposed_is_faster,
 )
 
@@ -66,26 +67,38 @@ class Projection(NamedTuple):
   """What a product is made with, for many products with few rows each.
 
   Attributes:
-    kernel: [I, O], in what is multiplied in; [O, I] if it is transposed.
-    bias: [O], in the dtype of what it is added to; None is none.
-    transposed: whether the kernel is.
+    kernel: [I, O + spare], in what is multiplied in; [O, I] if transposed.
+    bias: [O + spare]; None is none.
+    spare: columns that are not of the product.
+    transposed: whether the kernel is; then it has no spare columns.
   """
 
   kernel: tf.Tensor
   bias: tf.Tensor | None = None
+  spare: int = 0
   transposed: bool = False
 
   @property
   def size(self) -> int:
     """O."""
-    return self.kernel.shape[0 if self.transposed else 1]
+    return self.kernel.shape[0 if self.transposed else 1] - self.spare
 
-  def __call__(self, x: tf.Tensor) -> tf.Tensor:
-    """Maps [R, I] to [R, O]."""
+  def with_bias(self, bias: tf.Tensor) -> Projection:
+    """Returns the same with a bias [O]."""
+    return self._replace(bias=_widen(bias, self.spare))
+
+  def __call__(
+    self,
+    x: tf.Tensor,
+    activate: Callable[[tf.Tensor], tf.Tensor] = lambda y: y,
+  ) -> tf.Tensor:
+    """Maps [R, I] to [R, O] and applies `activate`, element by element."""
     product = matmul(x, self.kernel, transpose_b=self.transposed)
-    if self.bias is None:
-      return product
-    return tf.nn.bias_add(product, tf.cast(self.bias, x.dtype))
+    if self.bias is not None:
+      product = tf.nn.bias_add(product, tf.cast(self.bias, x.dtype))
+    # Before anything is cut off: TensorFlow can join product, bias and ReLU.
+    product = activate(product)
+    return product[:, : self.size] if self.spare else product
 
 
 def lay_out(
@@ -103,7 +116,8 @@ def lay_out(
   kernel = join_kernels(kernels, dtype)
   if transposed_is_faster(kernel.shape[0]):
     return Projection(tf.transpose(kernel), bias, transposed=True)
-  return Projection(kernel, bias)
+  projection = _with_spare_columns(kernel)
+  return projection if bias is None else projection.with_bias(bias)
 
 
 def lay_out_table(table: tf.Tensor, dtype: tf.DType) -> Projection:
@@ -111,13 +125,24 @@ def lay_out_table(table: tf.Tensor, dtype: tf.DType) -> Projection:
   table = tf.cast(table, product_dtype(dtype))
   if transposed_is_faster(table.shape[1]):
     return Projection(table, transposed=True)
-  return Projection(tf.transpose(table))
+  return _with_spare_columns(tf.transpose(table))
 
 
 def join_kernels(kernels: Sequence[Any], dtype: tf.DType) -> tf.Tensor:
   """Returns kernels [I, O_i] side by side, in what `dtype` is multiplied in."""
   kernel = tf.concat([tf.convert_to_tensor(k) for k in kernels], axis=1)
   return tf.cast(kernel, product_dtype(dtype))
+
+
+def _with_spare_columns(kernel: tf.Tensor) -> Projection:
+  spare = spare_columns(kernel.shape[1])
+  return Projection(_widen(kernel, spare), spare=spare)
+
+
+def _widen(tensor: tf.Tensor, spare: int) -> tf.Tensor:
+  """Adds columns of zeros."""
+  rows = [[0, 0]] * (len(tensor.shape) - 1)
+  return tf.pad(tensor, [*rows, [0, spare]]) if spare else tensor
 
 
 def _product(x: tf.Tensor, kernels: list[tf.Tensor]) -> tf.Tensor:

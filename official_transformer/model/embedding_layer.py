@@ -144,8 +144,7 @@ class BiasedSoftmax(keras.layers.Layer):
   def output_projection(self) -> Projection:
     """Returns table and bias as they are used fastest."""
     projection = self.embedding.output_projection()
-    bias = tf.cast(self.bias, projection.kernel.dtype)
-    return projection._replace(bias=bias)
+    return projection.with_bias(tf.cast(self.bias, projection.kernel.dtype))
 
 
 # What scores the vocabulary.

@@ -115,6 +115,8 @@ class FeedForwardNetwork(keras.layers.Layer):
     self, x: tf.Tensor, projections: FeedForwardProjections
   ) -> tf.Tensor:
     """Maps new positions, [B, K, D] to [B, K, D]."""
-    inner = projections.filter(tf.reshape(x, [-1, self.hidden_size]))
-    inner = self.activate(self.dropout, inner, False)
+    inner = projections.filter(
+      tf.reshape(x, [-1, self.hidden_size]),
+      lambda y: self.activate(self.dropout, y, False),
+    )
     return tf.reshape(projections.output(inner), tf.shape(x))

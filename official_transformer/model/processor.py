@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import enum
 import functools
 import os
 import re
@@ -11,11 +12,23 @@ from collections.abc import Iterator
 
 # The environment's variable that has TensorFlow use oneDNN or not.
 ONEDNN = "TF_ENABLE_ONEDNN_OPTS"
-# From this size of the input on, products of few rows are faster with
-# transposed kernels; with 256 they are slower.
+# Rows of a multiple of so many float32, 2 KB, start in the same few sets of the
+# first cache; with a cache line more they do not.
+_CROWDED_COLUMNS = 512
+_LINE = 16
+# From this size of the input on, XLA's products of few rows are faster with
+# transposed kernels.
 _TRANSPOSED_FROM = 512
-# Whether what is traced is to run elsewhere, too.
-_portable = contextvars.ContextVar("portable", default=False)
+
+
+class Target(enum.Enum):
+  """What a graph is traced for, if not for this machine's TensorFlow alone."""
+
+  ANY_PROCESSOR = "any processor"
+  XLA = "XLA"
+
+
+_target = contextvars.ContextVar[Target | None]("target", default=None)
 
 
 @functools.cache
@@ -52,40 +65,69 @@ def prefer_onednn() -> None:
   By itself it does so where there are instructions for neural networks, such as
   AVX512_VNNI. With AVX2 alone, oneDNN is about as fast in single products of
   many rows, and up to twice as fast in those of few, which a search is made of,
-  if their kernels are transposed; whole updates have been 1.9 times as fast.
+  if their kernels are laid out well; whole updates have been 1.9 times as fast.
   """
   if has_short_vectors(cpuinfo()):
     os.environ.setdefault(ONEDNN, "1")
 
 
 @contextlib.contextmanager
-def for_any_processor() -> Iterator[None]:
-  """Has what is traced inside not depend on this machine's processor."""
-  token = _portable.set(True)
+def traced_for(target: Target) -> Iterator[None]:
+  """Has kernels inside laid out for a target."""
+  token = _target.set(target)
   try:
     yield
   finally:
-    _portable.reset(token)
+    _target.reset(token)
+
+
+def spare_columns(columns: int) -> int:
+  """Returns how many columns more a kernel has for products of few rows.
+
+  With AVX2 alone, oneDNN reads the kernels of such products as they lie, and is
+  up to three times as fast if their rows do not crowd in the cache. What is to
+  run elsewhere, too, has spare columns in any case; XLA gains nothing by them.
+
+  Args:
+    columns: O, what the kernel has.
+  """
+  target = _target.get()
+  if columns % _CROWDED_COLUMNS or target is Target.XLA:
+    return 0
+  if target is Target.ANY_PROCESSOR or _reads_kernels_as_they_lie():
+    return _LINE
+  return 0
 
 
 def transposed_is_faster(size: int) -> bool:
-  """Returns whether products of few rows want their kernels transposed.
+  """Returns whether XLA's products of few rows want their kernels transposed.
 
-  oneDNN's do on processors that have AVX2 but not AVX-512, where they are up to
-  twice as fast then. TensorFlow's own are several times slower.
+  They do with AVX2 alone.
 
   Args:
     size: I, what each row has.
   """
-  import tensorflow as tf
-
   return (
     size >= _TRANSPOSED_FROM
-    and not _portable.get()
+    and _target.get() is Target.XLA
     and has_short_vectors(cpuinfo())
-    and os.environ.get(ONEDNN, "").lower() in ("1", "true")
-    and not tf.config.list_logical_devices("GPU")
+    and not _has_accelerator()
   )
+
+
+def _reads_kernels_as_they_lie() -> bool:
+  """Tells whether products are oneDNN's, with AVX2 alone."""
+  return (
+    has_short_vectors(cpuinfo())
+    and os.environ.get(ONEDNN, "").lower() in ("1", "true")
+    and not _has_accelerator()
+  )
+
+
+def _has_accelerator() -> bool:
+  import tensorflow as tf
+
+  return any(tf.config.list_logical_devices(kind) for kind in ("GPU", "TPU"))
 
 
 def has_short_vectors(cpuinfo: str) -> bool:

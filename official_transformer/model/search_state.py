@@ -59,6 +59,7 @@ class Sentences(NamedTuple):
     finished_ids: int32 [B, K, L].
     finished_scores: float32 [B, K], sorted, -inf if empty.
     finished_flags: bool [B, K], false if empty.
+    awaited: int32 [B], hypotheses that have to end for the sentence to stop.
   """
 
   rows: tf.Tensor
@@ -70,6 +71,7 @@ class Sentences(NamedTuple):
   finished_ids: tf.Tensor
   finished_scores: tf.Tensor
   finished_flags: tf.Tensor
+  awaited: tf.Tensor
 
 
 class BeamState(NamedTuple):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import tensorflow as tf
@@ -17,8 +18,13 @@ from official_transformer.model.beam_cache import (
   make_room,
   mark_written,
 )
-from official_transformer.model.beam_search import SequenceBeamSearch
+from official_transformer.model.beam_search import (
+  NEVER,
+  SequenceBeamSearch,
+  enough,
+)
 from official_transformer.model.dense import Projection
+from official_transformer.model.processor import Target, traced_for
 from official_transformer.model.sampling import SamplingPlan, sample
 from official_transformer.model.search_controls import (
   Controller,
@@ -37,7 +43,11 @@ from official_transformer.model.search_state import (
   SearchResult,
   SearchState,
 )
-from official_transformer.model_params import EOS_ID, PAD_ID
+from official_transformer.model_params import (
+  EOS_ID,
+  PAD_ID,
+  TransformerParams,
+)
 
 if TYPE_CHECKING:
   from official_transformer.model.transformer import Transformer
@@ -228,8 +238,8 @@ def _without_pad(softmax: Projection) -> Projection:
   """Gives PAD no probability."""
   bias = softmax.bias
   if bias is None:
-    bias = tf.zeros([softmax.size], softmax.kernel.dtype)
-  is_pad = tf.equal(tf.range(softmax.size), PAD_ID)
+    bias = tf.zeros([softmax.size + softmax.spare], softmax.kernel.dtype)
+  is_pad = tf.equal(tf.range(bias.shape[0]), PAD_ID)
   return softmax._replace(
     bias=tf.where(is_pad, tf.cast(NEG_INF, bias.dtype), bias)
   )
@@ -241,8 +251,8 @@ def search_translations(
   """Translates.
 
   Args:
-    models: of one vocabulary; the first one's parameters decide beam, alpha
-      and limit.
+    models: of one vocabulary; the first one's parameters decide beam, alpha,
+      patience and limit.
     source_ids: int [B, S], padded with PAD.
     request: how.
 
@@ -256,7 +266,8 @@ def search_translations(
   if request.static:
     longest = max(source_ids.shape[1] + params.extra_decode_length, 1)
     longest = min(longest, params.longest_output or longest)
-  step = _step(models, longest or tf.reduce_max(limits), longest, request)
+  with traced_for(Target.XLA) if request.static else nullcontext():
+    step = _step(models, longest or tf.reduce_max(limits), longest, request)
   vocab_size = request.vocabulary_size or params.vocab_size
   hooks = request.hooks
   if request.controls and request.sentences:
@@ -274,7 +285,22 @@ def search_translations(
     limits=limits,
     state=step.start(source_ids, batch),
     longest=longest,
+    awaited=_awaited(params, limits, request),
   )
+
+
+def _awaited(
+  params: TransformerParams, limits: tf.Tensor, request: SearchRequest
+) -> tf.Tensor | None:
+  """Returns how many hypotheses of each sentence have to end, int32 [B]."""
+  if not params.patience:
+    return None
+  awaited = tf.fill(tf.shape(limits), enough(params.beam_size, params.patience))
+  if request.controls and request.sentences:
+    # Their beam is shared out: what ends first there may be improbable.
+    required = request.sentences.required != PAD_ID
+    awaited = tf.where(tf.reduce_any(required, axis=[1, 2]), NEVER, awaited)
+  return awaited
 
 
 def sample_translations(

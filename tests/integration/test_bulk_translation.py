@@ -2,6 +2,7 @@
 
 import gzip
 import importlib.util
+import json
 import os
 import shutil
 import subprocess
@@ -86,6 +87,15 @@ def test_translations_of_two_kinds_do_not_mix(trained_model, files, tmp_path):
   succeed(*bulk(trained_model, files, out))
   said = fail(*bulk(trained_model, files, out, "--beam_size=2"))
   assert "has translations by beam_size 4, not 2" in said
+  # As it was written before there was a patience.
+  description = out / "bulk_translation.json"
+  written = json.loads(description.read_text())
+  del written["settings"]["patience"]
+  description.write_text(json.dumps(written))
+  said = fail(*bulk(trained_model, files, out, "--patience=1"))
+  assert "has translations by patience 0.0, not 1.0" in said
+  done = succeed(*bulk(trained_model, files, out))
+  assert "0 of 4 files are to be translated" in done.stderr
   (files / "one.en").write_bytes(b"another\n")
   said = fail(*bulk(trained_model, files, out))
   assert "one.en is not the translation of" in said

@@ -117,11 +117,12 @@ def test_a_ctranslate2_model_tells_how_to_use_it(
     trained_model,
     path,
     *("--export_format=ctranslate2", f"--quantization={quantization}"),
-    f"--file={source}",
+    *(f"--file={source}", "--patience=1.5"),
   )
   assert "length_penalty=" in said
   readme = (path / "README.md").read_text("utf-8")
   assert "length_penalty=" in readme
+  assert "patience=1.5" in readme
   translator = ctranslate2.Translator(str(path))
   assert translator.compute_type.startswith(quantization)
 

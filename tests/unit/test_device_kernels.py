@@ -169,7 +169,9 @@ def test_a_gpu_does_all_of_a_training_step(dtype, accumulate_steps):
 @pytest.mark.parametrize(
   ("dtype", "beam_size"), [(d, 4) for d in DTYPES] + [("bf16", 20)]
 )
-def test_a_gpu_does_all_of_a_search(dtype, beam_size):
+@pytest.mark.parametrize("spare", [0, 3])
+def test_a_gpu_does_all_of_a_search(dtype, beam_size, spare, monkeypatch):
+  monkeypatch.setattr(dense, "spare_columns", lambda _: spare)
   params = dataclasses.replace(PARAMS, beam_size=beam_size)
   transformer = build_transformer(params, dtype, is_train=False)
   search = Searcher(transformer, vocabulary_size=18).search_function

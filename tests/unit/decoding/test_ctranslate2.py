@@ -168,13 +168,18 @@ def test_what_never_ends_is_cut_where_ours_is(transformer, beam_size):
     assert found[0].score == pytest.approx(mine[0].score, abs=2e-3)
 
 
-@pytest.mark.parametrize("beam_size", [1, 4])
-def test_a_trained_models_translations_are_ours(trained_model, beam_size):
+@pytest.mark.parametrize(
+  "search",
+  [
+    {"beam_size": 1},
+    {"beam_size": 4},
+    {"beam_size": 4, "patience": 1.0, "alpha": 1.0},
+  ],
+)
+def test_a_trained_models_translations_are_ours(trained_model, search):
   lines = lines_of(read_frozen(), "sources")
-  ours = Translator.load(trained_model, beam_size=beam_size)
-  theirs = Translator.load(
-    trained_model, engine="ctranslate2", beam_size=beam_size
-  )
+  ours = Translator.load(trained_model, **search)
+  theirs = Translator.load(trained_model, engine="ctranslate2", **search)
   pairs = list(
     zip(
       ours.translate_stream(lines), theirs.translate_stream(lines), strict=True

@@ -10,6 +10,8 @@ from official_transformer.decoding.loading import load_model, open_model
 from official_transformer.decoding.options import DecodingOptions
 from official_transformer.decoding.translator import Translator
 from official_transformer.exporting.saved_model import write_saved_model
+from official_transformer.model import dense
+from official_transformer.model.processor import Target, _target
 
 
 @pytest.fixture(scope="module")
@@ -23,6 +25,23 @@ def saved(model, trained_model, tmp_path_factory):
   files = VocabFiles.joint(f"{trained_model}/vocab")
   write_saved_model(model, files, directory, with_text=True)
   return tf.saved_model.load(directory)
+
+
+def test_kernels_are_laid_out_for_any_processor(
+  model, trained_model, tmp_path, monkeypatch
+):
+  targets = []
+  monkeypatch.setattr(
+    dense, "spare_columns", lambda _: targets.append(_target.get()) or 0
+  )
+  monkeypatch.setattr(
+    tf.saved_model,
+    "save",
+    lambda *_, signatures: signatures["translate"].get_concrete_function(),
+  )
+  files = VocabFiles.joint(f"{trained_model}/vocab")
+  write_saved_model(model, files, str(tmp_path), with_text=False)
+  assert set(targets) == {Target.ANY_PROCESSOR}
 
 
 @pytest.mark.parametrize("size", [1, 50])

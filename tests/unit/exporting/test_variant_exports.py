@@ -9,6 +9,7 @@ from official_transformer.data.vocabulary_files import Tokenizers
 from official_transformer.decoding.engines import Engine
 from official_transformer.decoding.scorer import Scorer
 from official_transformer.exporting.saved_model import TranslationModule
+from official_transformer.model import dense
 
 # Each ends in EOS, and none is what only some vocabularies have.
 SOURCES = [[int(i) for i in row if i] for row in SOURCE]
@@ -70,10 +71,12 @@ def saved(transformer, directory):
   return tf.saved_model.load(directory).signatures["translate_n_best"]
 
 
+@pytest.mark.parametrize("spare", [0, 3])
 @pytest.mark.parametrize("name", VARIANTS)
-def test_a_saved_model_finds_the_same(name, tmp_path):
+def test_a_saved_model_finds_the_same(name, spare, tmp_path, monkeypatch):
   transformer = make(name)
   wanted = transformer.beam_search(SOURCE)
+  monkeypatch.setattr(dense, "spare_columns", lambda _: spare)
   found = saved(transformer, str(tmp_path))(input=tf.constant(SOURCE, tf.int64))
   tf.debugging.assert_equal(found["outputs"], wanted.ids)
   np.testing.assert_allclose(found["scores"], wanted.scores, atol=1e-5)

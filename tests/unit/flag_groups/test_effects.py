@@ -32,6 +32,8 @@ def said(transformer_flags):
      "--beam_size has no effect with --mode=score"),
     (["--loss_scale=8"], "--loss_scale has no effect: only --dtype=fp16"),
     (["--decode_max_length=9"], "--decode_max_length has no effect: lines"),
+    (["--mode=predict", "--sample", "--patience=1"],
+     "--patience has no effect: samples end one by one"),
     (["--epochs_between_evals=2"], "--epochs_between_evals has no effect: it"),
     (["--per_gpu_thread_count=2"], "--per_gpu_thread_count has no effect: it"),
     (["--all_reduce_alg=NCCL"], "--all_reduce_alg has no effect: one device"),

@@ -11,6 +11,7 @@ from official_transformer.model import beam_search as lib
 from official_transformer.model.beam_search import (
   SearchState,
   SequenceBeamSearch,
+  enough,
   length_normalization,
 )
 
@@ -210,6 +211,106 @@ def test_length_normalization_by_hand():
 def test_impossible_sizes_are_refused(sizes):
   with pytest.raises(ValueError, match="must be at least"):
     SequenceBeamSearch(graph_step(np.zeros([1, 2, 2])), *sizes, 0.6)
+
+
+def plain_search(table, limit, k, alpha, wanted):
+  """Beam search with a patience, hypothesis by hypothesis.
+
+  Returns:
+    The finished hypotheses, best first, K at most, and the steps made.
+  """
+  log_probs = log_softmax(table)
+  alive, finished, ended = [(0.0, [])], [], 0
+  for step in range(limit):
+    candidates = sorted(
+      (
+        (total + log_probs[step, [0, *ids][-1], token], [*ids, token])
+        for total, ids in alive
+        for token in range(table.shape[1])
+      ),
+      reverse=True,
+    )[: 2 * k]
+    done = [c for c in candidates if c[1][-1] == EOS]
+    alive = [c for c in candidates if c[1][-1] != EOS][:k]
+    norm = ((5 + step + 1) / 6) ** alpha
+    finished += [(total / norm, ids) for total, ids in done]
+    finished = sorted(finished, reverse=True)[:k]
+    ended += sum(c[1][-1] == EOS for c in candidates[:k])
+    best_possible = alive[0][0] / ((5 + limit) / 6) ** alpha
+    if ended >= wanted or (finished and finished[-1][0] > best_possible):
+      break
+  return finished, step + 1
+
+
+# Half of a beam of 3 is 2 hypotheses, a tenth is 1.
+@pytest.mark.parametrize(
+  "patience, wanted", [(0.1, 1), (0.5, 2), (1.0, 3), (2.0, 6), (0.0, 10**9)]
+)
+@pytest.mark.parametrize("alpha", [0.6, 1.5])
+@pytest.mark.parametrize("longest", [None, 12])
+def test_patience_is_that_of_a_plain_search(patience, wanted, alpha, longest):
+  limit, vocab_size, k, number = 12, 6, 3, 20
+  tables = [random_table(seed, limit, vocab_size) for seed in range(number)]
+  # Some end early, some late.
+  for table, likely in zip(tables, np.linspace(-2, 2, number), strict=True):
+    table[..., EOS] += likely
+  steps = tf.Variable(tf.zeros([number], tf.int32))
+  joined = tf.constant(np.stack(tables), tf.float32)
+
+  def step(ids, index, state):
+    rows = state.per_source
+    steps.scatter_nd_update(rows[:, None], tf.fill(tf.shape(rows), index + 1))
+    rows = tf.repeat(rows, k)
+    where = tf.stack([rows, tf.fill(tf.shape(rows), index), ids], axis=1)
+    return tf.gather_nd(joined, where), state
+
+  @tf.function
+  def find():
+    zeros = tf.zeros([number], tf.int32)
+    return SequenceBeamSearch(step, vocab_size, k, alpha, EOS).search(
+      zeros,
+      zeros + limit,
+      SearchState(per_beam=[], per_source=tf.range(number)),
+      longest,
+      awaited=tf.fill([number], enough(k, patience)) if patience else None,
+    )
+
+  found = [tensor.numpy() for tensor in find()]
+  expected = [plain_search(t, limit, k, alpha, wanted) for t in tables]
+  for ids, scores, flags, (sequences, _) in zip(*found, expected, strict=True):
+    assert flags.sum() == len(sequences)
+    for row, score, (wanted_score, sequence) in zip(
+      ids, scores, sequences, strict=False
+    ):
+      assert row[: len(sequence)].tolist() == sequence
+      assert math.isclose(score, wanted_score, abs_tol=1e-4)
+  # Nobody is searched for longer than until an eighth of all have stopped.
+  made, needed = steps.numpy(), np.array([steps for _, steps in expected])
+  assert (made >= needed).all()
+  assert made.max() == needed.max()
+
+
+def test_patience_ends_a_search_sooner():
+  """Where a long translation could still win, and none does."""
+  table = np.full([40, 3, 3], -3.0)
+  table[:, :, EOS] = 0.0
+  lengths = {}
+  for patience in (0.0, 1.0):
+    seen = []
+
+    def step(ids, index, state, seen=seen):
+      tf.py_function(lambda i: seen.append(int(i)), [index], [])
+      return tf.gather(tf.constant(table[0], tf.float32), ids), state
+
+    found = SequenceBeamSearch(step, 3, 2, 3.0, EOS).search(
+      tf.zeros([1], tf.int32),
+      tf.constant([40]),
+      NOTHING,
+      awaited=tf.constant([enough(2, patience)]) if patience else None,
+    )
+    assert found.finished.numpy().all()
+    lengths[patience] = len(seen)
+  assert lengths[1.0] == 2 < lengths[0.0]
 
 
 @pytest.mark.parametrize("static", [True, False])

@@ -49,21 +49,25 @@ def test_several_kernels_are_one_product(
 
 
 @pytest.mark.parametrize("dtype", [tf.float32, tf.bfloat16])
-@pytest.mark.parametrize("transposed", [False, True])
-def test_a_layout_changes_no_product(dtype, transposed, monkeypatch):
+@pytest.mark.parametrize(
+  ("spare", "transposed"), [(0, False), (3, False), (0, True)]
+)
+def test_a_layout_changes_no_product(dtype, spare, transposed, monkeypatch):
+  monkeypatch.setattr(lib, "spare_columns", lambda _: spare)
   monkeypatch.setattr(lib, "transposed_is_faster", lambda _: transposed)
   x, bias = tf.cast(normal(3, 4), dtype), normal(7)
   kernels = [normal(4, 2), normal(4, 5, seed=1)]
   joined = lib.lay_out(kernels, dtype, tf.constant(bias))
   table = lib.lay_out_table(tf.constant(normal(5, 4)), dtype)
   assert (joined.size, table.size) == (7, 5)
-  assert joined.kernel.shape == ((7, 4) if transposed else (4, 7))
+  assert joined.kernel.shape == ((7, 4) if transposed else (4, 7 + spare))
   tolerance = 1e-5 if dtype == tf.float32 else 0.05
-  for projection, expected in (
-    (joined, normal(3, 4) @ np.concatenate(kernels, 1) + bias),
-    (table, normal(3, 4) @ normal(5, 4).T),
+  whole = normal(3, 4) @ np.concatenate(kernels, 1) + bias
+  for y, expected in (
+    (joined(x), whole),
+    (joined(x, tf.nn.relu), np.maximum(whole, 0)),
+    (table(x), normal(3, 4) @ normal(5, 4).T),
   ):
-    y = projection(x)
     assert y.dtype == dtype
     np.testing.assert_allclose(
       tf.cast(y, tf.float32), expected, atol=tolerance, rtol=tolerance

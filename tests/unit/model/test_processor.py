@@ -51,25 +51,38 @@ def test_onednn_is_preferred_where_tensorflow_does_not(
 
 
 @pytest.mark.parametrize(
-  ("flags", "onednn", "size", "expected"),
+  ("flags", "onednn", "columns", "expected"),
   [
-    ("avx2", "1", 512, True),
-    ("avx2", "true", 512, True),
-    ("avx2", "1", 256, False),
-    ("avx2", "0", 512, False),
-    ("avx2", None, 512, False),
-    ("avx2 avx512f", "1", 512, False),
-    ("", "1", 512, False),
+    ("avx2", "1", 512, 16),
+    ("avx2", "true", 1536, 16),
+    ("avx2", "1", 256, 0),
+    ("avx2", "1", 768, 0),
+    ("avx2", "0", 512, 0),
+    ("avx2", None, 512, 0),
+    ("avx2 avx512f", "1", 512, 0),
+    ("", "1", 512, 0),
   ],
 )
-def test_kernels_are_transposed_where_that_is_faster(
-  flags, onednn, size, expected, monkeypatch
+def test_kernels_have_spare_columns_where_that_is_faster(
+  flags, onednn, columns, expected, monkeypatch
 ):
   monkeypatch.setattr(lib, "cpuinfo", lambda: f"flags\t\t: fpu {flags}\n")
   monkeypatch.delenv(lib.ONEDNN, raising=False)
   if onednn:
     monkeypatch.setenv(lib.ONEDNN, onednn)
   monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind: [])
-  assert lib.transposed_is_faster(size) == expected
-  with lib.for_any_processor():
-    assert not lib.transposed_is_faster(size)
+  assert lib.spare_columns(columns) == expected
+  with lib.traced_for(lib.Target.ANY_PROCESSOR):
+    assert lib.spare_columns(columns) == (16 if columns in (512, 1536) else 0)
+    assert not lib.transposed_is_faster(512)
+  with lib.traced_for(lib.Target.XLA):
+    assert lib.spare_columns(columns) == 0
+    assert lib.transposed_is_faster(512) == (flags == "avx2")
+    assert not lib.transposed_is_faster(256)
+  assert not lib.transposed_is_faster(512)
+  assert lib.spare_columns(columns) == expected
+  # Where there is an accelerator, the host's processor decides nothing.
+  monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind: [kind])
+  assert lib.spare_columns(columns) == 0
+  with lib.traced_for(lib.Target.XLA):
+    assert not lib.transposed_is_faster(512)

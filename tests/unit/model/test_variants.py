@@ -9,7 +9,12 @@ import tensorflow as tf
 from model_variants import SMALL, SOURCE, TARGET, VARIANTS, make
 
 from official_transformer.errors import InputError
-from official_transformer.model import beam_cache, dense, positions
+from official_transformer.model import (
+  beam_cache,
+  dense,
+  positions,
+  processor,
+)
 from official_transformer.model.transformer import (
   build_transformer,
   create_training_model,
@@ -184,16 +189,31 @@ def test_the_cached_search_finds_what_no_cache_confirms(name, monkeypatch):
 @pytest.mark.parametrize(
   "name", ["official", "two_vocabularies", "marian_model"]
 )
-def test_transposed_kernels_find_the_same(name, monkeypatch):
-  model = make(name)
+@pytest.mark.parametrize("suppress_pad", [False, True])
+def test_other_layouts_find_the_same(name, suppress_pad, monkeypatch):
+  model = make(name, suppress_pad=suppress_pad)
   found = []
-  for transposed in (False, True):
+  for spare, transposed in ((0, False), (3, False), (0, True)):
+    monkeypatch.setattr(dense, "spare_columns", lambda _, n=spare: n)
     monkeypatch.setattr(
       dense, "transposed_is_faster", lambda _, t=transposed: t
     )
     found.append(model.beam_search(SOURCE))
-  np.testing.assert_array_equal(found[0].ids, found[1].ids)
-  np.testing.assert_allclose(found[0].scores, found[1].scores, rtol=1e-5)
+  for other in found[1:]:
+    np.testing.assert_array_equal(found[0].ids, other.ids)
+    np.testing.assert_allclose(found[0].scores, other.scores, rtol=1e-5)
+
+
+@pytest.mark.parametrize("static", [False, True])
+def test_kernels_of_static_searches_are_laid_out_for_xla(static, monkeypatch):
+  targets = []
+  monkeypatch.setattr(
+    dense,
+    "transposed_is_faster",
+    lambda _: bool(targets.append(processor._target.get())),
+  )
+  make("official").beam_search(SOURCE, static=static)
+  assert set(targets) == {processor.Target.XLA if static else None}
 
 
 @pytest.mark.parametrize("name", VARIANTS)
