@@ -32,8 +32,6 @@ from official_transformer.storage.durable_files import (
 )
 
 KERAS_FILE = "model.keras"
-# Of a CTranslate2 model, the most tokens of a line and of a translation.
-POSITIONS = 4096
 
 
 @dataclasses.dataclass(frozen=True)
@@ -132,23 +130,19 @@ def _keras(job: _Job) -> tuple[str, list[str]]:
 def _ctranslate2(job: _Job) -> tuple[str, list[str]]:
   """Writes and proves a CTranslate2 model; returns the same."""
   # They may not be installed.
-  from official_transformer.decoding import ctranslate2_model
   from official_transformer.exporting import ctranslate2_export
 
   quantization = job.request.quantization
-  ctranslate2_model.write_ctranslate2_model(
-    job.model.transformer,
-    job.model.tokenizers,
-    job.directory,
-    quantization,
-    POSITIONS,
-  )
-  _copy_vocabulary(job)
-  found = ctranslate2_export.verify_ctranslate2(
+  found = ctranslate2_export.export_ctranslate2(
     job.model, job.directory, job.samples, quantization
   )
+  _copy_vocabulary(job)
   use = readme.ctranslate2_model(
-    job.model, job.vocab_files, quantization, found.setting, POSITIONS
+    job.model,
+    job.vocab_files,
+    quantization,
+    found.setting,
+    ctranslate2_export.POSITIONS,
   )
   return use, found.findings
 

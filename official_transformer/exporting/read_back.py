@@ -84,6 +84,7 @@ def read_ctranslate2(directory: str, questions: Any) -> Any:
     )
     translations[str(penalty)] = [result.hypotheses[0] for result in found]
   return {
+    "compute_type": translator.compute_type,
     "scores": [result.log_probs for result in scored],
     "translations": translations,
   }

@@ -71,12 +71,11 @@ def begun(tmp_path_factory):
     *(f"--dev_source={data}/dev.en", f"--dev_target={data}/dev.de"),
   )
   shutil.copytree(data, model)
-  # Of a model hardly off its random start, eight bits are too few.
   command_line.succeed(
     command_line.MAIN,
     *(f"--data_dir={model}/data", f"--model_dir={model}/model"),
     *("--param_set=tiny", "--params_override=num_hidden_layers=1"),
-    *("--train_steps=20", "--extra_decode_length=2"),
+    *("--train_steps=2", "--extra_decode_length=2"),
   )
   return {TEXT: text, DATA: data, MODEL: model}
 
