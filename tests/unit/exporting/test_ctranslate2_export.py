@@ -1,9 +1,12 @@
 """What a CTranslate2 model must compute alike, and what rounding may cost."""
 
+import re
+
 import numpy as np
 import pytest
 from trained_model import lines_of, read_frozen
 
+from official_transformer.decoding.engines import QUANTIZATIONS
 from official_transformer.decoding.loading import load_model, open_model
 from official_transformer.errors import RunError
 from official_transformer.exporting.read_back import READERS
@@ -32,8 +35,13 @@ def export(model, samples, tmp_path, monkeypatch):
     def read_back(kind, directory, questions):
       answers = READERS[kind](directory, questions)
       is_rounded = directory == str(tmp_path)
-      for scores in answers["scores"]:
-        scores[:] = np.add(scores, rounded if is_rounded else exact).tolist()
+      off = rounded if is_rounded else exact
+      # A list is of one token.
+      if isinstance(off, list):
+        answers["scores"][0][0] += off[0]
+      else:
+        for scores in answers["scores"]:
+          scores[:] = np.add(scores, off).tolist()
       return answers
 
     monkeypatch.setattr(ctranslate2_export, "read_back", read_back)
@@ -48,33 +56,57 @@ def warnings(caplog):
   return [r.getMessage() for r in caplog.records if r.name == "absl"]
 
 
-@pytest.mark.parametrize("quantization", ["float32", "int8", "bfloat16"])
+@pytest.mark.parametrize("quantization", QUANTIZATIONS)
 def test_what_is_found_is_told(export, caplog, quantization):
   found = export(quantization)
   assert "length_penalty=" in found.setting
   assert found.setting in found.findings[-1]
-  assert len(found.findings) == 2 + (quantization != "float32")
-  computed = "int8" if quantization == "int8" else "float32"
-  assert f"computed in {computed}" in found.findings[-2]
+  exact = "before weights are rounded, the log-probabilities"
+  assert found.findings[0].startswith(exact) == (quantization != "float32")
+  # Without units for 16 bits, that of eight is computed instead.
+  eight = quantization.startswith("int")
+  computed = r"computed in int(8|16)" if eight else r"computed in .*float"
+  assert re.match(computed, found.findings[quantization != "float32"])
   # What eight bits cost depends on the processor, too.
-  assert quantization == "int8" or not warnings(caplog)
+  assert eight or not warnings(caplog)
 
 
-def test_rounding_hides_no_difference(export):
-  with pytest.raises(RunError, match=r"in float32, .* by 0\.0020 in the mean"):
-    export("int8", exact=2e-3)
-  with pytest.raises(RunError, match=r"in float32, .* by 0\.0020 in the mean"):
-    export("float32", rounded=2e-3)
+@pytest.mark.parametrize("quantization", ["float32", "int8"])
+@pytest.mark.parametrize("off", [0.002, [0.002], float("nan")])
+def test_rounding_hides_no_difference(export, quantization, off):
+  exact = quantization == "float32"
+  with pytest.raises(RunError, match=r"does not score .* removed") as refused:
+    export(quantization, **{"rounded" if exact else "exact": off})
+  assert ("before int8 rounds its weights" in str(refused.value)) != exact
 
 
-def test_a_model_too_coarse_is_told(export, caplog):
-  export("int8", rounded=-0.5)
+@pytest.mark.parametrize(
+  ("quantization", "off"), [("int8", 0.7), ("bfloat16", 0.3), ("float16", 0.05)]
+)
+def test_what_rounding_costs_is_told(export, caplog, quantization, off):
+  found = export(quantization, rounded=off)
   (said,) = warnings(caplog)
-  assert "int8 is coarse for this model: computed in int8" in said
+  assert f"{quantization} is coarse for this model: computed in" in said
   assert "--quantization" in said
+  assert said in found.findings
 
 
-@pytest.mark.parametrize("off", [-1.5, float("nan")])
-def test_what_is_no_rounding_is_refused(export, off):
-  with pytest.raises(RunError, match=r"in int8, and was removed"):
-    export("int8", rounded=off)
+@pytest.mark.parametrize(
+  ("quantization", "off"),
+  [
+    *(("int8", 1.5), ("int16", 1.5), ("bfloat16", 0.7), ("float16", 0.2)),
+    ("int8", float("nan")),
+  ],
+)
+def test_what_is_no_rounding_is_refused(export, quantization, off):
+  with pytest.raises(RunError, match=f"rounding to {quantization} does not"):
+    export(quantization, rounded=off)
+
+
+def test_the_coarser_of_what_is_kept_and_computed_in_decides():
+  coarsest = ctranslate2_export._coarsest
+  eight = coarsest("int8", "int8_float32")
+  assert coarsest("int16", "int8_float32") == eight
+  assert coarsest("int8_float16", "float32") == eight
+  assert coarsest("int16", "int16") == coarsest("int16", "float32") != eight
+  assert coarsest("bfloat16", "float32") == coarsest("bfloat16", "bfloat16")
