@@ -145,14 +145,12 @@ def export_ctranslate2(
   if quantization != EXACT:
     # What rounding would hide is seen without.
     with tempfile.TemporaryDirectory() as exact:
-      _write(model, exact, EXACT)
-      answers = _ask(exact, wanted, ())
-    differences = np.abs(np.concatenate(answers["scores"]) - wanted.scores)
+      _, differences = _write_and_ask(model, exact, EXACT, wanted, ())
     _require_equal(differences, f"before {quantization} rounds its weights")
     findings.append(_difference(differences, "before weights are rounded"))
-  _write(model, directory, quantization)
-  answers = _ask(directory, wanted, LENGTH_PENALTIES)
-  differences = np.abs(np.concatenate(answers["scores"]) - wanted.scores)
+  answers, differences = _write_and_ask(
+    model, directory, quantization, wanted, LENGTH_PENALTIES
+  )
   how = f"computed in {answers['compute_type']} on this processor"
   findings.append(_difference(differences, how))
   if quantization == EXACT:
@@ -169,19 +167,25 @@ def export_ctranslate2(
   return Verified(setting, [*findings, finding])
 
 
-def _write(model: LoadedModel, directory: str, quantization: str) -> None:
-  """Writes a CTranslate2 model into an empty directory."""
+def _write_and_ask(
+  model: LoadedModel,
+  directory: str,
+  quantization: str,
+  wanted: _Wanted,
+  penalties: Sequence[float],
+) -> tuple[dict[str, Any], np.ndarray]:
+  """Writes a CTranslate2 model into an empty directory, and uses it.
+
+  Returns:
+    What it answers, by length penalties, and how far the log-probability of
+    each token is from the model's.
+  """
   write_ctranslate2_model(
     model.transformer, model.tokenizers, directory, quantization, POSITIONS
   )
-
-
-def _ask(
-  directory: str, wanted: _Wanted, penalties: Sequence[float]
-) -> dict[str, Any]:
-  """Returns what the written model answers, by length penalties."""
   questions = {**wanted.questions, "length_penalties": penalties}
-  return read_back("ctranslate2", directory, questions)
+  answers = read_back("ctranslate2", directory, questions)
+  return answers, np.abs(np.concatenate(answers["scores"]) - wanted.scores)
 
 
 def _require_equal(differences: np.ndarray, how: str) -> None:
@@ -190,10 +194,7 @@ def _require_equal(differences: np.ndarray, how: str) -> None:
   if not (
     differences.mean() <= MEAN_TOLERANCE and differences.max() <= TOLERANCE
   ):
-    raise RunError(
-      "the export does not score as the model does, and was removed: "
-      + _difference(differences, how)
-    )
+    raise _refusal(_difference(differences, how))
 
 
 def _coarsest(*types: str) -> Rounding:
@@ -215,8 +216,7 @@ def _coarse(
   """
   mean = differences.mean()
   if not mean <= rounding.broken:
-    raise RunError(
-      "the export does not score as the model does, and was removed: "
+    raise _refusal(
       f"{_difference(differences, how)}, which rounding to {quantization} does "
       "not account for; pass another --quantization"
     )
@@ -227,6 +227,12 @@ def _coarse(
     f"log-probability differs by {mean:.2f} in the mean, where "
     f"{rounding.coarse:g} is much; compare BLEU before it is used, or pass "
     "another --quantization"
+  )
+
+
+def _refusal(why: str) -> RunError:
+  return RunError(
+    f"the export does not score as the model does, and was removed: {why}"
   )
 
 
