@@ -138,13 +138,15 @@ class Attention(keras.layers.Layer):
     Returns:
       [B, F, D].
     """
-    source = self.project_keys_values(source_input)
+    source = self.project_keys_values(source_input, training)
     return self.attend(query_input, source, bias, training)
 
-  def project_keys_values(self, source_input: tf.Tensor) -> KeyValueCache:
+  def project_keys_values(
+    self, source_input: tf.Tensor, training: bool = False
+  ) -> KeyValueCache:
     """Projects [B, T, D] to keys and values, [B, N, T, H] each."""
     return KeyValueCache(
-      *self._project(source_input, ("key_kernel", "value_kernel"))
+      *self._project(source_input, ("key_kernel", "value_kernel"), training)
     )
 
   def attend(
@@ -165,8 +167,8 @@ class Attention(keras.layers.Layer):
     Returns:
       [B, F, D].
     """
-    (query,) = self._project(query_input, ("query_kernel",))
-    return self._output(self._mix(query, source, bias, training))
+    (query,) = self._project(query_input, ("query_kernel",), training)
+    return self._output(self._mix(query, source, bias, training), training)
 
   def step_projections(self) -> AttentionProjections:
     """Returns what all cached steps multiply by."""
@@ -227,9 +229,10 @@ class Attention(keras.layers.Layer):
     shape = tf.shape(mixed)
     return tf.reshape(mixed, [shape[0], shape[1], self.hidden_size])
 
-  def _output(self, mixed: tf.Tensor) -> tf.Tensor:
+  def _output(self, mixed: tf.Tensor, training: bool) -> tf.Tensor:
     """Applies the output projection to [B, F, D]."""
-    return dense(mixed, [self.output_kernel], self._bias(("output_kernel",)))
+    bias = self._bias(("output_kernel",))
+    return dense(mixed, [self.output_kernel], bias, training)
 
   def attention_weights(
     self, query_input: tf.Tensor, source_input: tf.Tensor, bias: tf.Tensor
@@ -270,12 +273,14 @@ class Attention(keras.layers.Layer):
     logits = (tf.cast(logits, tf.float32) + bias) * scale
     return tf.nn.softmax(logits)
 
-  def _project(self, x: tf.Tensor, names: Sequence[str]) -> list[tf.Tensor]:
+  def _project(
+    self, x: tf.Tensor, names: Sequence[str], training: bool = False
+  ) -> list[tf.Tensor]:
     """Projects [B, L, D] with each kernel and splits heads: [B, N, L, H] each.
 
     Several kernels make one product: a wide one is faster, in the gradient too.
     """
-    products = dense(x, self._kernels(names), self._bias(names))
+    products = dense(x, self._kernels(names), self._bias(names), training)
     return self._split_heads(products, len(names), tf.shape(x))
 
   def _kernels(self, names: Sequence[str]) -> list[Any]:
@@ -324,9 +329,9 @@ class SelfAttention(Attention):
     Returns:
       [B, L, D].
     """
-    query, keys, values = self._project(x, _QUERY_KEY_VALUE)
+    query, keys, values = self._project(x, _QUERY_KEY_VALUE, training)
     mixed = self._mix(query, KeyValueCache(keys, values), bias, training)
-    return self._output(mixed)
+    return self._output(mixed, training)
 
   def step(
     self,

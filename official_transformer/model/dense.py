@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from official_transformer.model.custom_gradient import call_with_gradient
 from official_transformer.model.processor import (
   has_units,
   spare_columns,
@@ -39,7 +40,12 @@ def product_dtype(dtype: tf.DType) -> tf.DType:
   return dtype
 
 
-def dense(x: tf.Tensor, kernels: Sequence[Any], bias: Any = None) -> tf.Tensor:
+def dense(
+  x: tf.Tensor,
+  kernels: Sequence[Any],
+  bias: Any = None,
+  training: bool = False,
+) -> tf.Tensor:
   """Returns `x @ concat(kernels) + bias` in the dtype of `x`.
 
   Several kernels make one product: a wide one is faster, in the gradient too.
@@ -48,6 +54,7 @@ def dense(x: tf.Tensor, kernels: Sequence[Any], bias: Any = None) -> tf.Tensor:
     x: [..., I].
     kernels: float32 [I, O_1], [I, O_2], ...
     bias: float32 [O], or None.
+    training: whether the gradient is to keep nothing but `x` and the kernels.
 
   Returns:
     [..., O], with O the sum of all O_i.
@@ -55,7 +62,7 @@ def dense(x: tf.Tensor, kernels: Sequence[Any], bias: Any = None) -> tf.Tensor:
   kernels = [tf.convert_to_tensor(k) for k in kernels]
   # One two-dimensional product: a batched one would treat the kernel as B
   # kernels, in the gradient too.
-  product = _product(tf.reshape(x, [-1, kernels[0].shape[0]]), kernels)
+  product = _product(tf.reshape(x, [-1, kernels[0].shape[0]]), kernels, training)
   if bias is not None:
     bias = tf.cast(tf.convert_to_tensor(bias), x.dtype)
     product = tf.nn.bias_add(product, bias)
@@ -145,13 +152,14 @@ def _widen(tensor: tf.Tensor, spare: int) -> tf.Tensor:
   return tf.pad(tensor, [*rows, [0, spare]]) if spare else tensor
 
 
-def _product(x: tf.Tensor, kernels: list[tf.Tensor]) -> tf.Tensor:
+def _product(
+  x: tf.Tensor, kernels: list[tf.Tensor], training: bool
+) -> tf.Tensor:
   """Multiplies [L, I] by float32 kernels [I, O_i] side by side."""
   if x.dtype == tf.float32 and len(kernels) == 1:
     return tf.matmul(x, kernels[0])
   dtype = product_dtype(x.dtype)
 
-  @tf.custom_gradient
   def product(x: tf.Tensor, *kernels: tf.Tensor) -> Any:
     # Nothing but the operands, as they are, is kept for the gradient.
     def gradient(upstream: tf.Tensor) -> tuple[tf.Tensor, ...]:
@@ -169,4 +177,4 @@ def _product(x: tf.Tensor, kernels: list[tf.Tensor]) -> tf.Tensor:
     y = tf.matmul(tf.cast(x, dtype), join_kernels(kernels, x.dtype))
     return tf.cast(y, x.dtype), gradient
 
-  return product(x, *kernels)
+  return call_with_gradient(product, x, *kernels, training=training)

@@ -94,13 +94,13 @@ class FeedForwardNetwork(keras.layers.Layer):
     """Maps [B, L, D] to [B, L, D]."""
     # Flat, so that TensorFlow can join product, bias and ReLU.
     flat = tf.reshape(x, [-1, self.hidden_size])
-    inner = dense(flat, [self.filter_kernel], self.filter_bias)
+    inner = dense(flat, [self.filter_kernel], self.filter_bias, training)
     inner = self.activate(self.dropout, inner, training)
     kernel = tf.convert_to_tensor(self.output_kernel)
     if training:
       # In place of the inner units, of which there are more.
       kernel *= self.dropout.scale
-    outputs = dense(inner, [kernel], self.output_bias)
+    outputs = dense(inner, [kernel], self.output_bias, training)
     return tf.reshape(outputs, tf.shape(x))
 
   def step_projections(self) -> FeedForwardProjections:

@@ -10,6 +10,8 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from official_transformer.model.custom_gradient import call_with_gradient
+
 
 class LayerNormalization(keras.layers.Layer):
   """`(x - mean) / sqrt(variance + epsilon) * gamma + beta` over the last axis.
@@ -35,26 +37,30 @@ class LayerNormalization(keras.layers.Layer):
       name="beta", shape=(self.hidden_size,), initializer="zeros"
     )
 
-  def call(self, x: tf.Tensor) -> tf.Tensor:
+  def call(self, x: tf.Tensor, training: bool = False) -> tf.Tensor:
     """Normalises [..., D]; returns the dtype of `x`."""
     return _normalize(
       x,
       tf.convert_to_tensor(self.gamma),
       tf.convert_to_tensor(self.beta),
       self.epsilon,
+      training,
     )
 
 
 def _normalize(
-  x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon: float
+  x: tf.Tensor,
+  gamma: tf.Tensor,
+  beta: tf.Tensor,
+  epsilon: float,
+  training: bool,
 ) -> tf.Tensor:
-  """Normalises `x`; for the gradient it keeps `x` and two numbers a row.
+  """Normalises `x`; training keeps `x` and two numbers a row for the gradient.
 
   With n the normalised `x`, s its inverse deviation and g the gradient of n:
   `dx = s (g - mean(g) - n mean(g n))`.
   """
 
-  @tf.custom_gradient
   def normalized(x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor) -> Any:
     wide = tf.cast(x, tf.float32)
     mean = tf.reduce_mean(wide, axis=-1, keepdims=True)
@@ -82,4 +88,4 @@ def _normalize(
 
     return tf.cast(centred * inverse * gamma + beta, x.dtype), gradient
 
-  return normalized(x, gamma, beta)
+  return call_with_gradient(normalized, x, gamma, beta, training=training)

@@ -116,12 +116,12 @@ class LayerNormResidualWrapper(keras.layers.Layer):
     self, x: tf.Tensor, *inputs: tf.Tensor, training: bool = False
   ) -> tf.Tensor:
     """Applies the sub-layer to `x` [B, L, D] and its further inputs."""
-    y = self.layer(self.normalize(x), *inputs, training=training)
+    y = self.layer(self.normalize(x, training), *inputs, training=training)
     return self.add(x, y, training)
 
-  def normalize(self, x: tf.Tensor) -> tf.Tensor:
+  def normalize(self, x: tf.Tensor, training: bool = False) -> tf.Tensor:
     """Returns `layer_norm(x)` in the dtype of `x`."""
-    return self.layer_norm(x)
+    return self.layer_norm(x, training=training)
 
   def add(
     self, x: tf.Tensor, y: tf.Tensor, training: bool = False
@@ -133,15 +133,16 @@ class LayerNormResidualWrapper(keras.layers.Layer):
 class PostNormWrapper(LayerNormResidualWrapper):
   """`layer_norm(x + dropout(layer(x)))`: a sub-layer with its post-norm."""
 
-  def normalize(self, x: tf.Tensor) -> tf.Tensor:
-    """Returns `x`: what it adds up to is normalised."""
+  def normalize(self, x: tf.Tensor, training: bool = False) -> tf.Tensor:
+    """Returns `x` unchanged: post-norm normalises the residual sum instead."""
     return x
 
   def add(
     self, x: tf.Tensor, y: tf.Tensor, training: bool = False
   ) -> tf.Tensor:
     """Returns `layer_norm(x + dropout(y))`."""
-    return self.layer_norm(x + self.dropout(y, training=training))
+    x += self.dropout(y, training=training)
+    return self.layer_norm(x, training=training)
 
 
 class NoNorm(keras.layers.Layer):
@@ -150,7 +151,7 @@ class NoNorm(keras.layers.Layer):
   def build(self, input_shape: Any = None) -> None:
     """Creates nothing."""
 
-  def call(self, x: tf.Tensor) -> tf.Tensor:
+  def call(self, x: tf.Tensor, training: bool = False) -> tf.Tensor:
     """Returns `x`."""
     return x
 
@@ -320,9 +321,9 @@ class Stack(keras.layers.Layer):
       layer.build(None)
     self.output_normalization.build()
 
-  def normalize(self, x: tf.Tensor) -> tf.Tensor:
+  def normalize(self, x: tf.Tensor, training: bool = False) -> tf.Tensor:
     """Applies the norm after the last layer, in the dtype of `x`."""
-    return self.output_normalization(x)
+    return self.output_normalization(x, training=training)
 
 
 class EncoderStack(Stack):
@@ -337,7 +338,7 @@ class EncoderStack(Stack):
     """Maps embedded sources [B, S, D] to [B, S, D]; `bias` [B, 1, 1, S]."""
     for layer in self.layers:
       x = self.call_layer(layer, x, bias, training=training)
-    return self.normalize(x)
+    return self.normalize(x, training)
 
 
 class DecoderStack(Stack):
@@ -359,7 +360,7 @@ class DecoderStack(Stack):
       x = self.call_layer(
         layer, x, self_bias, source, source_bias, training=training
       )
-    return self.normalize(x)
+    return self.normalize(x, training)
 
   def start(
     self, source: EncodedSource, beam_size: int, length: int | None

@@ -1,6 +1,5 @@
 """The commands in the documents run, in order, with their steps cut short."""
 
-import os
 import pathlib
 import re
 import shutil
@@ -9,6 +8,7 @@ import sys
 
 import command_line
 import pytest
+from command_shell import CommandShell
 
 pytestmark = pytest.mark.slow
 
@@ -26,22 +26,25 @@ PAGES = {
   "docs/deploying.md": MODEL,
   "docs/variants.md": DATA,
 }
-# In the place of each command: the same, with fewer and smaller steps.
-CUT = """
+COMMANDS = {
+  "prepare_data": command_line.PREPARE,
+  "check_data": command_line.CHECK,
+  "demo_corpus": command_line.DEMO,
+  "compute_bleu": command_line.BLEU,
+  "translation_report": command_line.REPORT,
+  "main_command": command_line.MAIN,
+}
+# Errors end a page; trainings have fewer and smaller steps.
+PRELUDE = """
 set -euo pipefail
-run() { "$PYTHON" -m "$@"; }
-prepare_data() { run data_prep.prepare_data "$@"; }
-demo_corpus() { run data_prep.demo_corpus "$@"; }
-compute_bleu() { run official_transformer.compute_bleu "$@"; }
-translation_report() { run official_transformer.translation_report "$@"; }
 transformer_main() {
   case "$*" in
     *--mode=average* | *--mode=predict* | *--mode=eval* | *--mode=score* | \\
       *--mode=export* | *--mode=attention* | *--mode=plot*)
-      run official_transformer.transformer_main "$@" ;;
+      main_command "$@" ;;
     *)
-      run official_transformer.transformer_main "$@" --train_steps=4 \\
-        --steps_between_evals=2 --validation_steps=2 ;;
+      main_command "$@" --train_steps=4 --steps_between_evals=2 \\
+        --validation_steps=2 ;;
   esac
 }
 """
@@ -87,17 +90,9 @@ def test_commands_run_as_they_stand(page, begun, tmp_path):
     work.mkdir()
   else:
     shutil.copytree(begun[PAGES[page]], work)
-  script = "\n".join([CUT, *blocks(page)])
-  done = subprocess.run(
-    ["bash", "-c", script],
-    cwd=work,
-    env={**os.environ, "PYTHON": sys.executable},
-    capture_output=True,
-    text=True,
-    check=False,
-    timeout=1200,
-  )
-  assert done.returncode == 0, done.stderr[-3000:]
+  shell = CommandShell(COMMANDS, tmp_path / "streams", PRELUDE)
+  done = shell.run("\n".join(blocks(page)), work)
+  assert done.status == 0, done.stderr[-3000:]
 
 
 def test_the_tour_is_made_by_its_command(trained_model, tmp_path):
