@@ -2,78 +2,86 @@
 
 They stand as upstream has them but for paths, the parameter set (`tiny` where
 upstream says `big`) and the numbers of steps, which are small here. Downloads
-and exports are not among them yet.
+and exports are not among them yet. They share one process; that each starts as
+a script, inside the package, is for `test_processes.py` to show.
 """
 
+import json
 import os
 import pathlib
 import re
-import subprocess
-import sys
+import shutil
 
+import command_line
 import pytest
+from command_shell import CommandShell
+from endless_model import make_endless
+from smaller_params import smaller_param_sets
 
-ROOT = pathlib.Path(__file__).parents[2]
+PACKAGE = pathlib.Path(__file__).parents[2] / "official_transformer"
+SCRIPTS = {
+  "transformer_main.py": command_line.MAIN,
+  "translate.py": command_line.TRANSLATE,
+  "compute_bleu.py": command_line.BLEU,
+}
+PRELUDE = """
+python() { "$@"; }
+python3() { "$@"; }
+"""
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def environment(tmp_path_factory):
+def environment(tmp_path_factory, demo_text):
   """The variables of upstream's READMEs."""
   root = tmp_path_factory.mktemp("upstream")
-  data = root / "data"
-  bin_directory = root / "bin"
-  bin_directory.mkdir()
-  for name in ("python", "python3"):
-    # A script, not a link: a link would leave the virtual environment.
-    script = bin_directory / name
-    script.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
-    script.chmod(0o755)
-  variables = {
-    **os.environ,
-    "PATH": f"{bin_directory}:{os.environ['PATH']}",
+  data, first = root / "data", root / "first"
+  data.mkdir()
+  vocabulary = data / "vocab.ende.32768"
+  text = (
+    f"--train_source={demo_text}/train.en",
+    f"--train_target={demo_text}/train.de",
+  )
+  # What `data_download.py` leaves behind, of a demo corpus.
+  command_line.succeed(
+    command_line.PREPARE,
+    *(f"--data_dir={first}", "--vocab_type=subtoken", "--vocab_size=400"),
+    *text,
+  )
+  shutil.copy(next(first.glob("vocab.*.subtokens")), vocabulary)
+  command_line.succeed(
+    command_line.PREPARE,
+    *(f"--data_dir={data}", f"--vocab_file={vocabulary}", *text),
+    *(f"--dev_source={demo_text}/dev.en", f"--dev_target={demo_text}/dev.de"),
+  )
+  for language in ("en", "de"):
+    shutil.copy(
+      demo_text / f"test.{language}", data / f"newstest2014.{language}"
+    )
+  return {
     "PARAM_SET": "tiny",
     "DATA_DIR": str(data),
     "MODEL_DIR": str(root / "model_tiny"),
-    "VOCAB_FILE": str(data / "vocab.ende.32768"),
-    "TEXT_DIR": str(root / "text"),
+    "VOCAB_FILE": str(vocabulary),
     "OUT_DIR": str(root),
   }
-  # What `data_download.py` leaves behind, of a demo corpus.
-  shell(
-    variables,
-    "python -m data_prep.demo_corpus --output_dir=$TEXT_DIR --train_size=600"
-    " --dev_size=40 --test_size=20",
-    "python -m data_prep.prepare_data --data_dir=$TEXT_DIR/first"
-    " --vocab_type=subtoken --vocab_size=400 --train_source=$TEXT_DIR/train.en"
-    " --train_target=$TEXT_DIR/train.de",
-    "mkdir -p $DATA_DIR && cp $TEXT_DIR/first/vocab.*.subtokens $VOCAB_FILE",
-    "python -m data_prep.prepare_data --data_dir=$DATA_DIR"
-    " --vocab_file=$VOCAB_FILE --train_source=$TEXT_DIR/train.en"
-    " --train_target=$TEXT_DIR/train.de --dev_source=$TEXT_DIR/dev.en"
-    " --dev_target=$TEXT_DIR/dev.de",
-    "cp $TEXT_DIR/test.en $DATA_DIR/newstest2014.en",
-    "cp $TEXT_DIR/test.de $DATA_DIR/newstest2014.de",
-    cwd=ROOT,
+
+
+@pytest.fixture(scope="module", autouse=True)
+def small_models():
+  """Parameter sets of the same names, of one small layer."""
+  with smaller_param_sets():
+    yield
+
+
+def shell(variables, command, status=0):
+  """Runs a command where upstream does: inside the package."""
+  streams = pathlib.Path(variables["OUT_DIR"], "streams")
+  done = CommandShell(SCRIPTS, streams, PRELUDE).run(
+    command, PACKAGE, variables
   )
-  return variables
-
-
-def shell(variables, *commands, status=0, cwd=ROOT / "official_transformer"):
-  """Runs commands where upstream does: inside the package."""
-  for command in commands:
-    done = subprocess.run(
-      ["bash", "-c", command],
-      env=variables,
-      cwd=cwd,
-      capture_output=True,
-      text=True,
-      encoding="utf-8",
-      check=False,
-      timeout=300,
-    )
-    assert done.returncode == status, done.stderr
+  assert done.status == status, done.stderr
   return done
 
 
@@ -130,19 +138,32 @@ def test_translating_a_file_and_its_bleu(trained, environment):
   assert second.startswith("Case-sensitive results: ")
 
 
-def test_translate_and_predict_differ_in_one_default(trained, environment):
+JSONL = "--output_format=jsonl"
+
+
+def tokens_of(done):
+  """Returns the tokens of the one translation that was printed."""
+  return json.loads(done.stdout)["tokens"]
+
+
+def test_translate_and_predict_differ_in_one_default(
+  trained, environment, tmp_path
+):
   """A translation may be 100 tokens longer than its source, not 50."""
-  longest = [
-    len(shell(environment, command + ' --text="hello"').stdout)
+  model = tmp_path / "endless"
+  shutil.copytree(environment["MODEL_DIR"], model)
+  make_endless(str(model))
+  variables = {**environment, "MODEL_DIR": str(model)}
+  lengths = [
+    len(tokens_of(shell(variables, f'{command} --text="A man." {JSONL}')))
     for command in (
-      "python translate.py --model_dir=$MODEL_DIR --alpha=9",
+      "python translate.py --model_dir=$MODEL_DIR",
       "python transformer_main.py --mode=predict --model_dir=$MODEL_DIR"
-      " --alpha=9 --extra_decode_length=100",
-      "python transformer_main.py --mode=predict --model_dir=$MODEL_DIR"
-      " --alpha=9",
+      " --extra_decode_length=100",
+      "python transformer_main.py --mode=predict --model_dir=$MODEL_DIR",
     )
   ]
-  assert longest[0] == longest[1] > longest[2]
+  assert lengths[0] == lengths[1] == lengths[2] + 50
 
 
 def test_nothing_to_translate_is_said(trained, environment):

@@ -9,6 +9,7 @@ import sys
 import command_line
 import pytest
 from command_shell import CommandShell
+from smaller_params import smaller_param_sets
 
 pytestmark = pytest.mark.slow
 
@@ -48,6 +49,13 @@ transformer_main() {
   esac
 }
 """
+
+
+@pytest.fixture(scope="module", autouse=True)
+def small_models():
+  """Parameter sets of the same names, of one small layer."""
+  with smaller_param_sets():
+    yield
 
 
 def blocks(page):
