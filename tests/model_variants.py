@@ -1,6 +1,7 @@
 """One model of each variant, small and of random weights, biases too."""
 
 import dataclasses
+import itertools
 
 import numpy as np
 
@@ -50,13 +51,80 @@ VARIANTS = {
   "notebook": {**dataclasses.asdict(NOTEBOOK), **SIZES, "max_positions": 40},
   "paper_base": {**dataclasses.asdict(PAPER_BASE), **SIZES},
 }
+# Models of several variants at once, small ones: each value of each choice
+# below, and seven in eight of the pairs of two choices' values. A search found
+# the rows; `test_variants.py` counts what they cover.
+CHOICES = {
+  "norm": ("pre", "post"),
+  "positions": ("sinusoid", "interleaved", "marian", "learned"),
+  "attention_bias": (False, True),
+  "activation": ("relu", "gelu", "swish"),
+  "tables": ("all", "decoder", "none", "two"),
+  "scale_embeddings": (True, False),
+  "output_bias": (False, True),
+  "num_encoder_layers": (1, 2),
+  "start_symbol": ("zero", "pad_row"),
+  "suppress_pad": (False, True),
+}
+_ROWS = (
+  ("pre", "interleaved", True, "swish", "none", False, False, 2, "zero", True),
+  (
+    "post",
+    "interleaved",
+    False,
+    "relu",
+    "all",
+    True,
+    True,
+    1,
+    "pad_row",
+    False,
+  ),
+  ("post", "marian", False, "gelu", "decoder", False, False, 1, "zero", False),
+  ("pre", "sinusoid", True, "relu", "decoder", True, True, 2, "pad_row", True),
+  ("pre", "learned", False, "swish", "two", False, True, 1, "pad_row", True),
+  ("post", "learned", True, "gelu", "two", True, True, 2, "zero", False),
+  ("pre", "marian", True, "gelu", "all", True, False, 2, "pad_row", True),
+  ("post", "sinusoid", False, "relu", "none", False, False, 1, "zero", False),
+)
+_TABLES = {
+  "all": {},
+  "decoder": {"share_embeddings": "decoder"},
+  "none": {"share_embeddings": "none"},
+  "two": {"share_embeddings": "none", "source_vocab_size": 19},
+}
+
+
+def _combined(row):
+  """Returns the changed fields of a row of `_ROWS`."""
+  fields = dict(zip(CHOICES, row, strict=True))
+  return {**_TABLES[fields.pop("tables")], **fields, "num_decoder_layers": 1}
+
+
+COMBINED = {f"combined_{n}": _combined(row) for n, row in enumerate(_ROWS)}
 SOURCE = np.array([[5, 7, 9, 3, 1], [4, 8, 1, 0, 0], [2, 1, 0, 0, 0]], np.int32)
 TARGET = np.array([[6, 3, 2, 8, 1], [9, 9, 4, 1, 0], [7, 1, 0, 0, 0]], np.int32)
 
 
+def pairs_covered():
+  """Returns the share of pairs of two choices' values that rows have."""
+  wanted = {
+    ((a, x), (b, y))
+    for a, b in itertools.combinations(CHOICES, 2)
+    for x, y in itertools.product(CHOICES[a], CHOICES[b])
+  }
+  found = {
+    pair
+    for row in _ROWS
+    for pair in itertools.combinations(zip(CHOICES, row, strict=True), 2)
+  }
+  return len(found & wanted) / len(wanted)
+
+
 def make(name, **changes):
   """Returns a model whose every variable is random, biases too."""
-  params = dataclasses.replace(SMALL, **{**VARIANTS[name], **changes})
+  variant = {**VARIANTS, **COMBINED}[name]
+  params = dataclasses.replace(SMALL, **{**variant, **changes})
   model = build_transformer(params)
   rng = np.random.default_rng(5)
   for variable in model.weights:

@@ -3,10 +3,20 @@
 import dataclasses
 import math
 
+import model_variants
 import numpy as np
 import pytest
 import tensorflow as tf
-from model_variants import SMALL, SOURCE, TARGET, VARIANTS, make
+from model_variants import (
+  CHOICES,
+  COMBINED,
+  SMALL,
+  SOURCE,
+  TARGET,
+  VARIANTS,
+  make,
+  pairs_covered,
+)
 
 from official_transformer.errors import InputError
 from official_transformer.model import (
@@ -152,7 +162,14 @@ def log_softmax(logits):
   return logits - np.log(np.exp(logits).sum(-1, keepdims=True))
 
 
-@pytest.mark.parametrize("name", VARIANTS)
+def test_the_combined_models_cover_what_they_say():
+  assert pairs_covered() >= 7 / 8
+  for number, values in enumerate(CHOICES.values()):
+    rows = [list(model_variants._ROWS[n])[number] for n in range(len(COMBINED))]
+    assert set(rows) == set(values)
+
+
+@pytest.mark.parametrize("name", [*VARIANTS, *COMBINED])
 def test_logits_are_those_of_a_plain_forward_pass(name):
   model = make(name)
   found = model([SOURCE, TARGET]).numpy()
@@ -161,7 +178,7 @@ def test_logits_are_those_of_a_plain_forward_pass(name):
   np.testing.assert_allclose(found[real], expected[real], atol=1e-5, rtol=1e-5)
 
 
-@pytest.mark.parametrize("name", VARIANTS)
+@pytest.mark.parametrize("name", [*VARIANTS, *COMBINED])
 def test_the_cached_search_finds_what_no_cache_confirms(name, monkeypatch):
   monkeypatch.setattr(beam_cache, "ROOM", 3)
   model = make(name)
@@ -216,7 +233,7 @@ def test_kernels_of_static_searches_are_laid_out_for_xla(static, monkeypatch):
   assert set(targets) == {processor.Target.XLA if static else None}
 
 
-@pytest.mark.parametrize("name", VARIANTS)
+@pytest.mark.parametrize("name", ["official", *COMBINED])
 def test_static_and_dynamic_search_are_one(name):
   model = make(name)
   dynamic = model.beam_search(SOURCE)
