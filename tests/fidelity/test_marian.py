@@ -96,7 +96,10 @@ def generate_rule(logits, sentences, index):
   return tf.where(dropped, NEG_INF, log_probs), tokens, parents
 
 
-def test_translations_are_those_of_generate(imported):
+@pytest.mark.parametrize(
+  "lines", [50, pytest.param(200, marks=pytest.mark.long)]
+)
+def test_translations_are_those_of_generate(imported, lines):
   """All are, by its rule of what may end, and the text with them.
 
   At its limit `generate` weighs what has ended against what has not; here,
@@ -107,7 +110,7 @@ def test_translations_are_those_of_generate(imported):
   transformer = translator.searcher.transformer
   hooks = SearchHooks(continue_with=generate_rule)
   equal = at_limit = 0
-  for start in range(0, 200, 50):
+  for start in range(0, lines, 50):
     rows = answers["found"][start : start + 50]
     sources = pad([[ours[i] for i in row["source_ids"]] for row in rows])
     found = transformer.beam_search(sources, hooks=hooks)
@@ -126,8 +129,8 @@ def test_translations_are_those_of_generate(imported):
       )
       assert text == row["text"]
       equal += 1
-  assert equal >= 120
-  assert equal + at_limit == 200
+  assert equal >= 0.6 * lines
+  assert equal + at_limit == lines
 
 
 def test_our_own_search_finds_what_is_no_less_probable(imported):

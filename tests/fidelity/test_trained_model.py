@@ -91,9 +91,14 @@ def test_log_probabilities_are_upstreams(model_dir, text):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("beam_size", [1, 4, 8])
-def test_translations_are_those_of_the_plain_search(model_dir, text, beam_size):
+@pytest.mark.parametrize(
+  "lines", [100, pytest.param(1014, marks=pytest.mark.long)]
+)
+def test_translations_are_those_of_the_plain_search(
+  model_dir, text, beam_size, lines
+):
   """Line for line, whatever batches the lines come in."""
-  sources, _ = text
+  sources = text[0][:lines]
   plain = Translator.load(
     model_dir,
     beam_size=beam_size,

@@ -242,7 +242,13 @@ for number, seed in enumerate((1, 1, 2)):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("way", [(), ("--use_ctl", "--accumulate_steps=2")])
+@pytest.mark.parametrize(
+  "way",
+  [
+    ("--use_ctl", "--accumulate_steps=2"),
+    pytest.param((), marks=pytest.mark.long),
+  ],
+)
 def test_the_seed_decides_every_bit(demo_data, tmp_path, way):
   done = start(
     *("-c", DETERMINISTIC, tmp_path, f"--data_dir={demo_data}", *MODEL, *way),

@@ -66,6 +66,7 @@ def data_dir(tmp_path_factory):
   return directory
 
 
+@pytest.mark.long
 def test_two_workers_train_as_one(tmp_path, data_dir):
   ports = ",".join(map(str, free_ports(2)))
   runs = []
@@ -132,6 +133,7 @@ def test_a_missing_worker_is_named(tmp_path, prepared):
   assert not (tmp_path / "model").exists()
 
 
+@pytest.mark.long
 def test_a_killed_worker_is_named_and_training_goes_on(tmp_path, prepared):
   ports = free_ports(2)
   logs = [tmp_path / "0.log", tmp_path / "1.log"]

@@ -1,7 +1,8 @@
 """Trains on one logical CPU device and on two; run by `test_distribution.py`.
 
 A process of its own, because logical devices are chosen before TensorFlow
-starts; with `tests` on its path. Prints one JSON object.
+starts; with `tests` on its path. Prints one JSON object. With `--long` it
+makes every comparison, else those that nothing else implies.
 """
 
 import dataclasses
@@ -97,7 +98,7 @@ def drift(first, second, name):
   return float((np.abs(one - other) / np.abs(one)).max())
 
 
-def main():
+def main(is_long):
   cpu = tf.config.list_physical_devices("CPU")[0]
   tf.config.set_logical_device_configuration(
     cpu, [tf.config.LogicalDeviceConfiguration()] * 2
@@ -108,31 +109,31 @@ def main():
   # One for all runs: strategies of one process share TensorFlow's numbering of
   # collective operations, and get into each other's way.
   two = create_distribution("mirrored", devices)
-  packed = create_distribution("mirrored", devices, "hierarchical_copy", 2)
   fit, loop = Execution(), Execution(use_ctl=True)
   with tempfile.TemporaryDirectory() as data_dir:
     write_shards(pairs[20:], data_dir, "x", "train", 2, seed=1)
     write_shards(pairs[:20], data_dir, "x", "dev", 1, seed=None)
     start, single, alone = train(data_dir, one, UNDROPPED, fit)
     found = {"moved": distance(start, single)}
-    for name, distribution, execution in (
-      ("fit", two, fit),
-      ("loop", two, loop),
-      ("hierarchical_copy", packed, fit),
-    ):
+    ways = [("fit", two, fit), ("loop", two, loop)]
+    if is_long:
+      packed = create_distribution("mirrored", devices, "hierarchical_copy", 2)
+      ways.append(("hierarchical_copy", packed, fit))
+    for name, distribution, execution in ways:
       _, end, together = train(data_dir, distribution, UNDROPPED, execution)
       found[name] = distance(single, end)
       # Adam does not see how long a gradient is, and clipping makes all alike.
       found[f"gradients_{name}"] = drift(alone, together, "gradient_norm")
-    again = Execution(recompute=True)
-    _, kept, _ = train(data_dir, two, PARAMS, fit)
-    _, recomputed, _ = train(data_dir, two, PARAMS, again)
-    found["recomputed"] = distance(kept, recomputed)
-    _, one_loop, _ = train(data_dir, one, UNDROPPED, loop)
-    found["one_device_loop"] = distance(single, one_loop)
-    _, whole, _ = train(data_dir, one, UNDROPPED, fit, divisor=1)
-    _, uneven, _ = train(data_dir, two, UNDROPPED, fit, divisor=1)
-    found["uneven_shares"] = distance(whole, uneven)
+    if is_long:
+      again = Execution(recompute=True)
+      _, kept, _ = train(data_dir, two, PARAMS, fit)
+      _, recomputed, _ = train(data_dir, two, PARAMS, again)
+      found["recomputed"] = distance(kept, recomputed)
+      _, one_loop, _ = train(data_dir, one, UNDROPPED, loop)
+      found["one_device_loop"] = distance(single, one_loop)
+      _, whole, _ = train(data_dir, one, UNDROPPED, fit, divisor=1)
+      _, uneven, _ = train(data_dir, two, UNDROPPED, fit, divisor=1)
+      found["uneven_shares"] = distance(whole, uneven)
     _, summed, _ = train(data_dir, one, UNDROPPED, fit, 1, accumulate=2)
     # A clipped gradient is longer to Adam or shorter by how it differs in norm
     # from those before; a low rate keeps rounding from growing over the steps.
@@ -151,20 +152,23 @@ def main():
     several = Execution(steps_per_loop=3)
     _, shared, _ = train(data_dir, two, UNDROPPED, several, 1, accumulate=2)
     found["accumulated_in_unequal_shares"] = distance(summed, shared)
-    _, _, half = train(data_dir, two, UNDROPPED, Execution(dtype="fp16"))
-    found["fp16_loss"] = drift(alone, half, "loss")
-    found["fp16_gradients"] = drift(alone, half, "gradient_norm")
+    if is_long:
+      _, _, half = train(data_dir, two, UNDROPPED, Execution(dtype="fp16"))
+      found["fp16_loss"] = drift(alone, half, "loss")
+      found["fp16_gradients"] = drift(alone, half, "gradient_norm")
     found["masks_differ"] = masks_differ(two.strategy)
     # For the rest of this process.
     tf.config.experimental.enable_op_determinism()
-    found |= resumed_distances(data_dir, two)
+    ways = {"loop": True, "fit": False} if is_long else {"loop": True}
+    found |= resumed_distances(data_dir, two, ways)
   json.dump(found, sys.stdout)
 
 
-def resumed_distances(data_dir, distribution):
+def resumed_distances(data_dir, distribution, ways):
   """Returns how far runs in two parts end from one in a single part.
 
-  The first part is made by `fit`, the second by `fit` or by the loop.
+  The first part is made by `fit`, the second by each of the ways, which say
+  whether it is the loop.
   """
 
   def run(path, steps, execution):
@@ -182,7 +186,7 @@ def resumed_distances(data_dir, distribution):
     whole = run(os.path.join(path, "whole"), STEPS, Execution())
     first = os.path.join(path, "first")
     run(first, 7, Execution())
-    for name, way in (("fit", False), ("loop", True)):
+    for name, way in ways.items():
       parts = os.path.join(path, name)
       shutil.copytree(first, parts)
       rest = run(parts, STEPS, Execution(use_ctl=way))
@@ -209,4 +213,4 @@ def masks_differ(strategy):
 
 
 if __name__ == "__main__":
-  main()
+  main("--long" in sys.argv[1:])

@@ -14,7 +14,7 @@ from official_transformer.decoding.translator import Translator
 ray = pytest.importorskip("ray")
 psutil = pytest.importorskip("psutil")  # Which comes with Ray.
 pytestmark = [
-  pytest.mark.slow,
+  pytest.mark.long,
   # Ray warns of what it will change, and leaves sockets to be collected.
   pytest.mark.filterwarnings("ignore"),
 ]

@@ -155,10 +155,16 @@ def test_what_cannot_be_frozen_is_refused(
 @pytest.mark.parametrize(
   "changes",
   [
-    {"norm": "post"},
-    {"positions": "learned", "max_positions": 30},
-    {"share_embeddings": "none", "output_bias": True, "attention_bias": True},
-    {"positions": "marian", "activation": "swish", "suppress_pad": True},
+    {
+      "norm": "post",
+      "positions": "learned",
+      "max_positions": 30,
+      "share_embeddings": "none",
+      "output_bias": True,
+      "attention_bias": True,
+      "activation": "swish",
+      "suppress_pad": True,
+    },
     {
       "num_encoder_layers": 2,
       "num_decoder_layers": 1,
