@@ -3,19 +3,20 @@
 # Installs what it needs into .venv, once.
 #
 #   bash run_tests.sh              the quick tests, in minutes
-#   bash run_tests.sh --all        all tests: faults, several devices and
-#                                  workers, recipes, the documents' commands
+#   bash run_tests.sh --all        and faults, several devices and workers,
+#                                  recipes, the documents' commands
+#   bash run_tests.sh --long       the long forms of some of these alone
 #   bash run_tests.sh tests/unit   the checks, and some of the tests
 set -euo pipefail
 cd "$(dirname "$0")"
 
 source ./setup_environment.sh dev
 
-which=(-m "not slow")
-if [ "${1:-}" = --all ]; then
-  which=()
-  shift
-fi
+which=(-m "not slow and not long")
+case "${1:-}" in
+  --all) which=(-m "not long") && shift ;;
+  --long) which=(-m long) && shift ;;
+esac
 
 echo "== format"
 ruff format --check .
@@ -27,6 +28,6 @@ echo "== tests"
 # A process a processor, but no more than memory has room for.
 processes=$(nproc 2> /dev/null || echo 2)
 [ "$processes" -le 4 ] || processes=4
-# In the order of the folders, so that the longest files come first.
+# File by file, in the order that tests/durations.py has put them in.
 exec python -m pytest -n "$processes" --dist loadfile --no-loadscope-reorder \
-  ${which[@]+"${which[@]}"} "$@"
+  --durations=20 "${which[@]}" "$@"

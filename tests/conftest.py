@@ -4,15 +4,21 @@ import os
 
 # TensorFlow would say things about oneDNN and CUDA at each start.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+# As many processes run tests as there are processors: one thread each.
+if "PYTEST_XDIST_WORKER" in os.environ:
+  for name in ("INTRAOP", "INTEROP"):
+    os.environ.setdefault(f"TF_NUM_{name}_THREADS", "1")
 # Commands that share a process cannot choose their GPUs anew.
 os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
 
 import dataclasses
+import json
 import pathlib
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import command_line
 import pytest
@@ -22,6 +28,7 @@ from shared_files import make_once, reversed_pairs
 from official_transformer.model.processor import prefer_onednn
 from official_transformer.model_params import TransformerParams
 
+pytest_plugins = ["durations"]
 prefer_onednn()  # As the commands do.
 MODEL = (
   "--param_set=tiny",
@@ -60,6 +67,20 @@ def transformer_flags() -> Iterator[flags.FlagValues]:
   """The flags of transformer_main, for one test to parse a command line."""
   with command_line.fresh_flags(command_line.MAIN) as values:
     yield values
+
+
+@pytest.fixture
+def read_back_here(monkeypatch: pytest.MonkeyPatch) -> None:
+  """Verifies exports in the test's process: no other one imports TensorFlow."""
+  from official_transformer.exporting import ctranslate2_export, verification
+  from official_transformer.exporting.read_back import READERS
+
+  def read_back(kind: str, directory: str, questions: Any) -> Any:
+    questions = json.loads(json.dumps(questions))
+    return json.loads(json.dumps(READERS[kind](directory, questions)))
+
+  for module in (verification, ctranslate2_export):
+    monkeypatch.setattr(module, "read_back", read_back)
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,8 @@
-"""Exports by the command line, used where this package is not."""
+"""Exports by the command line, used where this package is not.
+
+One export of each format is verified as the command does it, by a process of
+its own; the rest are read back here.
+"""
 
 import contextlib
 import json
@@ -75,6 +79,7 @@ def test_a_saved_model_translates_without_this_package(
   assert (path / "assets.extra" / "vocab.txt").exists()
 
 
+@pytest.mark.usefixtures("read_back_here")
 def test_a_saved_model_is_of_the_type_that_is_asked_for(
   trained_model, source, tmp_path
 ):
@@ -86,6 +91,7 @@ def test_a_saved_model_is_of_the_type_that_is_asked_for(
   assert {p.name for p in tmp_path.iterdir()} == {"saved"}
 
 
+@pytest.mark.usefixtures("read_back_here")
 def test_ids_alone_need_no_tensorflow_text(demo_model, source, tmp_path):
   path = tmp_path / "saved"
   export(demo_model, path, f"--file={source}", "--noexport_text")
@@ -107,6 +113,7 @@ def test_a_keras_model_is_opened_again(trained_model, source, tmp_path):
   }
 
 
+@pytest.mark.usefixtures("read_back_here")
 @pytest.mark.parametrize("quantization", ["float32", "int8"])
 def test_a_ctranslate2_model_tells_how_to_use_it(
   trained_model, source, tmp_path, quantization
@@ -169,6 +176,7 @@ def test_eval_takes_the_engine_too(demo_model, demo_text):
   assert "BLEU" in said
 
 
+@pytest.mark.usefixtures("read_back_here")
 def test_training_ends_with_an_export(demo_model, demo_data, tmp_path):
   """It has been trained to its end: what remains is the export."""
   path = tmp_path / "exports"
@@ -183,6 +191,7 @@ def test_training_ends_with_an_export(demo_model, demo_data, tmp_path):
   assert f"{found} holds step 30" in said
 
 
+@pytest.mark.usefixtures("read_back_here")
 def test_what_does_not_translate_as_the_model_is_no_export(
   trained_model, source, tmp_path, monkeypatch
 ):

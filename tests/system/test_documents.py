@@ -91,6 +91,7 @@ def begun(tmp_path_factory):
   return {TEXT: text, DATA: data, MODEL: model}
 
 
+@pytest.mark.usefixtures("read_back_here")
 @pytest.mark.parametrize("page", PAGES)
 def test_commands_run_as_they_stand(page, begun, tmp_path):
   work = tmp_path / "work"
