@@ -19,6 +19,9 @@ from official_transformer.data.data_order import (
 from official_transformer.data.record_check import parse_records
 from official_transformer.data.record_index import CHUNK_RECORDS, RecordIndex
 
+# The functions below branch on no tensor: AutoGraph would only spend a second
+# of each start on rewriting them.
+_traced_as_it_is = tf.autograph.experimental.do_not_convert
 # Chunks read side by side.
 _CHUNKS_AT_ONCE = 16
 PREFETCHED_BATCHES = 16
@@ -158,14 +161,14 @@ def _batches(
     ),
   )
   read = windows.map(
-    lambda reading: _read_window(reading, threads.number)
+    _traced_as_it_is(lambda reading: _read_window(reading, threads.number))
   ).prefetch(1)
   batches = read.scan(_records(index, start.waiting), _take_window).flat_map(
     _cut
   )
   batching = order.batching
   return batches.map(
-    lambda records: _parse(records, batching),
+    _traced_as_it_is(lambda records: _parse(records, batching)),
     num_parallel_calls=threads.number,
     deterministic=True,
   )
@@ -215,6 +218,7 @@ def _read_chunks(
 ) -> tf.Tensor:
   """Reads chunks one after the other; returns their records, string [N]."""
 
+  @_traced_as_it_is
   def read(
     path: tf.Tensor, offset: tf.Tensor, count: tf.Tensor
   ) -> tf.data.Dataset:
@@ -249,6 +253,7 @@ def _read_window(
   return records, reading.places, reading.ends, reading.waiting
 
 
+@_traced_as_it_is
 def _take_window(
   waited: tf.Tensor, window: tuple[tf.Tensor, ...]
 ) -> tuple[tf.Tensor, tuple[tf.Tensor, tf.Tensor]]:
@@ -267,11 +272,12 @@ def _take_window(
   return tf.gather(pool, waiting), (tf.gather(pool, places), ends)
 
 
+@_traced_as_it_is
 def _cut(records: tf.Tensor, ends: tf.Tensor) -> tf.data.Dataset:
   """Yields the records of each batch, string [B], of those of all."""
   starts = tf.concat([tf.zeros([1], tf.int64), ends[:-1]], 0)[: tf.size(ends)]
   return tf.data.Dataset.from_tensor_slices((starts, ends)).map(
-    lambda start, end: records[start:end]
+    _traced_as_it_is(lambda start, end: records[start:end])
   )
 
 

@@ -62,7 +62,9 @@ def dense(
   kernels = [tf.convert_to_tensor(k) for k in kernels]
   # One two-dimensional product: a batched one would treat the kernel as B
   # kernels, in the gradient too.
-  product = _product(tf.reshape(x, [-1, kernels[0].shape[0]]), kernels, training)
+  product = _product(
+    tf.reshape(x, [-1, kernels[0].shape[0]]), kernels, training
+  )
   if bias is not None:
     bias = tf.cast(tf.convert_to_tensor(bias), x.dtype)
     product = tf.nn.bias_add(product, bias)

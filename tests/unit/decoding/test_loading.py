@@ -1,6 +1,8 @@
 import dataclasses
+import gc
 import os
 import shutil
+import weakref
 
 import keras
 import numpy as np
@@ -11,6 +13,10 @@ from official_transformer.data.buckets import Batching
 from official_transformer.data.identity import Vocabularies, Vocabulary
 from official_transformer.data.vocabulary_files import VocabFiles
 from official_transformer.decoding import loading
+from official_transformer.decoding.options import DecodingOptions
+from official_transformer.decoding.scorer import Scorer
+from official_transformer.decoding.search_options import SearchOptions
+from official_transformer.decoding.translator import Translator
 from official_transformer.errors import InputError
 from official_transformer.model import dense
 from official_transformer.model.transformer import build_transformer
@@ -120,3 +126,28 @@ def test_where_the_newest_is_damaged_the_one_before_is_used(model_dir, caplog):
 def test_there_is_no_best_before_an_evaluation(model_dir):
   with pytest.raises(InputError, match="no evaluation of its training"):
     load(model_dir, checkpoint="best")
+
+
+def graphs():
+  """Returns the TensorFlow graphs that are alive."""
+  gc.collect()
+  return [o for o in gc.get_objects() if isinstance(o, tf.Graph)]
+
+
+@pytest.mark.parametrize("led", [False, True], ids=["plain", "led"])
+def test_a_translator_that_is_dropped_leaves_nothing(trained_model, led):
+  """No graph of a search or of teacher forcing keeps the weights alive."""
+  options = DecodingOptions(search=SearchOptions(repetition_penalty=2.0))
+  before = {id(graph) for graph in graphs()}
+  translator = Translator.load(
+    trained_model, options=options if led else DecodingOptions()
+  )
+  transformer = translator.attention_reader.transformer
+  translator.translate(["A man works."])
+  if not led:
+    translator.attention("A man works.")
+    Scorer(transformer, translator.tokenizers).score_batch([([2, 1], [4, 1])])
+  kept = weakref.ref(transformer)
+  del translator, transformer
+  assert [graph for graph in graphs() if id(graph) not in before] == []
+  assert kept() is None
