@@ -23,7 +23,8 @@ EXTRAS["marian"] = ["safetensors>=0.4"]
 EXTRAS["ray"] = ["ray[serve]>=2.40", *EXTRAS["server"]]
 # All that the tests use.
 EXTRAS["dev"] = [
-  *("pytest>=8", "pytest-xdist", "hypothesis", "ruff", "mypy"),
+  *("pytest>=8", "pytest-xdist", "pytest-random-order"),
+  *("hypothesis", "ruff", "mypy"),
   *EXTRAS["serving"],
   *EXTRAS["ctranslate2"],
   *EXTRAS["tensorflow-serving"],

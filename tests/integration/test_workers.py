@@ -1,8 +1,10 @@
 """Training by two processes of one machine, over loopback."""
 
+import contextlib
 import json
 import os
 import pathlib
+import random
 import re
 import signal
 import socket
@@ -22,10 +24,18 @@ pytestmark = pytest.mark.slow
 
 
 def free_ports(number):
-  sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(number)]
-  ports = [s.getsockname()[1] for s in sockets]
-  for s in sockets:
-    s.close()
+  """Returns ports that nobody is given by chance before they are used.
+
+  Systems give ports from 32768 on to whoever asks for any.
+  """
+  ports = []
+  while len(ports) < number:
+    port = random.SystemRandom().randrange(20_000, 32_000)
+    with (
+      contextlib.suppress(OSError),
+      socket.create_server(("127.0.0.1", port)),
+    ):
+      ports.append(port)
   return ports
 
 
