@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import command_line
+import hypothesis
 import pytest
 from absl import flags
 from shared_files import make_once, reversed_pairs
@@ -29,6 +30,11 @@ from official_transformer.model.processor import prefer_onednn
 from official_transformer.model_params import TransformerParams
 
 pytest_plugins = ["durations"]
+# The same examples in every run, and no deadline that a busy machine misses.
+hypothesis.settings.register_profile(
+  "tests", deadline=None, derandomize=True, database=None
+)
+hypothesis.settings.load_profile("tests")
 prefer_onednn()  # As the commands do.
 MODEL = (
   "--param_set=tiny",
@@ -122,7 +128,7 @@ def job_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
       stderr=log,
     )
   try:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while not (port_file.exists() and port_file.read_text()):
       assert process.poll() is None and time.monotonic() < deadline
       time.sleep(0.1)

@@ -49,7 +49,7 @@ class Reverser:
   def search(self, sources):
     self.batches.append([list(ids) for ids in sources])
     self.began.release()
-    assert self.go.wait(20)
+    assert self.go.wait(120)
     if self.error:
       error, self.error = self.error, None
       raise error

@@ -199,7 +199,7 @@ class Attention(keras.layers.Layer):
       [B, K, D].
     """
     products = projections.inputs(tf.reshape(x, [-1, self.hidden_size]))
-    (query,) = self._split_heads(products, 1, tf.shape(x))
+    (query,) = _split_heads(products, 1, self.num_heads, tf.shape(x))
     mixed = self._mix(query, source, bias, training=False)
     return self._step_output(mixed, projections, x)
 
@@ -281,7 +281,7 @@ class Attention(keras.layers.Layer):
     Several kernels make one product: a wide one is faster, in the gradient too.
     """
     products = dense(x, self._kernels(names), self._bias(names), training)
-    return self._split_heads(products, len(names), tf.shape(x))
+    return _split_heads(products, len(names), self.num_heads, tf.shape(x))
 
   def _kernels(self, names: Sequence[str]) -> list[Any]:
     return [getattr(self, name) for name in names]
@@ -292,23 +292,26 @@ class Attention(keras.layers.Layer):
       return None
     return tf.concat([self.biases[name] for name in names], axis=0)
 
-  def _split_heads(
-    self, products: tf.Tensor, number: int, shape: tf.Tensor
-  ) -> list[tf.Tensor]:
-    """Splits products side by side, [..., number * D], and each into heads.
 
-    Args:
-      products: of all positions.
-      number: how many stand side by side.
-      shape: of what was multiplied, [B, L, D].
+def _split_heads(
+  products: tf.Tensor, number: int, num_heads: int, shape: tf.Tensor
+) -> list[tf.Tensor]:
+  """Splits products side by side, [..., number * D], and each into heads.
 
-    Returns:
-      [B, N, L, H] for each product.
-    """
-    heads = tf.reshape(
-      products, [shape[0], shape[1], number, self.num_heads, self.head_size]
-    )
-    return tf.unstack(tf.transpose(heads, [2, 0, 3, 1, 4]))
+  Args:
+    products: of all positions.
+    number: how many stand side by side.
+    num_heads: N.
+    shape: of what was multiplied, [B, L, D].
+
+  Returns:
+    [B, N, L, H] for each product.
+  """
+  head_size = products.shape[-1] // (number * num_heads)
+  heads = tf.reshape(
+    products, [shape[0], shape[1], number, num_heads, head_size]
+  )
+  return tf.unstack(tf.transpose(heads, [2, 0, 3, 1, 4]))
 
 
 class SelfAttention(Attention):
@@ -354,7 +357,7 @@ class SelfAttention(Attention):
       [B, K, D], and the cache with the new position.
     """
     products = projections.inputs(tf.reshape(x, [-1, self.hidden_size]))
-    query, key, value = self._split_heads(products, 3, tf.shape(x))
+    query, key, value = _split_heads(products, 3, self.num_heads, tf.shape(x))
     cache = BeamCache(
       keys=write_position(cache.keys, index, key),
       values=write_position(cache.values, index, value),

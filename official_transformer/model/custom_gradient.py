@@ -17,8 +17,8 @@ def call_with_gradient(
 
   TensorFlow registers each custom gradient of a graph under a name of its own
   and never forgets it, so that the graph and all that it captured stay in
-  memory until the process ends. A graph that only translates needs none: without
-  training, a gradient is derived from the operations as usual.
+  memory until the process ends. A graph that only translates needs none:
+  without training, a gradient is derived from the operations as usual.
 
   Args:
     function: returns its output and a function from the gradient of the output

@@ -23,6 +23,8 @@ from official_transformer.model.search_state import NEG_INF, SearchHooks
 from official_transformer.model_directory.directory import ModelDirectory
 from official_transformer.model_params import EOS_ID
 
+pytestmark = pytest.mark.slow
+
 FIXTURES = pathlib.Path(__file__).parent / "fixtures" / "marian"
 NAMES = ("tied", "larger", "untied")
 SEARCH = {"beam_size": 4, "alpha": 0.0, "extra_decode_length": 50}

@@ -31,10 +31,13 @@ SHARED = pathlib.Path(__file__).parents[3] / "shared"
 UPSTREAM = SHARED / "upstream" / "m30k"
 DATA = SHARED / "data" / "multi30k"
 
-pytestmark = pytest.mark.skipif(
-  not (UPSTREAM.exists() and DATA.exists()),
-  reason="needs ../shared/upstream/m30k and ../shared/data/multi30k",
-)
+pytestmark = [
+  pytest.mark.slow,
+  pytest.mark.skipif(
+    not (UPSTREAM.exists() and DATA.exists()),
+    reason="needs ../shared/upstream/m30k and ../shared/data/multi30k",
+  ),
+]
 
 
 @pytest.fixture(scope="module")

@@ -19,6 +19,8 @@ from data_prep.scratch import Scratch
 from official_transformer.data.text_form import TextForm
 from official_transformer.data.vocabulary_files import VocabFiles
 
+pytestmark = pytest.mark.slow
+
 coders = common_urns.coders
 
 TWO_PROCESSES = (

@@ -11,6 +11,8 @@ import sys
 import pytest
 from command_line import MAIN, fail, succeed
 
+pytestmark = pytest.mark.slow
+
 TWO_PROCESSES = (
   "--beam_options=--direct_num_workers=2 --direct_running_mode=multi_processing"
 )

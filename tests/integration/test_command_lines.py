@@ -24,6 +24,8 @@ from official_transformer.evaluation.evaluation_set import EvaluationSet
 from official_transformer.model_directory.checkpoint_files import write_bundle
 from official_transformer.model_directory.directory_lock import DirectoryLock
 
+pytestmark = pytest.mark.slow
+
 ROOT = pathlib.Path(__file__).parents[2]
 FIXTURES = ROOT / "tests" / "fidelity" / "fixtures"
 

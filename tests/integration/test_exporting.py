@@ -7,6 +7,7 @@ its own; the rest are read back here.
 import contextlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 
@@ -16,6 +17,8 @@ from trained_model import lines_of, read_frozen
 
 from official_transformer.exporting import export as export_lib
 from official_transformer.exporting import formats
+
+pytestmark = pytest.mark.slow
 
 # Without this package, and from elsewhere.
 STRANGER = """
@@ -179,10 +182,11 @@ def test_eval_takes_the_engine_too(demo_model, demo_text):
 @pytest.mark.usefixtures("read_back_here")
 def test_training_ends_with_an_export(demo_model, demo_data, tmp_path):
   """It has been trained to its end: what remains is the export."""
+  model = shutil.copytree(demo_model, tmp_path / "model")
   path = tmp_path / "exports"
   said = succeed(
     MAIN,
-    *("--mode=train", f"--data_dir={demo_data}", f"--model_dir={demo_model}"),
+    *("--mode=train", f"--data_dir={demo_data}", f"--model_dir={model}"),
     *("--train_steps=30", f"--export_dir={path}"),
   ).stdout
   (found,) = path.iterdir()

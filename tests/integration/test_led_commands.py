@@ -7,6 +7,8 @@ from command_line import MAIN, fail, succeed
 
 from official_transformer.decoding.phrases import holds
 
+pytestmark = pytest.mark.slow
+
 LINES = ["the dog sees a cat .", "", "the old man runs .", "a bird sings ."]
 
 

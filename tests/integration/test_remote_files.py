@@ -17,6 +17,8 @@ from official_transformer.data.prepared_data import read_prepared_data
 from official_transformer.model_directory.directory import ModelDirectory
 from official_transformer.storage import durable_files, file_system
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def remote():

@@ -11,6 +11,8 @@ from shared_files import make_once
 
 from official_transformer.model_directory.directory import ModelDirectory
 
+pytestmark = pytest.mark.slow
+
 SOURCE, TARGET = "vocab.source.300.model", "vocab.target.400.model"
 
 

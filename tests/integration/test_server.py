@@ -18,6 +18,8 @@ from command_line import MAIN, SERVER, fail, succeed
 from running_server import running_server
 from trained_model import lines_of, read_frozen
 
+pytestmark = pytest.mark.slow
+
 pytest.importorskip("uvicorn")
 
 

@@ -198,7 +198,7 @@ def test_workers_that_differ_are_told_and_nothing_is_written(
 def test_workers_agree_on_a_signal_and_go_on_exactly(tmp_path, prepared):
   """One of them is told to stop: both finish the same step, and it is saved."""
   logs = [tmp_path / "0.log", tmp_path / "1.log"]
-  flags = ("--train_steps=60", "--deterministic", "--seed=3", "--log_steps=1")
+  flags = ("--train_steps=150", "--deterministic", "--seed=3", "--log_steps=1")
 
   def both(model):
     ports = free_ports(2)
@@ -208,7 +208,7 @@ def test_workers_agree_on_a_signal_and_go_on_exactly(tmp_path, prepared):
 
   first, second = both(tmp_path / "stopped")
   deadline = time.monotonic() + 600
-  while "step 12 of 60" not in logs[1].read_text(encoding="utf-8"):
+  while "step 12 of 150" not in logs[1].read_text(encoding="utf-8"):
     assert time.monotonic() < deadline and first.poll() is None, logs[
       0
     ].read_text()
@@ -217,16 +217,18 @@ def test_workers_agree_on_a_signal_and_go_on_exactly(tmp_path, prepared):
   steps = []
   for process, log in zip((first, second), logs, strict=True):
     text = finish(process, log, status=128 + signal.SIGTERM)
-    found = re.search(r"stopped by SIGTERM: step (\d+) of 60 was the", text)
+    found = re.search(r"stopped by SIGTERM: step (\d+) of 150 was the", text)
     assert found, text
     steps.append(int(found[1]))
-  assert steps[0] == steps[1] < 60
+  assert steps[0] == steps[1] < 150
   for model in (tmp_path / "stopped", tmp_path / "whole"):
     for process, log in zip(both(model), logs, strict=True):
       text = finish(process, log)
     assert f"resuming after step {steps[0]}" in text or model.name == "whole"
   stopped, whole = (
-    tf.train.load_checkpoint(str(tmp_path / name / "checkpoints/step-60/model"))
+    tf.train.load_checkpoint(
+      str(tmp_path / name / "checkpoints/step-150/model")
+    )
     for name in ("stopped", "whole")
   )
   for name in whole.get_variable_to_shape_map():

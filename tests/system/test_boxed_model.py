@@ -11,6 +11,8 @@ from command_line import MAIN
 
 from official_transformer.data.text_files import count_lines
 
+pytestmark = pytest.mark.slow
+
 ROOT = pathlib.Path(__file__).parents[2]
 BOX = ROOT / "models" / "multi30k_en_de"
 CAPTIONS = pathlib.Path(__file__).parent / "captions.tsv"

@@ -11,6 +11,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 RECIPES = pathlib.Path(__file__).parents[2] / "recipes"
 # Of the recipes' flags, what makes their runs long.
 QUICKER = {

@@ -219,27 +219,37 @@ NOTICED_BY = {
 }
 
 
-def status_of(test):
-  """Runs a test; returns pytest's exit status and what it has printed."""
+def status_of(test, directory):
+  """Runs a test; returns pytest's exit status and what it has printed.
+
+  Args:
+    test: the end of its path, and its name.
+    directory: for its temporary files, which no other run shares.
+  """
   said = io.StringIO()
   with redirect_stdout(said), redirect_stderr(said):
     status = pytest.main(
-      ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", str(TESTS / test)]
+      [
+        *("-q", "-p", "no:cacheprovider", "-p", "no:xdist"),
+        *(f"--basetemp={directory}/inner/tests", str(TESTS / test)),
+      ]
     )
   return status, said.getvalue()
 
 
 @pytest.mark.parametrize("test", sorted(set(NOTICED_BY.values())))
-def test_without_a_defect_the_tests_pass(test):
-  status, said = status_of(test)
+def test_without_a_defect_the_tests_pass(test, tmp_path):
+  (tmp_path / "inner").mkdir()
+  status, said = status_of(test, tmp_path)
   assert status == pytest.ExitCode.OK, said
 
 
 @pytest.mark.parametrize("defect", NOTICED_BY, ids=lambda d: d.__name__)
-def test_a_defect_is_noticed(defect, monkeypatch):
+def test_a_defect_is_noticed(defect, monkeypatch, tmp_path):
+  (tmp_path / "inner").mkdir()
   with monkeypatch.context() as patch:
     defect(patch)
-    status, said = status_of(NOTICED_BY[defect])
+    status, said = status_of(NOTICED_BY[defect], tmp_path)
   # Anything else, such as an error of a fixture, is no answer.
   assert status == pytest.ExitCode.TESTS_FAILED, said
   assert "\nFAILED " in said and "\nERROR " not in said, said

@@ -22,6 +22,8 @@ from official_transformer.model.transformer import build_transformer
 from official_transformer.training.settings import Execution
 from official_transformer.training.training_model import TrainingModel
 
+pytestmark = pytest.mark.slow
+
 DTYPES = ["fp32", "bf16", "fp16"]
 # Ends of functions, which no device computes.
 NO_KERNEL_NEEDED = {"Placeholder", "_Arg", "_Retval", "NoOp"}

@@ -14,6 +14,8 @@ from official_transformer.model.transformer import (
 )
 from official_transformer.model_params import PARAM_SETS
 
+pytestmark = pytest.mark.slow
+
 ROOT = pathlib.Path(__file__).parents[2]
 PARAMS = dataclasses.replace(
   PARAM_SETS["tiny"],

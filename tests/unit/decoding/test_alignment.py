@@ -23,6 +23,8 @@ from official_transformer.decoding.output import fields_of, text_lines
 from official_transformer.decoding.translator import Translator
 from official_transformer.errors import InputError
 
+pytestmark = pytest.mark.slow
+
 SENTENCES = [
   "A dog runs.",
   "The woman must help the small child today.",

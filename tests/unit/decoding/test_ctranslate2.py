@@ -21,6 +21,8 @@ from official_transformer.errors import InputError
 from official_transformer.model.transformer import build_transformer
 from official_transformer.model_params import TransformerParams
 
+pytestmark = pytest.mark.slow
+
 ctranslate2 = pytest.importorskip("ctranslate2")
 
 

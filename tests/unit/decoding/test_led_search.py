@@ -39,6 +39,8 @@ from official_transformer.model.search_rules import SamplingRule
 from official_transformer.model.transformer import build_transformer
 from official_transformer.model_params import EOS_ID, TransformerParams
 
+pytestmark = pytest.mark.slow
+
 PARAMS = TransformerParams(
   vocab_size=24,
   hidden_size=16,

@@ -50,7 +50,7 @@ def test_windows_are_read_while_others_are_computed():
 
   def wait(window, pool):
     # Done only if the next window is read before this one is finished.
-    work = [pool.submit(lambda: read.wait(20)) for _ in window]
+    work = [pool.submit(lambda: read.wait(120)) for _ in window]
     return Started(work, lambda: [f.result() for f in work])
 
   assert list(in_order(windows(), wait, 1)) == [True, True]
@@ -124,7 +124,7 @@ def test_a_finished_window_does_not_wait_for_the_next_to_be_read():
 
   def windows():
     yield [3]
-    assert written.wait(20), "the first result never came"
+    assert written.wait(120), "the first result never came"
     yield [4]
 
   stream = in_order(windows(), start, 1)

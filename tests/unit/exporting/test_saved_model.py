@@ -13,6 +13,8 @@ from official_transformer.exporting.saved_model import write_saved_model
 from official_transformer.model import dense
 from official_transformer.model.processor import Target, _target
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def model(trained_model):

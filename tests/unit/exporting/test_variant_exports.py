@@ -15,6 +15,8 @@ from official_transformer.decoding.scorer import Scorer
 from official_transformer.exporting.saved_model import TranslationModule
 from official_transformer.model import dense
 
+pytestmark = pytest.mark.slow
+
 EXPORTED = ["official", "marian_model", "notebook", *COMBINED]
 # Each ends in EOS, and none is what only some vocabularies have.
 SOURCES = [[int(i) for i in row if i] for row in SOURCE]

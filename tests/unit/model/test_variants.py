@@ -31,6 +31,8 @@ from official_transformer.model.transformer import (
 )
 from official_transformer.model.translation_search import DecodingStep
 
+pytestmark = pytest.mark.slow
+
 
 class NumpyTransformer:
   """The forward pass in float64, written from the formulas alone."""

@@ -37,7 +37,7 @@ def hold(batcher):
   searcher = batcher.translator.searcher
   searcher.go.clear()
   job = batcher.submit(["z"], 1)
-  assert searcher.began.acquire(timeout=20)
+  assert searcher.began.acquire(timeout=120)
   return job
 
 
@@ -81,13 +81,13 @@ def test_requests_share_batches_of_like_lengths(make):
 
 
 def test_free_workers_share_what_waits(make):
-  limits = dataclasses.replace(LIMITS, batch_wait=0.2)
+  limits = dataclasses.replace(LIMITS, batch_wait=5.0)
   batcher = make(limits, workers=2, lines=8)
   searcher = batcher.translator.searcher
   searcher.go.clear()
   job = batcher.submit(list("abcdef"), 1)
   for _ in range(2):
-    assert searcher.began.acquire(timeout=20)
+    assert searcher.began.acquire(timeout=120)
   searcher.go.set()
   assert texts(job) == list("abcdef")
   assert sorted(map(len, searcher.batches)) == [3, 3]

@@ -50,7 +50,7 @@ def test_a_newer_model_takes_the_place_of_the_old(host, directory):
   old.searcher.began.acquire()  # By the warming up.
   old.searcher.go.clear()
   before = host.submit(["ab"], 1)
-  assert old.searcher.began.acquire(timeout=20)
+  assert old.searcher.began.acquire(timeout=120)
   directory.step = 2
   # It ends when the old model has answered.
   reload = threading.Thread(target=host.reload_if_newer)

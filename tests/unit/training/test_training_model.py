@@ -20,6 +20,8 @@ from runs import (
 from official_transformer.data.buckets import Batching
 from official_transformer.training.settings import Execution
 
+pytestmark = pytest.mark.slow
+
 # Clipped, a gradient that was not unscaled first would all but vanish.
 CLIPPED = dataclasses.replace(PARAMS, clip_norm=1.0)
 STATIC = Batching(128, 16, True)

@@ -29,6 +29,8 @@ from official_transformer.model_params import TransformerParams
 from official_transformer.training.initial_weights import copy_weights
 from official_transformer.training.settings import Execution
 
+pytestmark = pytest.mark.slow
+
 DECAY = 0.9
 
 
