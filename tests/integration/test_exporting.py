@@ -116,7 +116,6 @@ def test_a_keras_model_is_opened_again(trained_model, source, tmp_path):
   }
 
 
-@pytest.mark.usefixtures("read_back_here")
 @pytest.mark.parametrize("quantization", ["float32", "int8"])
 def test_a_ctranslate2_model_tells_how_to_use_it(
   trained_model, source, tmp_path, quantization

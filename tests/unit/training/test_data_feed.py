@@ -1,25 +1,46 @@
-"""The batches that a resumed run goes on with."""
-
-import dataclasses
+"""The batches of a run."""
 
 import numpy as np
 import pytest
 from runs import settings
 
+from official_transformer.data.buckets import Batching
 from official_transformer.data.prepared_data import read_prepared_data
 from official_transformer.training.data_feed import DataFeed
+
+# 14 of 8 tokens are more tokens than 12 of 9, those 12 more squares.
+SHAPES = {
+  False: [[(12, 9)] * 2, [(14, 8)] * 2],
+  True: [[(8, 16)] * 2],
+}
+
+
+def feed_of(reversals, batching):
+  """Returns the batches of a run over `reversals`."""
+  run = settings(reversals, 1, batching=batching)
+  return DataFeed(run, read_prepared_data(reversals, 20, with_dev=False))
+
+
+@pytest.mark.parametrize("static", [False, True])
+def test_the_largest_batches_are_of_the_type_of_all(reversals, static):
+  """Else TensorFlow would trace the step twice, which takes seconds."""
+  feed = feed_of(reversals, Batching(128, 16, static))
+  tried = feed.largest_batches()
+  for batches in tried:
+    assert batches.element_spec == feed.training_batches(0).element_spec
+  shapes = [
+    [tuple(side.shape) for side in next(iter(batches))] for batches in tried
+  ]
+  assert shapes == SHAPES[static]
 
 
 @pytest.mark.parametrize("accumulate_steps", [1, 2])
 def test_a_resumed_run_gets_the_batches_that_come_next(
   reversals, accumulate_steps
 ):
-  run = settings(reversals, 1)
-  batching = dataclasses.replace(
-    run.batching, accumulate_steps=accumulate_steps
+  feed = feed_of(
+    reversals, Batching(128, 16, accumulate_steps=accumulate_steps)
   )
-  run = dataclasses.replace(run, batching=batching)
-  feed = DataFeed(run, read_prepared_data(reversals, 20, with_dev=False))
   updates = 3
   whole = feed.training_batches(0).take((updates + 2) * accumulate_steps)
   expected = list(whole.as_numpy_iterator())[updates * accumulate_steps :]

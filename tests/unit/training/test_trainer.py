@@ -109,7 +109,7 @@ def test_weights_move_and_the_loss_falls(undisturbed):
 
 
 def test_the_loop_trains_as_fit_does(undisturbed):
-  assert_equal_states(undisturbed["fit"][1], undisturbed["loop"][1], ROUNDING)
+  assert_equal_states(undisturbed["fit"][1], undisturbed["loop"][1], 1e-6)
 
 
 @pytest.mark.slow
@@ -120,7 +120,7 @@ def test_the_seed_decides_the_weights(tmp_path, undisturbed, reversals):
     state(train(tmp_path / str(seed), PARAMS, dataclasses.replace(run, seed=n)))
     for seed, n in (("same", run.seed), ("other", run.seed + 1))
   )
-  assert_equal_states(first, again, ROUNDING)
+  assert_equal_states(first, again, 1e-6)
   assert max(np.abs(first[path] - other[path]).max() for path in first) > 1e-3
 
 
@@ -360,7 +360,7 @@ def test_an_accumulating_run_is_resumed_exactly(tmp_path, reversals):
   uninterrupted = train(tmp_path / "whole", PARAMS, whole)
   train(tmp_path / "parts", PARAMS, first)
   resumed = train(tmp_path / "parts", PARAMS, whole)
-  assert_equal_states(state(uninterrupted), state(resumed), ROUNDING)
+  assert_equal_states(state(uninterrupted), state(resumed), 1e-6)
 
 
 def test_a_lack_of_memory_shows_before_the_first_update(
