@@ -8,6 +8,7 @@ magnitude, gradients and changes of weights to 1e-4 of their norm, ids exact.
 import dataclasses
 import pathlib
 
+import defects
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -19,12 +20,8 @@ from official_transformer.importing.importer import (
   import_checkpoint,
 )
 from official_transformer.model import (
-  attention_layer,
-  beam_search,
-  cross_entropy,
   metrics,
   model_utils,
-  stacks,
 )
 from official_transformer.model.beam_search import (
   SearchState,
@@ -418,86 +415,24 @@ def test_first_versions(fixture, format_name, tmp_path):
 # -- What the comparisons would notice: each change must make one fail.
 
 
-def swap_sines_and_cosines(monkeypatch):
-  original = model_utils.get_position_encoding
-
-  def swapped(length, hidden_size, *arguments):
-    signal = original(length, hidden_size, *arguments)
-    return tf.roll(signal, hidden_size // 2, axis=1)
-
-  monkeypatch.setattr(model_utils, "get_position_encoding", swapped)
-
-
-def change_epsilon(monkeypatch, epsilon):
-  original = stacks.layer_norm
-
-  def changed(params, name):
-    norm = original(params, name)
-    norm.epsilon = epsilon
-    return norm
-
-  monkeypatch.setattr(stacks, "layer_norm", changed)
-
-
-def larger_epsilon(monkeypatch):
-  change_epsilon(monkeypatch, 1e-3)
-
-
-def twice_the_epsilon(monkeypatch):
-  change_epsilon(monkeypatch, 2e-6)
-
-
-def norm_after_the_sum(monkeypatch):
-  def call(self, x, *inputs, training=False):
-    y = self.layer(x, *inputs, training=training)
-    return self.layer_norm(self.add(x, y, training))
-
-  monkeypatch.setattr(stacks.LayerNormResidualWrapper, "call", call)
-
-
-def unscaled_queries(monkeypatch):
-  original = attention_layer.Attention.__init__
-
-  def init(self, *arguments, **keywords):
-    original(self, *arguments, **keywords)
-    self.query_scale = 1.0
-
-  monkeypatch.setattr(attention_layer.Attention, "__init__", init)
-
-
-def smoothing_over_all_tokens(monkeypatch):
-  original = cross_entropy.SmoothedTarget.of
-
-  def changed(smoothing, vocab_size):
-    return original(smoothing * (vocab_size - 1) / vocab_size, vocab_size)
-
-  monkeypatch.setattr(cross_entropy.SmoothedTarget, "of", changed)
-
-
-def other_length_constant(monkeypatch):
-  monkeypatch.setattr(
-    beam_search,
-    "length_normalization",
-    lambda alpha, length: tf.pow(
-      (6.0 + tf.cast(length, tf.float32)) / 7.0, alpha
-    ),
-  )
-
-
 @pytest.mark.parametrize(
   ("change", "check"),
   [
-    (swap_sines_and_cosines, check_positions),
-    (larger_epsilon, check_stacks),
-    (twice_the_epsilon, check_stacks),
-    (norm_after_the_sum, check_stacks),
-    (norm_after_the_sum, check_logits),
-    (unscaled_queries, check_layers),
-    (unscaled_queries, check_logits),
-    (smoothing_over_all_tokens, check_loss),
-    (smoothing_over_all_tokens, check_gradients),
-    (other_length_constant, check_toy_search),
-    (other_length_constant, check_search),
+    (defects.sines_and_cosines_swapped, check_positions),
+    (defects.larger_epsilon, check_stacks),
+    (defects.twice_the_epsilon, check_stacks),
+    (defects.norm_after_the_sum, check_stacks),
+    (defects.norm_after_the_sum, check_logits),
+    (defects.residual_order, check_logits),
+    (defects.unscaled_queries, check_layers),
+    (defects.unscaled_queries, check_logits),
+    (defects.no_padding_mask, check_logits),
+    (defects.no_causal_mask, check_logits),
+    (defects.smoothing_denominator, check_loss),
+    (defects.smoothing_denominator, check_gradients),
+    (defects.length_norm, check_toy_search),
+    (defects.length_norm, check_search),
+    (defects.eos_counting, check_toy_search),
   ],
 )
 def test_a_change_is_noticed(change, check, monkeypatch, restored, legacy):
