@@ -29,7 +29,7 @@ from shared_files import make_once, reversed_pairs
 from official_transformer.model.processor import prefer_onednn
 from official_transformer.model_params import TransformerParams
 
-pytest_plugins = ["durations"]
+pytest_plugins = ["durations", "graph_memory"]
 # The same examples in every run, and no deadline that a busy machine misses.
 hypothesis.settings.register_profile(
   "tests", deadline=None, derandomize=True, database=None

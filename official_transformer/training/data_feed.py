@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 from collections.abc import Iterator
 
@@ -109,8 +110,9 @@ class DataFeed:
       uniform_dataset(batching, length) for length in self.largest_lengths
     ]
 
+  @functools.cached_property
   def development_batches(self) -> tf.data.Dataset:
-    """Returns the batches that a validation loss is taken over."""
+    """The batches that a validation loss is taken over; made once a run."""
     assert self.data and self.data.dev
     settings = self.settings
     dataset = dev_dataset(self.data.dev.index, settings.batching)

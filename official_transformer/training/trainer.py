@@ -123,7 +123,7 @@ class Trainer:
     `loss` is smoothed as in training, `perplexity` is not. Empty if all pairs
     are longer than `max_length`.
     """
-    found = self._validation(self.feed.development_batches())
+    found = self._validation(self.feed.development_batches)
     if not found:
       logging.warning("no validation loss: no development pair is usable")
     return found

@@ -91,7 +91,12 @@ def operations_of(trainer, kind):
 
 
 @pytest.mark.parametrize(
-  "execution", [Execution(), Execution(use_ctl=True), Execution(dtype="bf16")]
+  "execution",
+  [
+    Execution(),
+    pytest.param(Execution(use_ctl=True), marks=pytest.mark.long),
+    Execution(dtype="bf16"),
+  ],
 )
 def test_layers_computed_again_give_the_same_updates(
   tmp_path, reversals, execution
@@ -136,15 +141,12 @@ def test_static_batches_compile_whole(tmp_path, reversals):
   params = dataclasses.replace(PARAMS, clip_norm=0.5)
   plain = settings(reversals, 5, batching=STATIC)
   compiled = dataclasses.replace(plain, execution=Execution(compile=True))
-  looped = dataclasses.replace(
-    plain, execution=Execution(compile=True, use_ctl=True)
-  )
-  recomputed = dataclasses.replace(
-    plain, execution=Execution(compile=True, recompute=True)
+  looped_and_recomputed = dataclasses.replace(
+    plain, execution=Execution(compile=True, use_ctl=True, recompute=True)
   )
   reference, *others = (
     state(train(tmp_path / str(n), params, run))
-    for n, run in enumerate((plain, compiled, looped, recomputed))
+    for n, run in enumerate((plain, compiled, looped_and_recomputed))
   )
   for other in others:
     assert_equal_states(reference, other, ROUNDING)

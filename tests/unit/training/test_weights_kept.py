@@ -10,6 +10,7 @@ from runs import (
   make_trainer,
   settings,
   state,
+  steps_of,
   train,
 )
 
@@ -28,6 +29,7 @@ from official_transformer.model_directory.directory import (
 from official_transformer.model_params import TransformerParams
 from official_transformer.training.initial_weights import copy_weights
 from official_transformer.training.settings import Execution
+from official_transformer.training.step.step_runner import StepRunner
 
 pytestmark = pytest.mark.slow
 
@@ -42,42 +44,52 @@ def averages(trainer):
   return {a.path: a.numpy() for a in trainer.model.optimizer.average.averages}
 
 
+@pytest.fixture(scope="module")
+def averaged(tmp_path_factory, reversals):
+  """The trainer of a run of 8 updates with an average."""
+  run = settings(reversals, 8, average_decay=DECAY, steps_between_evals=8)
+  return train(tmp_path_factory.mktemp("averaged"), PARAMS, run)
+
+
 @pytest.mark.parametrize("execution", [Execution(), Execution(use_ctl=True)])
-def test_the_average_follows_its_formula(tmp_path, reversals, execution):
-  run = settings(
-    reversals, 1, average_decay=DECAY, execution=execution, log_steps=1
-  )
-  expected = None
-  for n in range(1, 6):
-    run = dataclasses.replace(run, train_steps=n)
-    trainer = make_trainer(tmp_path, PARAMS, run)
-    if expected is None:
-      expected = weights(trainer)  # What training starts from.
-    trainer.train()
+def test_the_average_follows_its_formula(
+  tmp_path, reversals, execution, monkeypatch
+):
+  run = settings(reversals, 5, average_decay=DECAY, execution=execution)
+  trainer = make_trainer(tmp_path, PARAMS, run)
+  expected = weights(trainer)  # What training starts from.
+  updates = []
+  run_steps = StepRunner.__call__
+
+  def followed(self, iterator, steps=1):
+    result = run_steps(self, iterator, steps)
+    n = steps_of(trainer)
+    updates.append(n)
     # The update that makes n of them has seen n - 1.
     decay = min(DECAY, n / (9 + n))
     for path, weight in weights(trainer).items():
       expected[path] = decay * expected[path] + (1 - decay) * weight
+    return result
+
+  monkeypatch.setattr(StepRunner, "__call__", followed)
+  trainer.train()
+  assert updates == [1, 2, 3, 4, 5]
   for path, average in averages(trainer).items():
     np.testing.assert_allclose(average, expected[path], atol=1e-6)
 
 
-def test_training_is_as_without_an_average(tmp_path, reversals):
-  plain = train(tmp_path / "plain", PARAMS, settings(reversals, 6))
-  averaged = train(
-    tmp_path / "averaged", PARAMS, settings(reversals, 6, average_decay=DECAY)
-  )
+def test_training_is_as_without_an_average(tmp_path, reversals, averaged):
+  plain = train(tmp_path, PARAMS, settings(reversals, 8))
   for path, weight in weights(plain).items():
     np.testing.assert_array_equal(weight, weights(averaged)[path])
 
 
-def test_a_resumed_average_is_that_of_one_run(tmp_path, reversals):
+def test_a_resumed_average_is_that_of_one_run(tmp_path, reversals, averaged):
   run = settings(reversals, 8, average_decay=DECAY)
-  whole = train(tmp_path / "whole", PARAMS, run)
-  train(tmp_path / "parts", PARAMS, dataclasses.replace(run, train_steps=3))
-  parts = train(tmp_path / "parts", PARAMS, run)
-  assert_equal_states(state(whole), state(parts))
-  for path, average in averages(whole).items():
+  train(tmp_path, PARAMS, dataclasses.replace(run, train_steps=3))
+  parts = train(tmp_path, PARAMS, run)
+  assert_equal_states(state(averaged), state(parts))
+  for path, average in averages(averaged).items():
     np.testing.assert_array_equal(average, averages(parts)[path])
 
 
@@ -92,25 +104,23 @@ def test_an_average_that_begins_late_begins_with_the_weights(
     np.testing.assert_array_equal(average, weights(first)[path])
 
 
-def test_what_is_measured_kept_and_decoded_is_the_average(tmp_path, reversals):
-  run = settings(reversals, 6, average_decay=DECAY, steps_between_evals=6)
-  trainer = train(tmp_path, PARAMS, run)
-  directory = trainer.directory
-  prefix = directory.checkpoint_prefix(6)
+def test_what_is_measured_kept_and_decoded_is_the_average(tmp_path, averaged):
+  directory = averaged.directory
+  prefix = directory.checkpoint_prefix(8)
   assert best_weights_group(prefix) == MOVING_AVERAGE
   (step,) = directory.checkpoint_steps(BEST)
   best = directory.checkpoint_prefix(step, BEST)
   assert best_weights_group(best) == WEIGHTS
-  for path, average in averages(trainer).items():
+  for path, average in averages(averaged).items():
     (stored,) = read_tensors(best, [f"{WEIGHTS}/{path}"]).values()
     np.testing.assert_array_equal(stored, average)
     # Training goes on from the weights themselves.
-    assert np.abs(weights(trainer)[path] - average).max() > 0, path
+    assert np.abs(weights(averaged)[path] - average).max() > 0, path
   new = ModelDirectory(str(tmp_path / "new"))
   copy_weights(prefix, new)
   copied = new.checkpoint_prefix(0)
   assert stored_shapes(copied, MOVING_AVERAGE) == {}
-  for path, average in averages(trainer).items():
+  for path, average in averages(averaged).items():
     (stored,) = read_tensors(copied, [f"{WEIGHTS}/{path}"]).values()
     np.testing.assert_array_equal(stored, average)
 
