@@ -124,8 +124,12 @@ class Dropout(keras.layers.Layer):
     # In integers, so that XLA decides alike.
     most = tf.constant(int(part * 2**32), tf.uint32)
     above = tf.cast(words[-1] < most, tf.uint8)
-    dropped = tf.constant(int(level), tf.uint8) + above
-    return tf.reshape(levels[:size] >= dropped, shape)
+    if level:
+      # All 256 levels may be dropped, which is one more than 8 bits hold.
+      keep = levels[:size] > tf.constant(int(level) - 1, tf.uint8) + above
+    else:
+      keep = levels[:size] >= above
+    return tf.reshape(keep, shape)
 
 
 def _random_words(number: int | tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
