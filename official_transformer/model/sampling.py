@@ -157,7 +157,9 @@ def sample(
   shapes = tf.nest.map_structure(lambda t: t.shape, start)
   shapes = shapes._replace(search=growing_shapes(state))
   (end,) = tf.while_loop(going_on, draw, (start,), shape_invariants=(shapes,))
-  lengths = tf.math.count_nonzero(end.ids, axis=2, dtype=tf.int32)
+  # PAD is a token like any other if it is drawn: EOS tells the length.
+  is_end = tf.cast(tf.equal(end.ids, EOS_ID), tf.int32)
+  lengths = tf.argmax(is_end, axis=2, output_type=tf.int32) + 1
   norms = length_normalization(plan.alpha, lengths)
   scores = tf.where(end.finished, end.log_probs / norms, end.log_probs)
   return SearchResult(end.ids, scores, end.finished)

@@ -199,14 +199,20 @@ class EnsembleStep:
   def __call__(
     self, ids: tf.Tensor, index: tf.Tensor, state: SearchState
   ) -> tuple[tf.Tensor, SearchState]:
-    """Maps the newest tokens, int32 [B*K], to log-probabilities [B*K, V]."""
+    """Maps the newest tokens, int32 [B*K], to log-probabilities [B*K, V + 1].
+
+    The last column is the probability of all rows beyond the vocabulary: with
+    it the others stay what they are if they are normalised again.
+    """
     found, states = [], []
     for step, per_beam, per_source in zip(
       self.steps, state.per_beam, state.per_source, strict=True
     ):
       logits, new = step(ids, index, SearchState(per_beam, per_source))
       log_probs = tf.nn.log_softmax(tf.cast(logits, tf.float32))
-      found.append(log_probs[:, : self.vocab_size])
+      known, beyond = tf.split(log_probs, [self.vocab_size, -1], axis=1)
+      rest = tf.reduce_logsumexp(beyond, axis=1, keepdims=True)
+      found.append(tf.concat([known, rest], axis=1))
       states.append(new)
     mean = tf.reduce_logsumexp(tf.stack(found), axis=0) - math.log(len(found))
     return mean, SearchState(
@@ -268,7 +274,7 @@ def search_translations(
     longest = min(longest, params.longest_output or longest)
   with traced_for(Target.XLA) if request.static else nullcontext():
     step = _step(models, longest or tf.reduce_max(limits), longest, request)
-  vocab_size = request.vocabulary_size or params.vocab_size
+  vocab_size = _vocabulary_size(models, request)
   hooks = request.hooks
   if request.controls and request.sentences:
     controller = Controller(request.controls, request.sentences, vocab_size)
@@ -326,7 +332,7 @@ def sample_translations(
   batch, beam = tf.shape(source_ids)[0], params.beam_size
   step = _step(models, tf.reduce_max(limits), None, request)
   assert request.controls and request.sentences
-  vocab_size = request.vocabulary_size or params.vocab_size
+  vocab_size = _vocabulary_size(models, request)
   return sample(
     step,
     step.start(source_ids, batch),
@@ -369,5 +375,11 @@ def _step(
   steps = [kind(model, beam_size, positions, longest) for model in models]
   if len(steps) == 1:
     return steps[0]
-  sizes = [model.params.vocab_size for model in models]
-  return EnsembleStep(steps, request.vocabulary_size or min(sizes))
+  return EnsembleStep(steps, _vocabulary_size(models, request))
+
+
+def _vocabulary_size(
+  models: Sequence[Transformer], request: SearchRequest
+) -> int:
+  """Returns how many tokens there are to choose from."""
+  return request.vocabulary_size or min(m.params.vocab_size for m in models)

@@ -145,6 +145,16 @@ def test_an_ensembles_score_is_of_the_mean_of_probabilities(transformer):
     assert best.score == pytest.approx(total / norm, abs=1e-4)
 
 
+def test_rows_beyond_the_vocabulary_keep_their_share_in_an_ensemble():
+  larger = model(vocab_size=30)
+  alone, paired = (led([larger] * n).search(SOURCES) for n in (1, 2))
+  assert ids_of(paired) == ids_of(alone)
+  for one, other in zip(
+    itertools.chain(*alone), itertools.chain(*paired), strict=True
+  ):
+    assert one.score == pytest.approx(other.score, abs=1e-5)
+
+
 def test_scores_stay_the_models_own(transformer):
   """Whatever is forbidden, a score is what the model gives to the ids."""
   demands = [Demands(forbidden=("w5", "w7 w8"), prefix="w9 w4")] * len(SOURCES)

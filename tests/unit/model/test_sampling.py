@@ -1,0 +1,42 @@
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from official_transformer.model.sampling import SamplingPlan, sample
+from official_transformer.model.search_controls import (
+  NO_TOKEN,
+  Controller,
+  SentenceControls,
+)
+from official_transformer.model.search_rules import (
+  SamplingRule,
+  SearchControls,
+)
+from official_transformer.model.search_state import SearchState
+
+
+def test_pad_counts_as_a_token_when_it_is_drawn():
+  """All four tokens are equally probable; the numbers draw 0, 3, 1 and 3, 1."""
+  nothing = np.zeros([1, 1, 1], np.int32)
+  controls = SentenceControls(
+    prefix=tf.zeros([1, 0], tf.int32),
+    forbidden=tf.constant(nothing + NO_TOKEN),
+    required=tf.constant(nothing),
+  )
+  plan = SamplingPlan(
+    SamplingRule(), Controller(SearchControls(), controls, 4), alpha=0.6
+  )
+  found = sample(
+    lambda ids, index, state: (tf.zeros([2, 4]), state),
+    SearchState(tf.zeros([2]), tf.zeros([1])),
+    limits=tf.constant([5]),
+    numbers=tf.constant([[[0.1, 0.9, 0.4, 0, 0], [0.9, 0.4, 0, 0, 0]]]),
+    plan=plan,
+  )
+  assert found.ids.numpy().tolist() == [[[0, 3, 1, 0, 0], [3, 1, 0, 0, 0]]]
+  np.testing.assert_allclose(
+    found.scores.numpy()[0],
+    [n * np.log(1 / 4) / ((5 + n) / 6) ** 0.6 for n in (3, 2)],
+    rtol=1e-6,
+  )
+  assert found.finished.numpy().all()
