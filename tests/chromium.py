@@ -16,8 +16,9 @@ NEEDED = pytest.mark.skipif(not PATH, reason="no Chromium here")
 @contextlib.contextmanager
 def launched() -> Iterator[Any]:
   """Gives a browser, which playwright drives."""
-  from playwright.sync_api import sync_playwright
+  from playwright.sync_api import expect, sync_playwright
 
+  expect.set_options(timeout=120_000)  # Milliseconds, on a busy machine.
   with sync_playwright() as started:
     browser = started.chromium.launch(
       executable_path=PATH, args=["--no-sandbox"]

@@ -14,6 +14,7 @@ os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
 import dataclasses
 import json
 import pathlib
+import shutil
 import subprocess
 import sys
 import time
@@ -175,13 +176,17 @@ def demo_data(
   return make_once(tmp_path_factory, "demo_data", make)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def demo_model(
   tmp_path_factory: pytest.TempPathFactory,
   demo_text: pathlib.Path,
   demo_data: pathlib.Path,
 ) -> pathlib.Path:
-  """A model trained for 20 steps, then resumed for 10 more."""
+  """A model trained for 20 steps, then resumed for 10 more.
+
+  It has learnt next to nothing: what it says must not matter. Each file's tests
+  have a copy of their own, as commands lock and write to it.
+  """
 
   def make(directory: pathlib.Path) -> None:
     common = (
@@ -196,4 +201,5 @@ def demo_model(
       command_line.MAIN, *common, "--train_steps=30", "--enable_tensorboard"
     )
 
-  return make_once(tmp_path_factory, "demo_model", make)
+  made = make_once(tmp_path_factory, "demo_model", make)
+  return shutil.copytree(made, tmp_path_factory.mktemp("demo") / "model")

@@ -1,4 +1,4 @@
-"""What TensorFlow keeps of each file's graphs is let go: a pytest plugin."""
+"""What TensorFlow keeps of each test's graphs is let go: a pytest plugin."""
 
 import ctypes
 import gc
@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import pytest
 
 
-@pytest.fixture(autouse=True, scope="module")
+@pytest.fixture(autouse=True)
 def forgotten_graphs() -> Iterator[None]:
-  """Forgets the custom gradients of a file's graphs when its tests have run.
+  """Forgets the custom gradients of a test's graphs when it has run.
 
   TensorFlow registers each `tf.custom_gradient` of a graph for as long as the
   process lives, and with it the graph and its weights. A training traces some
@@ -22,9 +22,11 @@ def forgotten_graphs() -> Iterator[None]:
   from tensorflow.python.framework import ops
 
   registered = ops.gradient_registry._registry
-  for name in [n for n in registered if n.startswith("CustomGradient-")]:
+  names = [name for name in registered if name.startswith("CustomGradient-")]
+  for name in names:
     del registered[name]
-  gc.collect()
-  if sys.platform == "linux":
-    # What has been freed goes back to the system, for the other processes.
-    ctypes.CDLL(None).malloc_trim(0)
+  if names:
+    gc.collect()
+    if sys.platform == "linux":
+      # What has been freed goes back to the system, for the other processes.
+      ctypes.CDLL(None).malloc_trim(0)

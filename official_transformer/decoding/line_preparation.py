@@ -80,16 +80,10 @@ class LinePreparer:
 
   def prepare(self, request: str | LineRequest) -> PreparedLine:
     """Returns a line as it is decoded."""
-    request = LineRequest.of(request)
-    line, demands = request.text.strip(), request.demands
-    if self.forbidden:
-      demands = dataclasses.replace(
-        demands, forbidden=(*self.forbidden, *demands.forbidden)
-      )
+    line, ids, demands = self.whole(request)
     if not line:
       return self._prepared([], [], demands)
     encode = self.tokenizers.source.encode
-    ids = encode(line, add_eos=True)
     pieces, encoded = [Piece(line, "")], [ids]
     longest = None if demands.is_of_whole else self.max_length
     if longest is not None and len(ids) > longest:
@@ -105,6 +99,17 @@ class LinePreparer:
     return self._prepared(
       [piece for piece, _ in kept], [ids for _, ids in kept], demands
     )
+
+  def whole(self, request: str | LineRequest) -> PieceToTranslate:
+    """Returns a line in one piece, however long it is."""
+    request = LineRequest.of(request)
+    line, demands = request.text.strip(), request.demands
+    if self.forbidden:
+      demands = dataclasses.replace(
+        demands, forbidden=(*self.forbidden, *demands.forbidden)
+      )
+    ids = self.tokenizers.source.encode(line, add_eos=True)
+    return PieceToTranslate(line, ids, demands)
 
   def _prepared(
     self, pieces: list[Piece], ids: list[list[int]], demands: Demands

@@ -142,6 +142,7 @@ class SearchTracer:
       hooks=SearchHooks(lambda step: steps.append(self._candidates(step))),
     )
     rows, scores, flags = (part[0].numpy().tolist() for part in result)
+    limit = len(ids) + params.extra_decode_length
     found = [
       TracedHypothesis(
         self._pieces([*f.ids, EOS_ID] if f.finished else f.ids),
@@ -155,7 +156,7 @@ class SearchTracer:
       pieces_with_end(self.source, ids),
       params.beam_size,
       params.alpha,
-      len(ids) + params.extra_decode_length,
+      min(limit, params.longest_output or limit),
       steps,
       found,
     )

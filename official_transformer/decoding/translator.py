@@ -221,7 +221,9 @@ class Translator:
     ]
     return join_pieces(prepared, pieces, aligned)
 
-  def attention(self, source: str, target: str | None = None) -> LineAttention:
+  def attention(
+    self, source: str | LineRequest, target: str | None = None
+  ) -> LineAttention:
     """Returns what all layers and heads attend to.
 
     The line is not cut, however long it is.
@@ -235,12 +237,12 @@ class Translator:
         not suffice.
     """
     reader = self._attention()
-    ids = self.tokenizers.source.encode(source.strip(), add_eos=True)
+    line = self._preparer.whole(source)
     if target is None:
-      found = self.searcher.search([ids])[0][0].ids
+      found = self._search([line])[0][0].ids
     else:
       found = self.tokenizers.target.encode(target.strip())
-    return reader.read(ids, [*found, EOS_ID])
+    return reader.read(line.ids, [*found, EOS_ID])
 
   def align(self, pieces: Sequence[TranslatedPiece]) -> list[Alignment]:
     """Returns which words of translations come from which of the source.
@@ -267,7 +269,17 @@ class Translator:
     self, batch: Sequence[PieceToTranslate], aligned: bool
   ) -> list[list[Hypothesis]]:
     """Decodes one batch of lines."""
-    texts, sources, demands = zip(*batch, strict=True)
+    found = [
+      sentence[: self.options.n_best] for sentence in self._search(batch)
+    ]
+    texts, sources, _ = zip(*batch, strict=True)
+    return self.hypotheses(texts, sources, found, aligned)
+
+  def _search(
+    self, batch: Sequence[PieceToTranslate]
+  ) -> list[list[FoundSequence]]:
+    """Returns the sequences of each line, the one that is chosen first."""
+    _, sources, demands = zip(*batch, strict=True)
     if isinstance(self.searcher, LedSearcher):
       found = self.searcher.search(sources, demands)
     elif any(demands_of != NO_DEMANDS for demands_of in demands):
@@ -280,8 +292,7 @@ class Translator:
     if self.options.search.mbr:
       # It takes all of them to choose.
       found = [by_risk(sentence, self._text) for sentence in found]
-    found = [sentence[: self.options.n_best] for sentence in found]
-    return self.hypotheses(texts, sources, found, aligned)
+    return found
 
   def hypotheses(
     self,

@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from official_transformer.model.model_utils import (
   get_decoder_self_attention_bias,
+  get_padding_bias,
 )
 from official_transformer.model.transformer import Transformer
 
@@ -46,15 +47,15 @@ def attention_weights(
     source_ids: int [B, S], padded with PAD.
     target_ids: int [B, T], likewise. Rows of padding mean nothing.
   """
-  # The same computation that `encode` makes, so that the two cannot part.
-  source = transformer.encode(source_ids)
+  source_bias = get_padding_bias(source_ids)
   x = transformer.embed_source(source_ids)
   encoder = []
   for layer in transformer.encoder_stack.layers:
     wrapper = layer.self_attention
     y = wrapper.normalize(x)
-    encoder.append(wrapper.layer.attention_weights(y, y, source.bias))
-    x = layer(x, source.bias)
+    encoder.append(wrapper.layer.attention_weights(y, y, source_bias))
+    x = layer(x, source_bias)
+  encoded = transformer.encoder_stack.normalize(x)
   length = tf.shape(target_ids)[1]
   x = transformer.embed_targets(target_ids, length)
   bias = get_decoder_self_attention_bias(length)
@@ -67,10 +68,10 @@ def attention_weights(
     wrapper = layer.cross_attention
     cross.append(
       wrapper.layer.attention_weights(
-        wrapper.normalize(y), source.outputs, source.bias
+        wrapper.normalize(y), encoded, source_bias
       )
     )
-    x = layer(x, bias, source.outputs, source.bias)
+    x = layer(x, bias, encoded, source_bias)
   return AttentionWeights(
     *(tf.stack(weights, axis=1) for weights in (encoder, decoder, cross))
   )

@@ -33,13 +33,14 @@ _STYLE = {
   # Text is text, dollars and all.
   "text.parse_math": False,
   "figure.dpi": 100,
-  "savefig.dpi": 150,
   # Text stays text, and names within the file are not drawn anew each time.
   "svg.fonttype": "none",
   "svg.hashsalt": "official_transformer",
 }
 
-
+# Of the largest pictures, whose memory grows with the square of it.
+_MOST_PIXELS = 4500
+_DOTS_PER_INCH = 150
 _NAME = re.compile(rb'id="([a-z]?[0-9a-f]{10})"')
 
 
@@ -120,7 +121,8 @@ def encode(figure: Any, kind: str) -> bytes:
   buffer = io.BytesIO()
   # Neither a date nor a version.
   metadata: dict[str, Any] = {"png": {"Software": None}, "svg": {"Date": None}}
-  figure.savefig(buffer, format=kind, metadata=metadata[kind])
+  dots = min(_DOTS_PER_INCH, _MOST_PIXELS / max(figure.get_size_inches()))
+  figure.savefig(buffer, format=kind, metadata=metadata[kind], dpi=dots)
   content = buffer.getvalue()
   if kind == "svg":
     # Some of its names are made of addresses in memory.

@@ -72,7 +72,7 @@ def test_batches_may_be_accumulated_and_several_updates_made_a_call(found):
 
 
 def test_the_norm_that_is_clipped_is_of_all_devices(found):
-  assert found["clipping"] > 1e-5
+  assert found["longest_gradient"] > 0.6  # The norm allowed is 0.5.
   assert found["clipped"] <= 1e-6
 
 

@@ -37,16 +37,16 @@ def write(path, *lines):
   return path
 
 
-def test_prefixes_and_phrases_come_from_files(demo_model, text, tmp_path):
+def test_prefixes_and_phrases_come_from_files(trained_model, text, tmp_path):
   prefixes = write(tmp_path / "prefixes", "Die Katze", "", "", "Ein")
   wanted = write(tmp_path / "wanted", "Haus\tHund", "Haus", "", "")
-  free = predict(demo_model, text)
+  free = predict(trained_model, text)
   # What this hardly trained model says depends on the processor.
   words = " ".join(row["translation"] for row in free).split()
   frequent = max(words, key=words.count) if words else "der"
   unwanted = write(tmp_path / "unwanted", frequent)
   found = predict(
-    demo_model,
+    trained_model,
     text,
     f"--prefix_file={prefixes}",
     f"--required_phrases={wanted}",
@@ -64,36 +64,37 @@ def test_prefixes_and_phrases_come_from_files(demo_model, text, tmp_path):
     assert bool(unmet) == ("unmet" in row["flags"])
 
 
-def test_samples_do_not_depend_on_batches(demo_model, text):
+def test_samples_do_not_depend_on_batches(trained_model, text):
   flags = ("--sample", "--n_best=2", "--top_k=8", "--sample_seed=3")
-  found = predict(demo_model, text, *flags)
-  again = predict(demo_model, text, *flags, "--decode_batch_size=1")
+  found = predict(trained_model, text, *flags)
+  again = predict(trained_model, text, *flags, "--decode_batch_size=1")
   texts = [[h["translation"] for h in row["hypotheses"]] for row in found]
   assert texts == [
     [h["translation"] for h in row["hypotheses"]] for row in again
   ]
-  other = predict(demo_model, text, *flags[:-1], "--sample_seed=4")
+  other = predict(trained_model, text, *flags[:-1], "--sample_seed=4")
   assert [row["translation"] for row in other] != [
     row["translation"] for row in found
   ]
 
 
-def test_the_least_risk_of_samples_is_told(demo_model, text):
-  found = predict(demo_model, text, "--sample", "--mbr", "--beam_size=6")
+def test_the_least_risk_of_samples_is_told(trained_model, text):
+  found = predict(trained_model, text, "--sample", "--mbr", "--beam_size=6")
   assert all(0 <= row["utility"] <= 100 for row in found if row["translation"])
 
 
-def test_one_model_twice_is_that_model(demo_model, text):
+def test_one_model_twice_is_that_model(trained_model, text):
   assert [
-    row["translation"] for row in predict(f"{demo_model},{demo_model}", text)
-  ] == [row["translation"] for row in predict(demo_model, text)]
+    row["translation"]
+    for row in predict(f"{trained_model},{trained_model}", text)
+  ] == [row["translation"] for row in predict(trained_model, text)]
 
 
-def test_penalties_are_read(demo_model, text):
-  longer = predict(demo_model, text, "--min_length=12")
+def test_penalties_are_read(trained_model, text):
+  longer = predict(trained_model, text, "--min_length=12")
   assert all(len(r["tokens"]) >= 12 for r in longer if r["translation"])
   once = predict(
-    demo_model, text, "--no_repeat_ngram_size=1", "--coverage_penalty=.2"
+    trained_model, text, "--no_repeat_ngram_size=1", "--coverage_penalty=.2"
   )
   for row in once:
     assert len(set(row["tokens"])) == len(row["tokens"])
@@ -115,7 +116,7 @@ def test_penalties_are_read(demo_model, text):
   ],
 )
 def test_mistakes_cost_one_clear_message(
-  demo_model, text, tmp_path, flags, message
+  trained_model, text, tmp_path, flags, message
 ):
   files = {
     "short": write(tmp_path / "short", "a"),
@@ -125,7 +126,7 @@ def test_mistakes_cost_one_clear_message(
   error = fail(
     MAIN,
     "--mode=predict",
-    f"--model_dir={demo_model}",
+    f"--model_dir={trained_model}",
     f"--file={text}",
     *flags,
     status=2,
@@ -133,11 +134,11 @@ def test_mistakes_cost_one_clear_message(
   assert message in error
 
 
-def test_several_models_are_for_translating(demo_model, text):
+def test_several_models_are_for_translating(trained_model, text):
   error = fail(
     MAIN,
     "--mode=score",
-    f"--model_dir={demo_model},{demo_model}",
+    f"--model_dir={trained_model},{trained_model}",
     f"--file={text}",
     f"--reference_file={text}",
     status=2,

@@ -5,11 +5,14 @@ import json
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import subprocess
 import sys
 
 import pytest
+from command_line import MAIN, PREPARE
+from command_shell import CommandShell
 
 pytestmark = pytest.mark.slow
 
@@ -218,8 +221,21 @@ def test_only_what_is_stale_is_made_anew(commands):
   assert resumed == longer[:6] + longer[-2:]
 
 
-@pytest.mark.slow
-def test_a_pair_is_trained_and_scored(recipes, text, tmp_path):
+def test_a_pair_is_trained_and_scored(recipes, text, tmp_path_factory):
+  tmp_path = tmp_path_factory.mktemp("work")
+  shell = CommandShell(
+    {"transformer_main": MAIN, "prepare_data": PREPARE},
+    tmp_path_factory.mktemp("streams"),
+    # For the script, which another bash runs.
+    "export -f in_process transformer_main prepare_data\n"
+    f"PATH={COMMANDS}:$PATH\n",
+  )
+
+  def run(recipes, *arguments):
+    words = ["bash", recipes / "multi30k.sh", *arguments]
+    done = shell.run(shlex.join(map(str, words)), tmp_path)
+    return done.status, done.stdout + done.stderr
+
   status, output = run(recipes, "en", "de", text, tmp_path)
   assert status == 0, output
   # Text and translations; what such a model says nothing of is left out.

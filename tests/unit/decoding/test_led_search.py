@@ -93,7 +93,13 @@ def transformer():
 
 def led(models, **options):
   models = models if isinstance(models, list) else [models]
-  return LedSearcher(models, Tokenizers.of(Words()), SearchOptions(**options))
+  return led_searcher(tuple(models), SearchOptions(**options))
+
+
+@functools.lru_cache(maxsize=20)
+def led_searcher(models, options):
+  """Tracing a search takes seconds, and is the same in many tests."""
+  return LedSearcher(list(models), Tokenizers.of(Words()), options)
 
 
 rng = np.random.default_rng(4)
@@ -389,6 +395,24 @@ def test_the_least_risk_comes_first(transformer):
   assert dict(
     zip([h.text for h in beam], utilities([h.text for h in beam]), strict=True)
   ) == {h.text: h.utility for h in found}
+
+
+@pytest.mark.parametrize("led_by", ["mbr", "forbidden"])
+def test_attention_is_of_the_translation_that_is_given(transformer, led_by):
+  usual = Translator(transformer, Words())
+  lines = [Words().decode(ids[:-1]) for ids in SOURCES]
+  without = usual.translate(lines)
+  options = {
+    "mbr": SearchOptions(mbr=True),
+    "forbidden": SearchOptions(forbidden=tuple(without[0].split())),
+  }
+  translator = Translator(
+    transformer, Words(), DecodingOptions(n_best=3, search=options[led_by])
+  )
+  given = [translator.translate_line(line).text for line in lines]
+  assert given != without
+  for line, text in zip(lines, given, strict=True):
+    assert " ".join(translator.attention(line).target[:-1]) == text
 
 
 def test_lines_bring_demands_of_their_own(transformer):

@@ -1,5 +1,4 @@
 import threading
-import time
 
 import pytest
 
@@ -97,26 +96,41 @@ def test_a_failure_while_computing_is_raised():
 
 
 def test_a_caller_may_stop_early():
+  """What was queued is dropped, and no thread is left."""
   taken, done = [], []
-  threads = set(threading.enumerate())
+  queued = []  # The work of the second window.
+  started, released = threading.Event(), threading.Event()
+  before = set(threading.enumerate())
 
   def windows():
     while True:
       taken.append(1)
-      yield [1] * 50
+      yield [len(taken) == 1] * 50
+
+  def work(is_first):
+    assert (started if is_first else released).wait(120)
+    done.append(1)
+    return 1
 
   def slow(window, pool):
-    work = [pool.submit(lambda: time.sleep(0.01) or done.append(1) or 1)
-            for _ in window]  # fmt: skip
-    return Started(work, lambda: [f.result() for f in work])
+    futures = [pool.submit(work, is_first) for is_first in window]
+    if not window[0]:
+      queued.extend(futures)
+      started.set()
+    return Started(futures, lambda: [f.result() for f in futures])
 
   stream = in_order(windows(), slow, 1)
   assert next(stream) == 1
+  assert len(queued) == 50
   stream.close()
-  time.sleep(0.3)
-  # What was queued is dropped, and no thread is left.
-  assert len(taken) <= 3 and len(done) < 60
-  assert set(threading.enumerate()) <= threads
+  assert len(taken) <= 3
+  # All but what had begun.
+  assert sum(not future.cancelled() for future in queued) <= 1
+  released.set()
+  for thread in set(threading.enumerate()) - before:
+    thread.join(120)
+  assert set(threading.enumerate()) <= before
+  assert len(done) <= 51
 
 
 def test_a_finished_window_does_not_wait_for_the_next_to_be_read():

@@ -1,3 +1,4 @@
+import dataclasses
 import itertools
 import math
 
@@ -12,6 +13,7 @@ from official_transformer.decoding.search_trace import (
   SearchTracer,
 )
 from official_transformer.decoding.translator import Translator
+from official_transformer.model.transformer import build_transformer
 
 SENTENCES = ["The woman must help the small child today.", "A dog runs."]
 
@@ -36,6 +38,21 @@ def test_it_finds_what_the_search_finds(traced, translator):
     [f.score for f in trace.found], [f.score for f in found], atol=1e-4
   )
   assert all(f.pieces[-1] == "</s>" for f in trace.found if f.finished)
+
+
+def test_the_limit_is_that_of_learned_positions_too(translator):
+  ids = translator.prepare(SENTENCES[1]).ids[0]
+  for changes, limit in (
+    ({}, len(ids) + 50),
+    ({"positions": "learned", "max_positions": 9}, 8),
+  ):
+    params = dataclasses.replace(
+      translator.params, num_hidden_layers=1, **changes
+    )
+    tracer = SearchTracer(build_transformer(params), *translator.tokenizers)
+    trace = tracer.trace(ids)
+    assert trace.limit == limit
+    assert max(len(f.pieces) for f in trace.found) <= limit
 
 
 def test_every_step_chooses_the_best_of_its_candidates(traced):

@@ -1,5 +1,4 @@
 import numpy as np
-import pytest
 import tensorflow as tf
 
 from official_transformer.model.sampling import SamplingPlan, sample

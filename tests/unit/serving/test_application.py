@@ -19,7 +19,7 @@ from official_transformer.serving.model_host import ModelHost, Newest
 from official_transformer.serving.settings import ServiceLimits
 
 LIMITS = ServiceLimits(
-  body_bytes=2000, lines=5, line_characters=50, queued_tokens=90, seconds=0.5
+  body_bytes=2000, lines=5, line_characters=50, queued_tokens=90
 )
 
 
@@ -127,7 +127,10 @@ def test_other_addresses_and_methods_are_refused(client):
 def test_too_much_and_too_late(client, host):
   searcher = host.translator.searcher
   searcher.go.clear()
-  late = client.post("/translate", json={"text": "abc"})
+  hasty = dataclasses.replace(LIMITS, seconds=0.5)
+  late = TestClient(
+    create_application(LocalService(host), hasty, Metrics())
+  ).post("/translate", json={"text": "abc"})
   assert "0.5 seconds" in refusal(late, 504)
   # The search goes on with what it has begun; this waits.
   waiting = host.submit(["abcdefgh"] * 10, 1)

@@ -94,12 +94,18 @@ def test_free_workers_share_what_waits(make):
 
 
 def test_a_line_waits_for_company_but_not_for_long(make):
-  batcher = make(dataclasses.replace(LIMITS, batch_wait=0.5))
+  alone = make(dataclasses.replace(LIMITS, batch_wait=0.5))
   began = time.monotonic()
-  jobs = [batcher.submit([line], 1) for line in "ab"]
-  assert [texts(job) for job in jobs] == [["a"], ["b"]]
-  assert len(batcher.translator.searcher.batches) == 1
+  assert texts(alone.submit(["a"], 1)) == ["a"]
   assert time.monotonic() - began >= 0.5
+  batcher = make(dataclasses.replace(LIMITS, batch_wait=3600.0), lines=2)
+  jobs = [batcher.submit([line], 1) for line in "abcd"]
+  # More than a batch holds: the first two wait no longer.
+  assert [texts(job) for job in jobs[:2]] == [["a"], ["b"]]
+  # Nor does anybody when no company can come.
+  batcher.close()
+  assert [texts(job) for job in jobs[2:]] == [["c"], ["d"]]
+  assert [len(b) for b in batcher.translator.searcher.batches] == [2, 2]
 
 
 def test_what_is_too_much_is_not_taken_on(make):

@@ -9,11 +9,13 @@ import pytest
 
 pytest.importorskip("uvicorn")
 import uvicorn
+from waiting import wait_for
 
 from official_transformer.serving.impatient_protocol import protocol_with
 from official_transformer.serving.settings import ServiceLimits
 
 SIZE = 3_000_000
+LIMITS = ServiceLimits(seconds=1.0)
 REQUEST = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
@@ -24,14 +26,38 @@ async def application(scope, receive, send):
   await send({"type": "http.response.body", "body": b"x" * SIZE})
 
 
+class Timers:
+  """A loop whose timers run out when the test says."""
+
+  def __init__(self, loop):
+    self._loop = loop
+    self.made = []
+
+  def __getattr__(self, name):
+    return getattr(self._loop, name)
+
+  def call_later(self, seconds, callback, *arguments):
+    # Not begun, but for what is of no interest here.
+    handle = self._loop.call_later(3600, callback, *arguments)
+    if callback.__name__ == "_abort_if_unread":
+      assert seconds == LIMITS.seconds
+      self.made.append((handle, callback))
+    return handle
+
+
 @pytest.fixture
-def port():
-  """Where a server answers that waits for a second."""
+def server():
+  """Where a server answers, and the timers of its connection."""
+  timers = []
+
+  class Protocol(protocol_with(LIMITS)):
+    def connection_made(self, transport):
+      self.loop = Timers(self.loop)
+      timers.append(self.loop)
+      super().connection_made(transport)
+
   config = uvicorn.Config(
-    application,
-    http=protocol_with(ServiceLimits(seconds=1.0)),
-    lifespan="off",
-    log_config=None,
+    application, http=Protocol, lifespan="off", log_config=None
   )
   server = uvicorn.Server(config)
   listener = socket.socket()
@@ -41,7 +67,7 @@ def port():
   thread.start()
   while not server.started:
     time.sleep(0.01)
-  yield listener.getsockname()[1]
+  yield listener.getsockname()[1], timers
   server.should_exit = True
   thread.join()
   listener.close()
@@ -51,38 +77,44 @@ def port():
 def client(port):
   with socket.socket() as made:
     made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    made.settimeout(20)
+    made.settimeout(120)
     made.connect(("127.0.0.1", port))
     yield made
 
 
-def read(made, seconds):
-  """Reads an answer in so many seconds; returns its bytes."""
-  size, began = 0, time.monotonic()
-  while size < SIZE:
-    chunk = made.recv(60_000)
-    if not chunk:
-      break
+def read(made):
+  """Reads an answer; returns how many bytes it had."""
+  size = 0
+  while size < SIZE and (chunk := made.recv(60_000)):
     size += len(chunk)
-    pause = began + seconds * size / SIZE - time.monotonic()
-    time.sleep(max(pause, 0))
   return size
 
 
-def test_who_reads_slowly_and_asks_again_is_not_cut_off(port):
-  """The time of an answer that has been read must not end a later one."""
+def timer_of_answer(timers, number):
+  """Waits until an answer's time has begun; returns its timer."""
+  wait_for(lambda: timers and len(timers[0].made) >= number)
+  return timers[0].made[number - 1]
+
+
+def test_the_time_of_an_answer_that_was_read_ends_no_later_one(server):
+  port, timers = server
   with client(port) as made:
-    for _ in range(4):
+    for number in (1, 2, 3):
       made.sendall(REQUEST)
-      assert read(made, 0.7) >= SIZE
+      timer_of_answer(timers, number)
+      cancelled = [handle.cancelled() for handle, _ in timers[0].made]
+      assert cancelled == [True] * (number - 1) + [False]
+      assert read(made) >= SIZE
 
 
-def test_who_does_not_read_is_cut_off(port):
+def test_who_does_not_read_is_cut_off(server):
+  port, timers = server
   with client(port) as made:
     made.sendall(REQUEST)
-    time.sleep(2.5)
+    _, run_out = timer_of_answer(timers, 1)
+    timers[0].call_soon_threadsafe(run_out)
     try:
-      size = read(made, 0.0)
+      size = read(made)
     except ConnectionError:
       size = 0
     assert size < SIZE

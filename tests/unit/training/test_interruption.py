@@ -5,6 +5,7 @@ import sys
 import time
 
 import pytest
+from waiting import wait_for
 
 from official_transformer.errors import Interrupted
 from official_transformer.training.interruption import Interruption
@@ -49,24 +50,16 @@ def interruption():
     yield interruption
 
 
-def wait_for(condition):
-  deadline = time.monotonic() + 120
-  while not condition():
-    assert time.monotonic() < deadline
-    time.sleep(0.01)
-
-
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_second_signal_ends_even_a_long_call(start, number):
   process = start("may not lose")
+  name = signal.Signals(number).name
   process.send_signal(number)
-  time.sleep(0.3)
-  assert process.poll() is None
+  said = process.stderr.readline()
+  assert f"{name}: finishing the step, then saving" in said
   process.send_signal(number)
   _, error = process.communicate(timeout=120)
   assert process.returncode == 128 + number
-  name = signal.Signals(number).name
-  assert f"{name}: finishing the step, then saving" in error
   assert error.endswith(f"{name}: stopped at once\n")
 
 

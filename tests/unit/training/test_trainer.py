@@ -109,18 +109,15 @@ def test_weights_move_and_the_loss_falls(undisturbed):
 
 
 def test_the_loop_trains_as_fit_does(undisturbed):
-  assert_equal_states(undisturbed["fit"][1], undisturbed["loop"][1], 1e-6)
+  assert_equal_states(undisturbed["fit"][1], undisturbed["loop"][1], ROUNDING)
 
 
-@pytest.mark.slow
-def test_the_seed_decides_the_weights(tmp_path, undisturbed, reversals):
+def test_another_seed_makes_other_weights(tmp_path, undisturbed, reversals):
+  """The same one makes the same: so the resumed run has shown."""
   run = settings(reversals, STEPS)
   first = undisturbed["fit"][1]
-  again, other = (
-    state(train(tmp_path / str(seed), PARAMS, dataclasses.replace(run, seed=n)))
-    for seed, n in (("same", run.seed), ("other", run.seed + 1))
-  )
-  assert_equal_states(first, again, 1e-6)
+  run = dataclasses.replace(run, seed=run.seed + 1)
+  other = state(train(tmp_path, PARAMS, run))
   assert max(np.abs(first[path] - other[path]).max() for path in first) > 1e-3
 
 
