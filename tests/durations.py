@@ -128,12 +128,13 @@ class _Costs:
       self._record()
 
   def _record(self) -> None:
-    """Writes the budgets of this run's tests; others keep theirs."""
+    """Writes the budgets of this run's files; those of others stay."""
+    files = set(by_file(self._seconds))
     kept = {
       name: seconds
       for name, seconds in read_budgets().items()
-      if name not in self._seconds
-      and (_ROOT / name.partition("::")[0]).exists()
+      if (file := name.partition("::")[0]) not in files
+      and (_ROOT / file).exists()
     }
     found = {
       name: round(seconds, 1)

@@ -1,3 +1,4 @@
+import functools
 import threading
 
 import pytest
@@ -57,6 +58,7 @@ def transformer():
 def make(transformer):
   """Returns a translator of three lines at a time, with other options too."""
 
+  @functools.cache  # Each traces its search.
   def make(max_length=256, **options):
     return lib.Translator(
       transformer,

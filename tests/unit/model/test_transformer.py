@@ -70,7 +70,9 @@ def test_cached_decoding_follows_beams_that_change_places(model, monkeypatch):
     read = np.concatenate([read, targets[:, :, t, None]], axis=2)
 
 
-@pytest.mark.parametrize("beam_size", [1, 4, 8, 17])
+@pytest.mark.parametrize(
+  "beam_size", [1, 4, pytest.param(8, marks=pytest.mark.long), 17]
+)
 def test_the_search_equals_the_plain_one(model, beam_size, monkeypatch):
   """With many beams too, which each copy their past together."""
   assert beam_cache.MOST_READ_TOGETHER in range(8, 17)
