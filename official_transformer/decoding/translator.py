@@ -28,7 +28,11 @@ from official_transformer.decoding.attention import (
 from official_transformer.decoding.batching import (
   windows,
 )
-from official_transformer.decoding.engines import TENSORFLOW, Engine
+from official_transformer.decoding.engines import (
+  TENSORFLOW,
+  Engine,
+  SequenceSearcher,
+)
 from official_transformer.decoding.hypotheses import (
   FoundSequence,
   as_one_line,
@@ -279,16 +283,7 @@ class Translator:
     self, batch: Sequence[PieceToTranslate]
   ) -> list[list[FoundSequence]]:
     """Returns the sequences of each line, the one that is chosen first."""
-    _, sources, demands = zip(*batch, strict=True)
-    if isinstance(self.searcher, LedSearcher):
-      found = self.searcher.search(sources, demands)
-    elif any(demands_of != NO_DEMANDS for demands_of in demands):
-      raise InputError(
-        "lines come with demands of their own, of which this translator was "
-        "not told: give it options with SearchOptions(by_line=True)"
-      )
-    else:
-      found = self.searcher.search(sources)
+    found = _search_with_demands(self.searcher, batch)
     if self.options.search.mbr:
       # It takes all of them to choose.
       found = [by_risk(sentence, self._text) for sentence in found]
@@ -320,3 +315,18 @@ class Translator:
 
   def _text(self, found: FoundSequence) -> str:
     return as_one_line(self.tokenizers.target.decode(found.ids))
+
+
+def _search_with_demands(
+  searcher: SequenceSearcher, batch: Sequence[PieceToTranslate]
+) -> list[list[FoundSequence]]:
+  """Searches for each line's best sequences, which meet its demands."""
+  _, sources, demands = zip(*batch, strict=True)
+  if isinstance(searcher, LedSearcher):
+    return searcher.search(sources, demands)
+  if any(demands_of != NO_DEMANDS for demands_of in demands):
+    raise InputError(
+      "lines come with demands of their own, of which this translator was "
+      "not told: give it options with SearchOptions(by_line=True)"
+    )
+  return searcher.search(sources)
