@@ -103,7 +103,7 @@ def _read_model(
 ) -> tuple[ModelDirectory, ModelDescription]:
   stored = directory.read()
   requested = read_requested_params()
-  params = requested.for_existing_model(stored.params, directory.path)
+  params = requested.for_decoding(stored.params, directory.path)
   if predicts() and FLAGS.sample and FLAGS.beam_size is None:
     # As many as are told, if none is to be chosen.
     number = params.beam_size if FLAGS.mbr else FLAGS.n_best

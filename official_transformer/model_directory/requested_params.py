@@ -100,6 +100,28 @@ class RequestedParams:
     chosen = {k: v for k, v in self.overrides.items() if k in free_fields}
     return dataclasses.replace(stored, **chosen)
 
+  def for_decoding(
+    self, stored: TransformerParams, where: str
+  ) -> TransformerParams:
+    """Returns a model's own parameters, decoded as the user chose.
+
+    What decoding does not read, such as the learning rate, may differ: a whole
+    training command is often repeated with another mode.
+
+    Args:
+      stored: the model's.
+      where: the model directory, for the message.
+
+    Raises:
+      InputError: if the user chose another model.
+    """
+    chosen = self.for_existing_model(
+      stored, where, (*DECODING_FIELDS, *TRAINING_FIELDS)
+    )
+    return dataclasses.replace(
+      stored, **{name: getattr(chosen, name) for name in DECODING_FIELDS}
+    )
+
   def for_weights_of(
     self, stored: TransformerParams, where: str, num_gpus: int = 1
   ) -> TransformerParams:

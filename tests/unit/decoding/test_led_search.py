@@ -88,7 +88,8 @@ def model(seed=0, **changes):
 
 @pytest.fixture(scope="module")
 def transformer():
-  return model()
+  yield model()
+  led_searcher.cache_clear()
 
 
 def led(models, **options):

@@ -48,6 +48,20 @@ def test_attention_matches_the_equations():
   )
 
 
+@pytest.mark.parametrize("dtype", ["float32", "mixed_float16"])
+def test_a_bias_of_any_size_is_added_to_the_scaled_logits(dtype):
+  """As those of relative positions are (Shaw et al. 2018), not masks alone."""
+  layer = Attention(8, 2, 0.0, dtype=dtype)
+  query, source = normal(3, 4, 8), normal(3, 5, 8)
+  bias = normal(3, 4, 5)
+  actual = layer(query, source, bias[:, None])
+  np.testing.assert_allclose(
+    actual,
+    numpy_attention(layer, query, source, bias),
+    atol=1e-5 if dtype == "float32" else 1e-2,
+  )
+
+
 def test_self_attention_step_by_step_equals_all_at_once():
   layer = SelfAttention(8, 2, 0.0)
   x = normal(2, 6, 8)
