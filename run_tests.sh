@@ -24,10 +24,21 @@ echo "== lint"
 ruff check .
 echo "== types"
 mypy
-echo "== tests"
 # A process a processor, but no more than memory has room for.
 processes=$(nproc 2> /dev/null || echo 2)
 [ "$processes" -le 4 ] || processes=4
 # File by file, in the order that tests/durations.py has put them in.
-exec python -m pytest -n "$processes" --dist loadfile --no-loadscope-reorder \
-  --durations=20 "${which[@]}" "$@"
+run() {
+  echo "== tests${*:+ $*}"
+  python -m pytest -n "$processes" --dist loadfile --no-loadscope-reorder \
+    --durations=20 "${which[@]}" "$@" || status=$?
+}
+status=0
+if [ "${which[1]}" = "not long" ] && [[ "$*" != *tests/* ]]; then
+  # In two runs: what a process has traced and compiled stays in its memory.
+  run tests/unit "$@"
+  run --ignore=tests/unit "$@"
+else
+  run "$@"
+fi
+exit "$status"

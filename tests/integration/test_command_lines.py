@@ -334,11 +334,14 @@ def test_attention_is_written_for_each_line(
     MAIN,
     *("--mode=attention", f"--model_dir={trained_model}"),
     *(f"--file={source}", f"--output_dir={out}", *flags),
+    *(["--picture_formats=png"] if given else []),
   )
+  formats = ["png"] if given else ["png", "svg"]
   parts = [
-    f"{p}.{kind}"
-    for p in ("encoder", "decoder", "cross")
-    for kind in ("heads.png", "heads.svg", "mean.png", "mean.svg")
+    f"{part}.{shown}.{kind}"
+    for part in ("encoder", "decoder", "cross")
+    for shown in ("heads", "mean")
+    for kind in formats
   ]
   expected = {f"{n}.{p}" for n in ("000001", "000003") for p in [*parts, "npz"]}
   assert {path.name for path in out.iterdir()} == expected
@@ -362,12 +365,13 @@ def test_a_search_is_told_step_by_step(trained_model, tmp_path):
     *("--mode=predict", f"--model_dir={trained_model}", f"--file={source}"),
   )
   out = tmp_path / "traces"
-  assert run(*command, f"--trace_dir={out}") == run(*command)
+  translated = run(*command)
+  assert run(*command, f"--trace_dir={out}") == translated
   kinds = ("json", "png", "svg")
   expected = {f"{n}.{k}" for n in ("000001", "000003") for k in kinds}
   assert {path.name for path in out.iterdir()} == expected
   trace = json.loads((out / "000003.json").read_text("utf-8"))
-  assert trace["found"][0]["text"] == run(*command).split("\n")[2]
+  assert trace["found"][0]["text"] == translated.split("\n")[2]
   fates = {c["fate"] for step in trace["steps"] for c in step}
   assert fates == {"kept", "finished", "pruned"}
   alone = tmp_path / "alone"

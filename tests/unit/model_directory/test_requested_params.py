@@ -20,7 +20,8 @@ def test_a_set_says_nothing_of_the_start_symbol():
 def test_decoding_does_not_mind_how_the_model_was_trained():
   """A model of `base`, trained with another warm-up; as its command has it."""
   stored = RequestedParams(
-    "base", {"learning_rate_warmup_steps": 400, "layer_postprocess_dropout": 0.3}
+    "base",
+    {"learning_rate_warmup_steps": 400, "layer_postprocess_dropout": 0.3},
   ).for_new_model("big")
   found = RequestedParams("base", {"alpha": 1.0}).for_decoding(stored, "x")
   assert found.alpha == 1.0

@@ -95,7 +95,7 @@ def operations_of(trainer, kind):
   [
     Execution(),
     pytest.param(Execution(use_ctl=True), marks=pytest.mark.long),
-    Execution(dtype="bf16"),
+    pytest.param(Execution(dtype="bf16"), marks=pytest.mark.long),
   ],
 )
 def test_layers_computed_again_give_the_same_updates(
