@@ -268,9 +268,9 @@ class Attention(keras.layers.Layer):
     logits = matmul(query, keys, transpose_b=True)  # [B, N, F, T]
     # In float32 whatever the dtype of the rest: sums of many small terms. The
     # logits are scaled, not the queries, which the gradient would keep twice;
-    # and after the bias, which is small and scaled back before: TensorFlow would
-    # fuse product, scale and bias for CPUs into one operation that is many times
-    # slower.
+    # and after the bias, which is small: in the other order, TensorFlow would
+    # fuse product, scale and bias for CPUs into one operation that is many
+    # times slower.
     logits = (tf.cast(logits, tf.float32) + bias / scale) * scale
     return tf.nn.softmax(logits)
 

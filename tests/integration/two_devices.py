@@ -212,12 +212,15 @@ def masks_differ(strategy):
   run = tf.function(
     lambda micro_batch: strategy.run(loss, [micro_batch]), autograph=False
   )
-  return 6 == len(
-    {
-      float(found)
-      for micro_batch in (None, tf.constant(0), tf.constant(1))
-      for found in strategy.experimental_local_results(run(micro_batch))
-    }
+  return (
+    len(
+      {
+        float(found)
+        for micro_batch in (None, tf.constant(0), tf.constant(1))
+        for found in strategy.experimental_local_results(run(micro_batch))
+      }
+    )
+    == 6
   )
 
 
