@@ -54,9 +54,9 @@ def test_a_bias_of_any_size_is_added_to_the_scaled_logits(dtype):
   layer = Attention(8, 2, 0.0, dtype=dtype)
   query, source = normal(3, 4, 8), normal(3, 5, 8)
   bias = normal(3, 4, 5)
-  actual = layer(query, source, bias[:, None])
+  given = (x.astype(layer.compute_dtype) for x in (query, source))
   np.testing.assert_allclose(
-    actual,
+    layer(*given, bias[:, None]),
     numpy_attention(layer, query, source, bias),
     atol=1e-5 if dtype == "float32" else 1e-2,
   )
