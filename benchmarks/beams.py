@@ -14,7 +14,7 @@ import json
 import statistics
 import time
 
-from official_transformer.model.processor import prefer_onednn
+from official_transformer.hardware.processor import prefer_onednn
 
 prefer_onednn()  # As the commands do, before TensorFlow is imported.
 

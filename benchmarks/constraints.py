@@ -27,7 +27,7 @@ from official_transformer.decoding.search_options import (
   SearchOptions,
 )
 from official_transformer.decoding.translator import Translator
-from official_transformer.startup import start_tensorflow
+from official_transformer.hardware.startup import start_tensorflow
 
 
 def main() -> None:

@@ -23,7 +23,7 @@ import tempfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
-from official_transformer.model.processor import prefer_onednn
+from official_transformer.hardware.processor import prefer_onednn
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 prefer_onednn()  # As the commands do, before TensorFlow is imported.
@@ -47,11 +47,11 @@ from official_transformer.decoding.loading import (
 )
 from official_transformer.decoding.options import DecodingOptions
 from official_transformer.decoding.translator import Translator
-from official_transformer.distribution.cpu_threads import (
+from official_transformer.exporting.saved_model import write_saved_model
+from official_transformer.hardware.cpu_threads import (
   serve_single_lines,
   share_processors,
 )
-from official_transformer.exporting.saved_model import write_saved_model
 from official_transformer.model.transformer import (
   Transformer,
   build_transformer,

@@ -18,7 +18,7 @@ import resource
 import time
 from typing import Any
 
-from official_transformer.model.processor import prefer_onednn
+from official_transformer.hardware.processor import prefer_onednn
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 prefer_onednn()  # As the commands do, before TensorFlow is imported.

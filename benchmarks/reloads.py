@@ -28,7 +28,7 @@ LINE = "A dog runs along the beach."
 # Of a process that loads, translates and drops.
 LOADS = """
 import gc, sys
-from official_transformer.startup import start_tensorflow
+from official_transformer.hardware.startup import start_tensorflow
 start_tensorflow()
 from official_transformer.decoding.translator import Translator
 for _ in range(int(sys.argv[2])):

@@ -17,7 +17,7 @@ from official_transformer.data.tokenizer import load_tokenizer
 from official_transformer.errors import InputError, describe_failures
 from official_transformer.flag_groups import core as flags_core
 from official_transformer.flag_groups.core import define, start_section
-from official_transformer.startup import start_tensorflow
+from official_transformer.hardware.startup import start_tensorflow
 from official_transformer.storage.standard_streams import show_result
 
 FLAGS = flags.FLAGS

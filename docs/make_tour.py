@@ -375,7 +375,7 @@ what the best alive one could still become.
 {table(("hypothesis", "pieces", "score"), found)}
 
 `--mode=predict --trace_dir=DIR` writes this for any line.
-([`model/beam_search.py`](../official_transformer/model/beam_search.py))"""
+([`search/beam_search.py`](../official_transformer/search/beam_search.py))"""
 
   def _normalization(self, trace: SearchTrace) -> str:
     best = trace.found[0]
@@ -429,7 +429,7 @@ which the official model takes away. For its own translation, by teacher forcing
 The mean of the last column, {np.mean(smoothed - entropy):.3f}, is what training
 reports as loss; the mean of the third, {np.mean(-own):.3f}, is the logarithm of
 the perplexity.
-([`model/cross_entropy.py`](../official_transformer/model/cross_entropy.py))"""
+([`ops/cross_entropy.py`](../official_transformer/ops/cross_entropy.py))"""
 
   def _schedule(self) -> str:
     params = self.transformer.params

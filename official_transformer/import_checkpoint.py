@@ -14,6 +14,7 @@ from official_transformer.data.vocabulary_files import VocabFiles
 from official_transformer.errors import InputError, describe_failures
 from official_transformer.flag_groups import core as flags_core
 from official_transformer.flag_groups.core import define, start_section
+from official_transformer.hardware.startup import start_tensorflow
 from official_transformer.importing.formats import (
   FORMATS,
   MARIAN_HF,
@@ -24,7 +25,6 @@ from official_transformer.model_params import (
   START_SYMBOLS,
   parse_override,
 )
-from official_transformer.startup import start_tensorflow
 from official_transformer.storage.standard_streams import show_result
 
 FLAGS = flags.FLAGS

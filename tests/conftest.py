@@ -27,7 +27,7 @@ import pytest
 from absl import flags
 from shared_files import make_once, reversed_pairs
 
-from official_transformer.model.processor import prefer_onednn
+from official_transformer.hardware.processor import prefer_onednn
 from official_transformer.model_params import TransformerParams
 
 pytest_plugins = ["durations", "graph_memory"]

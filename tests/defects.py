@@ -6,14 +6,13 @@ from official_transformer.decoding import translator
 from official_transformer.decoding.pipeline import Started
 from official_transformer.model import (
   attention_layer,
-  beam_search,
-  cross_entropy,
-  dropout,
   model_utils,
   positions,
   stacks,
   transformer,
 )
+from official_transformer.ops import cross_entropy, dropout
+from official_transformer.search import beam_search
 from official_transformer.training import data_feed
 from official_transformer.training.step import optimizer, training_step
 

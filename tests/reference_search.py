@@ -14,14 +14,14 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from official_transformer.model.attention_layer import KeyValueCache
-from official_transformer.model.beam_search import (
+from official_transformer.model.model_utils import get_position_encoding
+from official_transformer.model_params import EOS_ID, PAD_ID
+from official_transformer.search.beam_search import (
   NEG_INF,
   SearchResult,
   SearchState,
   length_normalization,
 )
-from official_transformer.model.model_utils import get_position_encoding
-from official_transformer.model_params import EOS_ID, PAD_ID
 
 
 class BeamState(NamedTuple):

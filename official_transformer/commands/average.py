@@ -6,8 +6,8 @@ import tensorflow as tf
 from absl import flags, logging
 
 from official_transformer.commands.flag_readers import read_averaged_steps
-from official_transformer.distribution.devices import hide_gpus
 from official_transformer.errors import InputError
+from official_transformer.hardware.devices import hide_gpus
 from official_transformer.model_directory.checkpoint_files import (
   AVERAGED_STEPS,
   DamagedCheckpointError,

@@ -11,8 +11,8 @@ from official_transformer.data import text_files
 from official_transformer.data.dev_text import dev_sources
 from official_transformer.data.tokenizer import Tokenizer
 from official_transformer.decoding.loading import load_model
-from official_transformer.distribution.devices import hide_gpus
 from official_transformer.exporting.export import ExportRequest, export_model
+from official_transformer.hardware.devices import hide_gpus
 from official_transformer.storage import file_system
 from official_transformer.storage.standard_streams import show_result
 

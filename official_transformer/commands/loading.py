@@ -19,11 +19,11 @@ from official_transformer.decoding.engines import TENSORFLOW, Engine
 from official_transformer.decoding.loading import load_models, open_model
 from official_transformer.decoding.options import DecodingOptions
 from official_transformer.decoding.translator import Translator
-from official_transformer.distribution.cpu_threads import (
+from official_transformer.hardware.cpu_threads import (
   serve_single_lines,
   share_processors,
 )
-from official_transformer.distribution.devices import choose_devices
+from official_transformer.hardware.devices import choose_devices
 from official_transformer.model_directory.description import ModelDescription
 from official_transformer.model_directory.directory import ModelDirectory
 from official_transformer.model_params import (

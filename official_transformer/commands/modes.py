@@ -9,7 +9,7 @@ from absl import flags
 
 from official_transformer.commands import checks
 from official_transformer.flag_groups import core as flags_core
-from official_transformer.startup import start_tensorflow
+from official_transformer.hardware.startup import start_tensorflow
 
 FLAGS = flags.FLAGS
 

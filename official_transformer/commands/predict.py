@@ -17,7 +17,7 @@ from official_transformer.data import text_files
 from official_transformer.decoding.progress import Progress
 from official_transformer.decoding.translation import BLANK, Translation
 from official_transformer.errors import InputError
-from official_transformer.startup import graphs_as_they_are
+from official_transformer.hardware.startup import graphs_as_they_are
 
 FLAGS = flags.FLAGS
 

@@ -128,8 +128,8 @@ def _read_attention(
   """
   # Without attention, TensorFlow is not needed.
   from official_transformer.decoding.translator import Translator
-  from official_transformer.distribution.devices import choose_devices
-  from official_transformer.startup import start_tensorflow
+  from official_transformer.hardware.devices import choose_devices
+  from official_transformer.hardware.startup import start_tensorflow
 
   start_tensorflow()
   choose_devices(FLAGS.num_gpus)

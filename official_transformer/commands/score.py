@@ -13,8 +13,8 @@ from official_transformer.decoding.output import (
   score_text_line,
 )
 from official_transformer.decoding.scorer import Scorer
-from official_transformer.distribution.devices import choose_devices
 from official_transformer.errors import RunError
+from official_transformer.hardware.devices import choose_devices
 
 FLAGS = flags.FLAGS
 

@@ -18,7 +18,7 @@ from official_transformer.decoding.search_options import (
   SearchOptions,
 )
 from official_transformer.errors import InputError
-from official_transformer.model.search_rules import SamplingRule
+from official_transformer.search.rules import SamplingRule
 
 FLAGS = flags.FLAGS
 

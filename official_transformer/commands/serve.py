@@ -13,7 +13,7 @@ from official_transformer.commands.flag_readers import (
 )
 from official_transformer.commands.loading import load_translator
 from official_transformer.decoding.translator import Translator
-from official_transformer.distribution.cpu_threads import (
+from official_transformer.hardware.cpu_threads import (
   limit_processors,
   processors,
 )

@@ -13,10 +13,10 @@ from absl import flags, logging
 
 from official_transformer.commands.serving_flags import LOCAL_HOSTS
 from official_transformer.errors import InputError
+from official_transformer.hardware.startup import start_tensorflow
 from official_transformer.serving.settings import API_KEY_VARIABLE
 from official_transformer.serving.sockets import bind, inherited_socket
 from official_transformer.serving.supervisor import Supervisor, end_with_parent
-from official_transformer.startup import start_tensorflow
 from official_transformer.storage import file_system
 
 FLAGS = flags.FLAGS

@@ -29,7 +29,6 @@ from official_transformer.data.prepared_data import (
 from official_transformer.data.subword_sampling import SubwordSampler
 from official_transformer.data.vocabulary_files import load_tokenizers
 from official_transformer.decoding.translator import Translator
-from official_transformer.distribution.devices import choose_devices
 from official_transformer.distribution.strategy import (
   Distribution,
   create_distribution,
@@ -38,6 +37,7 @@ from official_transformer.errors import InputError
 from official_transformer.evaluation.bleu_tokenizer import choose_tokenizer
 from official_transformer.evaluation.evaluation_set import EvaluationSet
 from official_transformer.evaluation.scores import IN_TRAINING
+from official_transformer.hardware.devices import choose_devices
 from official_transformer.model.transformer import Transformer
 from official_transformer.model_directory.directory import (
   DATA_INDEX,

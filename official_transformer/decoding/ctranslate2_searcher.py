@@ -29,15 +29,15 @@ from official_transformer.decoding.memory_bounds import (
   lacks_memory,
   out_of_memory,
 )
-from official_transformer.distribution.cpu_threads import threads_of_each
 from official_transformer.errors import InputError
-from official_transformer.model.beam_search import enough
+from official_transformer.hardware.cpu_threads import threads_of_each
 from official_transformer.model.transformer import Transformer
 from official_transformer.model_params import (
   EOS_ID,
   PAD_ID,
   TransformerParams,
 )
+from official_transformer.search.beam_search import enough
 
 # As good as no division by length; with 0 the search ends with its first
 # hypothesis.

@@ -38,18 +38,18 @@ from official_transformer.decoding.phrases import (
   tokens_of,
 )
 from official_transformer.decoding.search_options import SearchOptions
-from official_transformer.model.search_controls import (
-  ANY,
-  NO_TOKEN,
-  SentenceControls,
-)
-from official_transformer.model.search_state import SearchResult
 from official_transformer.model.transformer import Transformer
 from official_transformer.model.translation_search import (
   SearchRequest,
   sample_translations,
   search_translations,
 )
+from official_transformer.search.constraints import (
+  ANY,
+  NO_TOKEN,
+  SentenceControls,
+)
+from official_transformer.search.state import SearchResult
 
 # A phrase is found in other tokens at most so many times before it is given up.
 _ROUNDS = 20

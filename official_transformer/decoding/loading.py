@@ -15,7 +15,7 @@ from official_transformer.data.vocabulary_files import (
   load_tokenizers,
 )
 from official_transformer.errors import InputError
-from official_transformer.model.processor import has_units
+from official_transformer.hardware.processor import has_units
 from official_transformer.model.transformer import (
   Transformer,
   build_transformer,

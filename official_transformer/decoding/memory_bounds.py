@@ -8,11 +8,11 @@ Shapes: B lines, L tokens, N heads.
 
 from __future__ import annotations
 
-from official_transformer.distribution.memory import (
+from official_transformer.errors import InputError
+from official_transformer.hardware.memory import (
   available_bytes,
   computes_on_cpu,
 )
-from official_transformer.errors import InputError
 from official_transformer.model_params import TransformerParams
 
 # What exists of [B, N, L, L] at a time: logits, scaled ones, weights.

@@ -23,10 +23,10 @@ from official_transformer.decoding.memory_bounds import (
   lacks_memory,
   lacks_positions,
 )
-from official_transformer.model.beam_search import length_normalization
-from official_transformer.model.cross_entropy import label_log_probabilities
 from official_transformer.model.transformer import Transformer
 from official_transformer.model_params import PAD_ID
+from official_transformer.ops.cross_entropy import label_log_probabilities
+from official_transformer.search.beam_search import length_normalization
 
 
 @dataclasses.dataclass(frozen=True)

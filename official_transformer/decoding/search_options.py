@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from official_transformer.errors import InputError
-from official_transformer.model.search_rules import (
+from official_transformer.search.rules import (
   SamplingRule,
   SearchControls,
 )

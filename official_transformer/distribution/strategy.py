@@ -16,8 +16,8 @@ import tensorflow as tf
 from absl import logging
 
 from official_transformer.distribution.cluster import Cluster
-from official_transformer.distribution.memory import computes_on_cpu
 from official_transformer.errors import InputError
+from official_transformer.hardware.memory import computes_on_cpu
 
 # What reduces gradients over the devices of one machine.
 ALL_REDUCE = {

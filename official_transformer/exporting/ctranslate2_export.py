@@ -28,12 +28,12 @@ from official_transformer.exporting.verification import (
   Samples,
   read_back,
 )
-from official_transformer.model.beam_search import enough
 from official_transformer.model_params import (
   EOS_ID,
   PAD_ID,
   TransformerParams,
 )
+from official_transformer.search.beam_search import enough
 
 LENGTH_PENALTIES = (0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
 # The most tokens of a line and of a translation.

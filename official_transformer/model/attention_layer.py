@@ -18,13 +18,13 @@ from official_transformer.model.beam_cache import (
   read_past,
   write_position,
 )
-from official_transformer.model.dense import (
+from official_transformer.ops.dense import (
   Projection,
   dense,
   lay_out,
   matmul,
 )
-from official_transformer.model.dropout import Dropout
+from official_transformer.ops.dropout import Dropout
 
 PROJECTIONS = ("query", "key", "value", "output")
 _QUERY_KEY_VALUE = ("query_kernel", "key_kernel", "value_kernel")

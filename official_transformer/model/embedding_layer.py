@@ -10,12 +10,12 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from official_transformer.model.dense import (
+from official_transformer.model_params import PAD_ID
+from official_transformer.ops.dense import (
   Projection,
   lay_out_table,
   matmul,
 )
-from official_transformer.model_params import PAD_ID
 
 
 class EmbeddingSharedWeights(keras.layers.Layer):

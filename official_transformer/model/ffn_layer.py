@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import keras
 import tensorflow as tf
 
-from official_transformer.model.dense import Projection, dense, lay_out
-from official_transformer.model.dropout import Dropout
+from official_transformer.ops.dense import Projection, dense, lay_out
+from official_transformer.ops.dropout import Dropout
 
 # By `TransformerParams.activation`: a dropout layer, what to activate and
 # whether to drop, to what is left, not scaled up.

@@ -10,12 +10,12 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from official_transformer.model.cross_entropy import (
+from official_transformer.model.embedding_layer import Softmax
+from official_transformer.model_params import PAD_ID
+from official_transformer.ops.cross_entropy import (
   linear_cross_entropy,
   smoothed_cross_entropy,
 )
-from official_transformer.model.embedding_layer import Softmax
-from official_transformer.model_params import PAD_ID
 
 
 def padded_cross_entropy_loss(

@@ -27,14 +27,14 @@ from official_transformer.model.beam_cache import (
   empty_cache,
   find_past,
 )
-from official_transformer.model.dense import product_dtype
-from official_transformer.model.dropout import Dropout
 from official_transformer.model.ffn_layer import (
   FeedForwardNetwork,
   FeedForwardProjections,
 )
-from official_transformer.model.layer_norm import LayerNormalization
 from official_transformer.model_params import TransformerParams
+from official_transformer.ops.dense import product_dtype
+from official_transformer.ops.dropout import Dropout
+from official_transformer.ops.layer_norm import LayerNormalization
 
 
 class EncodedSource(NamedTuple):

@@ -15,7 +15,6 @@ import keras
 import tensorflow as tf
 
 from official_transformer.errors import InputError
-from official_transformer.model.dropout import Dropout
 from official_transformer.model.embedding_layer import (
   BiasedSoftmax,
   EmbeddingSharedWeights,
@@ -27,12 +26,6 @@ from official_transformer.model.model_utils import (
   get_padding_bias,
 )
 from official_transformer.model.positions import LearnedPositions, signal_of
-from official_transformer.model.recompute import call_recomputed
-from official_transformer.model.search_state import (
-  NO_HOOKS,
-  SearchHooks,
-  SearchResult,
-)
 from official_transformer.model.stacks import (
   DecoderStack,
   EncodedSource,
@@ -43,6 +36,13 @@ from official_transformer.model.translation_search import (
   search_translations,
 )
 from official_transformer.model_params import TransformerParams
+from official_transformer.ops.dropout import Dropout
+from official_transformer.ops.recompute import call_recomputed
+from official_transformer.search.state import (
+  NO_HOOKS,
+  SearchHooks,
+  SearchResult,
+)
 
 # Keras' names for what `--dtype` chooses, in training and without it.
 DTYPE_POLICIES = {

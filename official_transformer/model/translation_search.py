@@ -13,28 +13,33 @@ from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
+from official_transformer.hardware.processor import Target, traced_for
 from official_transformer.model.beam_cache import (
   NOBODY,
   make_room,
   mark_written,
 )
-from official_transformer.model.beam_search import (
+from official_transformer.model_params import (
+  EOS_ID,
+  PAD_ID,
+  TransformerParams,
+)
+from official_transformer.ops.dense import Projection
+from official_transformer.search.beam_search import (
   NEVER,
   SequenceBeamSearch,
   enough,
 )
-from official_transformer.model.dense import Projection
-from official_transformer.model.processor import Target, traced_for
-from official_transformer.model.sampling import SamplingPlan, sample
-from official_transformer.model.search_controls import (
+from official_transformer.search.constraints import (
   Controller,
   SentenceControls,
 )
-from official_transformer.model.search_rules import (
+from official_transformer.search.rules import (
   SamplingRule,
   SearchControls,
 )
-from official_transformer.model.search_state import (
+from official_transformer.search.sampling import SamplingPlan, sample
+from official_transformer.search.state import (
   NEG_INF,
   NO_HOOKS,
   Candidates,
@@ -42,11 +47,6 @@ from official_transformer.model.search_state import (
   SearchHooks,
   SearchResult,
   SearchState,
-)
-from official_transformer.model_params import (
-  EOS_ID,
-  PAD_ID,
-  TransformerParams,
 )
 
 if TYPE_CHECKING:

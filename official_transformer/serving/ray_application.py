@@ -132,8 +132,8 @@ class TranslationReplica:
     from official_transformer.decoding.loading import open_model
     from official_transformer.decoding.options import DecodingOptions
     from official_transformer.decoding.translator import Translator
-    from official_transformer.distribution import cpu_threads
-    from official_transformer.startup import start_tensorflow
+    from official_transformer.hardware import cpu_threads
+    from official_transformer.hardware.startup import start_tensorflow
 
     start_tensorflow()
     workers = max(1, int(arguments.num_cpus))

@@ -266,7 +266,7 @@ def _gfile() -> Any:
 
 def _tensorflow() -> Any:
   """Returns TensorFlow, started without what it says then."""
-  from official_transformer.startup import start_tensorflow
+  from official_transformer.hardware.startup import start_tensorflow
 
   start_tensorflow()
   import tensorflow as tf

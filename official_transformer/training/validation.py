@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 import tensorflow as tf
 
-from official_transformer.model.cross_entropy import summed_cross_entropies
 from official_transformer.model.transformer import Transformer
 from official_transformer.model_params import PAD_ID
+from official_transformer.ops.cross_entropy import summed_cross_entropies
 
 
 class Validation:

@@ -18,10 +18,10 @@ from official_transformer.decoding.loading import load_model, open_model
 from official_transformer.decoding.translator import Translator
 from official_transformer.errors import InputError
 from official_transformer.importing.marian import import_marian
-from official_transformer.model.beam_search import best_continuations
-from official_transformer.model.search_state import NEG_INF, SearchHooks
 from official_transformer.model_directory.directory import ModelDirectory
 from official_transformer.model_params import EOS_ID
+from official_transformer.search.beam_search import best_continuations
+from official_transformer.search.state import NEG_INF, SearchHooks
 
 pytestmark = pytest.mark.slow
 

@@ -19,14 +19,7 @@ from official_transformer.importing.importer import (
   ImportRequest,
   import_checkpoint,
 )
-from official_transformer.model import (
-  metrics,
-  model_utils,
-)
-from official_transformer.model.beam_search import (
-  SearchState,
-  SequenceBeamSearch,
-)
+from official_transformer.model import metrics, model_utils
 from official_transformer.model.transformer import (
   build_transformer,
   create_model,
@@ -37,6 +30,10 @@ from official_transformer.model_directory.checkpoint_files import (
 )
 from official_transformer.model_directory.directory import ModelDirectory
 from official_transformer.model_params import PARAM_SETS
+from official_transformer.search.beam_search import (
+  SearchState,
+  SequenceBeamSearch,
+)
 from official_transformer.training.step.optimizer import (
   LearningRateSchedule,
   create_optimizer,

@@ -25,7 +25,7 @@ from official_transformer.importing.importer import (
   ImportRequest,
   import_checkpoint,
 )
-from official_transformer.model import dense
+from official_transformer.ops import dense
 
 SHARED = pathlib.Path(__file__).parents[3] / "shared"
 UPSTREAM = SHARED / "upstream" / "m30k"

@@ -8,8 +8,8 @@ size, N heads, V vocabulary.
 
 from __future__ import annotations
 
-from official_transformer.model.cross_entropy import CHUNK_ELEMENTS
 from official_transformer.model_params import TransformerParams
+from official_transformer.ops.cross_entropy import CHUNK_ELEMENTS
 from official_transformer.training.settings import (
   Execution,
   TrainingSettings,

@@ -9,9 +9,9 @@ from typing import Any
 import keras
 from absl import logging
 
-from official_transformer.distribution.memory import available_bytes
 from official_transformer.distribution.strategy import Distribution
-from official_transformer.model.processor import has_units
+from official_transformer.hardware.memory import available_bytes
+from official_transformer.hardware.processor import has_units
 from official_transformer.model.transformer import Transformer
 from official_transformer.model_directory.directory import (
   LOGS,

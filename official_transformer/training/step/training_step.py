@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import keras
 import tensorflow as tf
 
-from official_transformer.model.dropout import dropout_seed, fold_in
 from official_transformer.model_params import PAD_ID
+from official_transformer.ops.dropout import dropout_seed, fold_in
 from official_transformer.training.step.finite_updates import FiniteUpdates
 from official_transformer.training.step.loss_scale import DynamicLossScale
 from official_transformer.training.step.optimizer import FusedAdam

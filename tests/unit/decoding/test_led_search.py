@@ -33,11 +33,11 @@ from official_transformer.decoding.search_options import (
 from official_transformer.decoding.searcher import Searcher
 from official_transformer.decoding.translator import DecodingOptions, Translator
 from official_transformer.errors import InputError
-from official_transformer.model.required_phrases import turns
-from official_transformer.model.sampling import choose
-from official_transformer.model.search_rules import SamplingRule
 from official_transformer.model.transformer import build_transformer
 from official_transformer.model_params import EOS_ID, TransformerParams
+from official_transformer.search.required_phrases import turns
+from official_transformer.search.rules import SamplingRule
+from official_transformer.search.sampling import choose
 
 pytestmark = pytest.mark.slow
 

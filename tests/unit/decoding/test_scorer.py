@@ -5,9 +5,9 @@ import tensorflow as tf
 from official_transformer.decoding import scorer as scorer_lib
 from official_transformer.decoding.batching import BatchLimits
 from official_transformer.decoding.scorer import PairScore, Scorer
-from official_transformer.model import cross_entropy
 from official_transformer.model.transformer import build_transformer
 from official_transformer.model_params import TransformerParams
+from official_transformer.ops import cross_entropy
 
 PAIRS = [("abc", "ba"), ("", "c"), ("cab", ""), ("a" * 9, "abcabc"), ("b", "a")]
 

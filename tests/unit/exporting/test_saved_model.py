@@ -10,8 +10,8 @@ from official_transformer.decoding.loading import load_model, open_model
 from official_transformer.decoding.options import DecodingOptions
 from official_transformer.decoding.translator import Translator
 from official_transformer.exporting.saved_model import write_saved_model
-from official_transformer.model import dense
-from official_transformer.model.processor import Target, _target
+from official_transformer.hardware.processor import Target, _target
+from official_transformer.ops import dense
 
 pytestmark = pytest.mark.slow
 

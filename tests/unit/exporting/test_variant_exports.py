@@ -13,7 +13,7 @@ from official_transformer.data.vocabulary_files import Tokenizers
 from official_transformer.decoding.engines import Engine
 from official_transformer.decoding.scorer import Scorer
 from official_transformer.exporting.saved_model import TranslationModule
-from official_transformer.model import dense
+from official_transformer.ops import dense
 
 pytestmark = pytest.mark.slow
 

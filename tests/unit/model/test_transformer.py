@@ -6,12 +6,12 @@ import tensorflow as tf
 from reference_search import reference_beam_search
 
 from official_transformer.model import beam_cache
-from official_transformer.model.dropout import dropout_seed
 from official_transformer.model.transformer import (
   build_transformer,
   create_model,
 )
 from official_transformer.model.translation_search import DecodingStep
+from official_transformer.ops.dropout import dropout_seed
 
 pytestmark = pytest.mark.slow
 

@@ -19,17 +19,14 @@ from model_variants import (
 )
 
 from official_transformer.errors import InputError
-from official_transformer.model import (
-  beam_cache,
-  dense,
-  positions,
-  processor,
-)
+from official_transformer.hardware import processor
+from official_transformer.model import beam_cache, positions
 from official_transformer.model.transformer import (
   build_transformer,
   create_training_model,
 )
 from official_transformer.model.translation_search import DecodingStep
+from official_transformer.ops import dense
 
 pytestmark = pytest.mark.slow
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from official_transformer.model.layer_norm import LayerNormalization
+from official_transformer.ops.layer_norm import LayerNormalization
 
 
 @pytest.fixture

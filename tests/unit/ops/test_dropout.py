@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from official_transformer.model.dropout import Dropout, dropout_seed
+from official_transformer.ops.dropout import Dropout, dropout_seed
 
 
 def mask(layer, seed):

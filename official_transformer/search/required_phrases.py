@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from official_transformer.model.search_state import NEG_INF
 from official_transformer.model_params import EOS_ID, PAD_ID
+from official_transformer.search.state import NEG_INF
 
 
 class Progress(NamedTuple):

@@ -13,7 +13,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 
-from official_transformer.model.processor import prefer_onednn
+from official_transformer.hardware.processor import prefer_onednn
 
 _LEVEL = "TF_CPP_MIN_LOG_LEVEL"
 _STDERR = 2

@@ -10,7 +10,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from official_transformer.model.custom_gradient import call_with_gradient
+from official_transformer.ops.custom_gradient import call_with_gradient
 
 
 class LayerNormalization(keras.layers.Layer):

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from official_transformer.model import dense as lib
+from official_transformer.ops import dense as lib
 
 
 def normal(*shape, seed=0):

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from official_transformer.model.top_k import top_log_probabilities
+from official_transformer.ops.top_k import top_log_probabilities
 
 
 def expected(logits, k):

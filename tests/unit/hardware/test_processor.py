@@ -5,7 +5,7 @@ import os
 import pytest
 import tensorflow as tf
 
-from official_transformer.model import processor as lib
+from official_transformer.hardware import processor as lib
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from official_transformer.model.dense import matmul, product_dtype
+from official_transformer.ops.dense import matmul, product_dtype
 
 # Logits that exist at a time while training: 32 MiB of float32.
 CHUNK_ELEMENTS = 2**23

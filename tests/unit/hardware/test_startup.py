@@ -15,7 +15,9 @@ class config:
     %s
 """
 CODE = """
-from official_transformer.startup import said_at_start, start_tensorflow
+from official_transformer.hardware.startup import (
+  said_at_start, start_tensorflow
+)
 start_tensorflow()
 print(repr(said_at_start()))
 """
@@ -84,7 +86,7 @@ def test_a_closed_standard_error_does_no_harm(start):
 def test_graphs_are_optimised_again_afterwards():
   import tensorflow as tf
 
-  from official_transformer.startup import graphs_as_they_are
+  from official_transformer.hardware.startup import graphs_as_they_are
 
   def unoptimised():
     options = tf.config.optimizer.get_experimental_options()

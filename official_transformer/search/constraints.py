@@ -16,11 +16,11 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from official_transformer.model.beam_search import best_of_beams
-from official_transformer.model.required_phrases import best_with_required
-from official_transformer.model.search_rules import SearchControls
-from official_transformer.model.search_state import NEG_INF, Sentences
 from official_transformer.model_params import EOS_ID, PAD_ID
+from official_transformer.search.beam_search import best_of_beams
+from official_transformer.search.required_phrases import best_with_required
+from official_transformer.search.rules import SearchControls
+from official_transformer.search.state import NEG_INF, Sentences
 
 # Stands for any token where a phrase is shorter than others, at its beginning.
 ANY = -1

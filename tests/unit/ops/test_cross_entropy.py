@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from official_transformer.model import cross_entropy
+from official_transformer.ops import cross_entropy
 
 LOGITS = np.random.default_rng(0).normal(size=(2, 3, 7)).astype("float32") * 3
 LABELS = np.array([[2, 5, 1], [6, 1, 0]])

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from official_transformer.model.custom_gradient import call_with_gradient
-from official_transformer.model.processor import (
+from official_transformer.hardware.processor import (
   has_units,
   spare_columns,
   transposed_is_faster,
 )
+from official_transformer.ops.custom_gradient import call_with_gradient
 
 
 def matmul(a: tf.Tensor, b: tf.Tensor, transpose_b: bool = False) -> tf.Tensor:

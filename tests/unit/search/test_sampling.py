@@ -1,17 +1,17 @@
 import numpy as np
 import tensorflow as tf
 
-from official_transformer.model.sampling import SamplingPlan, sample
-from official_transformer.model.search_controls import (
+from official_transformer.search.constraints import (
   NO_TOKEN,
   Controller,
   SentenceControls,
 )
-from official_transformer.model.search_rules import (
+from official_transformer.search.rules import (
   SamplingRule,
   SearchControls,
 )
-from official_transformer.model.search_state import SearchState
+from official_transformer.search.sampling import SamplingPlan, sample
+from official_transformer.search.state import SearchState
 
 
 def test_pad_counts_as_a_token_when_it_is_drawn():

@@ -1,7 +1,7 @@
 import pytest
 
-from official_transformer.distribution import devices as lib
 from official_transformer.errors import InputError
+from official_transformer.hardware import devices as lib
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import tensorflow as tf
 from absl import logging
 
 from official_transformer.errors import InputError
-from official_transformer.startup import said_at_start, show
+from official_transformer.hardware.startup import said_at_start, show
 
 
 def choose_devices(

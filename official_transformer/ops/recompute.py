@@ -13,7 +13,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from official_transformer.model.dropout import current_seed, dropout_seed
+from official_transformer.ops.dropout import current_seed, dropout_seed
 
 
 def call_recomputed(

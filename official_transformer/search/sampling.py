@@ -13,17 +13,17 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from official_transformer.model.beam_search import length_normalization
-from official_transformer.model.search_controls import Controller
-from official_transformer.model.search_rules import SamplingRule
-from official_transformer.model.search_state import (
+from official_transformer.model_params import EOS_ID, PAD_ID
+from official_transformer.search.beam_search import length_normalization
+from official_transformer.search.constraints import Controller
+from official_transformer.search.rules import SamplingRule
+from official_transformer.search.state import (
   NEG_INF,
   SearchResult,
   SearchState,
   StepFunction,
   growing_shapes,
 )
-from official_transformer.model_params import EOS_ID, PAD_ID
 
 
 class SamplingPlan(NamedTuple):

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from official_transformer.model import beam_search as lib
-from official_transformer.model.beam_search import (
+from official_transformer.search import beam_search as lib
+from official_transformer.search.beam_search import (
   SearchState,
   SequenceBeamSearch,
   enough,

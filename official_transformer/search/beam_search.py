@@ -13,7 +13,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from official_transformer.model.search_state import (
+from official_transformer.ops.top_k import top_log_probabilities
+from official_transformer.search.state import (
   NEG_INF,
   NO_HOOKS,
   BeamState,
@@ -26,7 +27,6 @@ from official_transformer.model.search_state import (
   StepFunction,
   growing_shapes,
 )
-from official_transformer.model.top_k import top_log_probabilities
 
 # More hypotheses than can ever end.
 NEVER = 2**31 - 1

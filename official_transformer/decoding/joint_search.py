@@ -1,0 +1,261 @@
+"""Searches by one model or several, with constraints and penalties.
+
+Shapes: B batch, K beam, S source length, V vocabulary.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+
+import tensorflow as tf
+
+from official_transformer.model.incremental_decoder import (
+  IncrementalDecoder,
+  finishes_needed,
+  length_limits,
+)
+from official_transformer.model.transformer import Transformer
+from official_transformer.model_params import EOS_ID, PAD_ID
+from official_transformer.search.beam_search import NEVER, SequenceBeamSearch
+from official_transformer.search.constraints import (
+  Controller,
+  SentenceControls,
+)
+from official_transformer.search.rules import SamplingRule, SearchControls
+from official_transformer.search.sampling import SamplingPlan, sample
+from official_transformer.search.state import (
+  NO_HOOKS,
+  Candidates,
+  FinishingPenalty,
+  SearchResult,
+  SearchState,
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class SearchRequest:
+  """How to search.
+
+  Attributes:
+    controls: what is forbidden, penalised or required.
+    sentences: of each sentence.
+    vocabulary_size: how many of the first tokens a translation may hold; None
+      is as many as all models have.
+    coverage_penalty: how much a hypothesis that ends loses for each part of the
+      source that it has not attended to: `b * sum log(min(attention, 1))` over
+      the source's tokens (Wu et al. 2016, equation 14), of the last layer's
+      heads in the mean; a token that nothing attends to is not counted.
+  """
+
+  controls: SearchControls
+  sentences: SentenceControls
+  vocabulary_size: int | None = None
+  coverage_penalty: float = 0.0
+
+
+class CoveringDecoder(IncrementalDecoder):
+  """An incremental decoder that sums up attention to the source.
+
+  Each hypothesis' sum is a part of the state: float32 [B*K, S].
+  """
+
+  def start(self, source_ids: tf.Tensor, batch: tf.Tensor) -> SearchState:
+    """Returns what the first step reads of sources [B, S]."""
+    writers, cache = super().start(source_ids, batch)
+    nothing = tf.zeros([batch * self.beam_size, tf.shape(source_ids)[1]])
+    # The width is not to grow, and not known: it is no dimension of 0.
+    nothing = tf.ensure_shape(nothing, [None, source_ids.shape[1]])
+    return SearchState((writers, nothing), cache)
+
+  def __call__(
+    self, ids: tf.Tensor, index: tf.Tensor, state: SearchState
+  ) -> tuple[tf.Tensor, SearchState]:
+    """Maps the newest tokens, int32 [B*K], to logits [B*K, V]."""
+    (writers, covered), cache = state
+    observed: list[tf.Tensor] = []
+    logits, (writers, cache) = self.step(
+      ids, index, SearchState(writers, cache), observed
+    )
+    attention = tf.reduce_mean(observed[-1], axis=1)  # [B, K, S]
+    covered += tf.reshape(attention, tf.shape(covered))
+    return logits, SearchState((writers, covered), cache)
+
+
+class EnsembleStep:
+  """Several models' steps as one: the mean of their probabilities.
+
+  Attributes:
+    steps: of the models.
+    vocab_size: tokens that all of them know.
+  """
+
+  def __init__(
+    self, steps: Sequence[IncrementalDecoder], vocab_size: int
+  ) -> None:
+    self.steps = steps
+    self.vocab_size = vocab_size
+
+  def start(self, source_ids: tf.Tensor, batch: tf.Tensor) -> SearchState:
+    """Returns what the first step reads of sources [B, S]."""
+    states = [step.start(source_ids, batch) for step in self.steps]
+    return SearchState(
+      [state.per_beam for state in states],
+      [state.per_source for state in states],
+    )
+
+  def __call__(
+    self, ids: tf.Tensor, index: tf.Tensor, state: SearchState
+  ) -> tuple[tf.Tensor, SearchState]:
+    """Maps the newest tokens, int32 [B*K], to log-probabilities [B*K, V + 1].
+
+    The last column is the probability of all rows beyond the vocabulary: with
+    it the others stay what they are if they are normalised again.
+    """
+    found, states = [], []
+    for step, per_beam, per_source in zip(
+      self.steps, state.per_beam, state.per_source, strict=True
+    ):
+      logits, new = step(ids, index, SearchState(per_beam, per_source))
+      log_probs = tf.nn.log_softmax(tf.cast(logits, tf.float32))
+      known, beyond = tf.split(log_probs, [self.vocab_size, -1], axis=1)
+      rest = tf.reduce_logsumexp(beyond, axis=1, keepdims=True)
+      found.append(tf.concat([known, rest], axis=1))
+      states.append(new)
+    mean = tf.reduce_logsumexp(tf.stack(found), axis=0) - math.log(len(found))
+    return mean, SearchState(
+      [new.per_beam for new in states], [new.per_source for new in states]
+    )
+
+
+def _coverage_penalty(
+  strength: float, step: IncrementalDecoder | EnsembleStep
+) -> FinishingPenalty:
+  """Returns what a search adds to the scores of hypotheses that end."""
+
+  def penalty(candidates: Candidates, search: SearchState) -> tf.Tensor:
+    states = (
+      search.per_beam if isinstance(step, EnsembleStep) else [search.per_beam]
+    )
+    covered = tf.add_n([state[1] for state in states]) / len(states)
+    shape = tf.shape(candidates.parents)
+    covered = tf.reshape(covered, [shape[0], shape[1] // 2, -1])  # [B, K, S]
+    covered = tf.gather(covered, candidates.parents, batch_dims=1)
+    counted = covered > 0
+    logs = tf.math.log(tf.minimum(tf.where(counted, covered, 1.0), 1.0))
+    return strength * tf.reduce_sum(logs, axis=2)
+
+  return penalty
+
+
+def search_translations(
+  models: Sequence[Transformer], source_ids: tf.Tensor, request: SearchRequest
+) -> SearchResult:
+  """Translates.
+
+  Args:
+    models: of one vocabulary; the first one's parameters decide beam, alpha,
+      patience and limit.
+    source_ids: int [B, S], padded with PAD.
+    request: how.
+
+  Returns:
+    Hypotheses, as `Transformer.beam_search` does.
+  """
+  params = models[0].params
+  source_ids = tf.cast(source_ids, tf.int32)
+  limits = _limits(models, source_ids, request)
+  step = _step(models, tf.reduce_max(limits), request)
+  vocab_size = _vocabulary_size(models, request)
+  controller = Controller(request.controls, request.sentences, vocab_size)
+  hooks = NO_HOOKS._replace(continue_with=controller.continue_with)
+  if request.coverage_penalty:
+    penalty = _coverage_penalty(request.coverage_penalty, step)
+    hooks = hooks._replace(penalty=penalty)
+  awaited = finishes_needed(params, limits)
+  if awaited is not None:
+    # Their beam is shared out: what ends first there may be improbable.
+    required = request.sentences.required != PAD_ID
+    awaited = tf.where(tf.reduce_any(required, axis=[1, 2]), NEVER, awaited)
+  search = SequenceBeamSearch(
+    step, vocab_size, params.beam_size, params.alpha, EOS_ID, hooks
+  )
+  batch = tf.shape(source_ids)[0]
+  return search.search(
+    initial_ids=tf.zeros([batch], tf.int32),
+    limits=limits,
+    state=step.start(source_ids, batch),
+    awaited=awaited,
+  )
+
+
+def sample_translations(
+  models: Sequence[Transformer],
+  source_ids: tf.Tensor,
+  numbers: tf.Tensor,
+  rule: SamplingRule,
+  request: SearchRequest,
+) -> SearchResult:
+  """Draws translations from the models' distribution.
+
+  Args:
+    models: as in `search_translations`.
+    source_ids: int [B, S], padded with PAD.
+    numbers: float32 [B, K, L], that decide the draws of K samples each; L is at
+      least the largest limit.
+    rule: what is drawn from.
+    request: what is forbidden.
+  """
+  params = models[0].params
+  source_ids = tf.cast(source_ids, tf.int32)
+  limits = _limits(models, source_ids, request)
+  step = _step(models, tf.reduce_max(limits), request)
+  vocab_size = _vocabulary_size(models, request)
+  return sample(
+    step,
+    step.start(source_ids, tf.shape(source_ids)[0]),
+    limits,
+    tf.ensure_shape(numbers, [None, params.beam_size, None]),
+    SamplingPlan(
+      rule,
+      Controller(request.controls, request.sentences, vocab_size),
+      params.alpha,
+    ),
+  )
+
+
+def _limits(
+  models: Sequence[Transformer], source_ids: tf.Tensor, request: SearchRequest
+) -> tf.Tensor:
+  """Returns how many tokens each translation may have, int32 [B]."""
+  limits = length_limits(source_ids, models[0].params.extra_decode_length)
+  given = tf.cast(request.sentences.prefix != PAD_ID, tf.int32)
+  limits += tf.reduce_sum(given, axis=1)
+  limits = tf.maximum(limits, request.controls.min_length + 1)
+  for longest in {m.params.longest_output for m in models} - {None}:
+    limits = tf.minimum(limits, longest)
+  # A row without tokens fills a batch up.
+  is_real = tf.reduce_any(source_ids != PAD_ID, axis=1)
+  return tf.where(is_real, limits, 1)
+
+
+def _step(
+  models: Sequence[Transformer],
+  positions: int | tf.Tensor,
+  request: SearchRequest,
+) -> IncrementalDecoder | EnsembleStep:
+  """Returns what the search calls."""
+  beam_size = models[0].params.beam_size
+  kind = CoveringDecoder if request.coverage_penalty else IncrementalDecoder
+  steps = [kind(model, beam_size, positions, None) for model in models]
+  if len(steps) == 1:
+    return steps[0]
+  return EnsembleStep(steps, _vocabulary_size(models, request))
+
+
+def _vocabulary_size(
+  models: Sequence[Transformer], request: SearchRequest
+) -> int:
+  """Returns how many tokens there are to choose from."""
+  return request.vocabulary_size or min(m.params.vocab_size for m in models)

@@ -1,0 +1,1 @@
+"""The machine: processor, threads, devices, memory, TensorFlow's start."""

@@ -1,0 +1,1 @@
+"""Beam search and sampling over any step function."""
