@@ -22,6 +22,11 @@ from official_transformer.decoding.hypotheses import (
   found_sequences,
   without_end,
 )
+from official_transformer.decoding.joint_search import (
+  SearchRequest,
+  sample_translations,
+  search_translations,
+)
 from official_transformer.decoding.memory_bounds import (
   check_batch,
   out_of_memory,
@@ -39,11 +44,6 @@ from official_transformer.decoding.phrases import (
 )
 from official_transformer.decoding.search_options import SearchOptions
 from official_transformer.model.transformer import Transformer
-from official_transformer.model.translation_search import (
-  SearchRequest,
-  sample_translations,
-  search_translations,
-)
 from official_transformer.search.constraints import (
   ANY,
   NO_TOKEN,
@@ -211,10 +211,10 @@ class LedSearcher:
   ) -> SearchResult:
     """Searches, or draws, in a graph."""
     request = SearchRequest(
+      self.options.controls,
+      SentenceControls(prefix, forbidden, required),
       self.target.vocab_size,
-      controls=self.options.controls,
-      sentences=SentenceControls(prefix, forbidden, required),
-      coverage_penalty=self.options.coverage_penalty,
+      self.options.coverage_penalty,
     )
     if self.options.sampling:
       return sample_translations(

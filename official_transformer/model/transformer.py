@@ -15,10 +15,17 @@ import keras
 import tensorflow as tf
 
 from official_transformer.errors import InputError
+from official_transformer.hardware.processor import Target, traced_for
 from official_transformer.model.embedding_layer import (
   BiasedSoftmax,
   EmbeddingSharedWeights,
   Softmax,
+)
+from official_transformer.model.incremental_decoder import (
+  IncrementalDecoder,
+  finishes_needed,
+  length_limits,
+  static_limit,
 )
 from official_transformer.model.metrics import LossLayer, MetricLayer
 from official_transformer.model.model_utils import (
@@ -31,13 +38,10 @@ from official_transformer.model.stacks import (
   EncodedSource,
   EncoderStack,
 )
-from official_transformer.model.translation_search import (
-  SearchRequest,
-  search_translations,
-)
-from official_transformer.model_params import TransformerParams
+from official_transformer.model_params import EOS_ID, TransformerParams
 from official_transformer.ops.dropout import Dropout
 from official_transformer.ops.recompute import call_recomputed
+from official_transformer.search.beam_search import SequenceBeamSearch
 from official_transformer.search.state import (
   NO_HOOKS,
   SearchHooks,
@@ -243,8 +247,31 @@ class Transformer(keras.layers.Layer):
       Hypotheses with L the largest number of tokens any may have, which is
       its source's length (EOS included) plus `extra_decode_length`.
     """
-    return search_translations(
-      [self], source_ids, SearchRequest(vocabulary_size, static, hooks)
+    params = self.params
+    source_ids = tf.cast(source_ids, tf.int32)
+    limits = length_limits(source_ids, params.extra_decode_length)
+    if params.longest_output:
+      limits = tf.minimum(limits, params.longest_output)
+    longest = static_limit(source_ids, params) if static else None
+    with traced_for(Target.XLA) if static else contextlib.nullcontext():
+      step = IncrementalDecoder(
+        self, params.beam_size, longest or tf.reduce_max(limits), longest
+      )
+    search = SequenceBeamSearch(
+      step,
+      vocabulary_size or params.vocab_size,
+      params.beam_size,
+      params.alpha,
+      EOS_ID,
+      hooks,
+    )
+    batch = tf.shape(source_ids)[0]
+    return search.search(
+      initial_ids=tf.zeros([batch], tf.int32),
+      limits=limits,
+      state=step.start(source_ids, batch),
+      longest=longest,
+      awaited=finishes_needed(params, limits),
     )
 
 

@@ -6,11 +6,11 @@ import tensorflow as tf
 from reference_search import reference_beam_search
 
 from official_transformer.model import beam_cache
+from official_transformer.model.incremental_decoder import IncrementalDecoder
 from official_transformer.model.transformer import (
   build_transformer,
   create_model,
 )
-from official_transformer.model.translation_search import DecodingStep
 from official_transformer.ops.dropout import dropout_seed
 
 pytestmark = pytest.mark.slow
@@ -36,7 +36,7 @@ def steps(model, targets, beam_size, parents):
     beam_size: K.
     parents: int32 [T, K]: whose past each beam takes over after a step.
   """
-  step = DecodingStep(model, beam_size, targets.shape[2], None)
+  step = IncrementalDecoder(model, beam_size, targets.shape[2], None)
   state = step.start(SOURCE, tf.constant(3))
   ids = tf.zeros([3 * beam_size], tf.int32)
   for t in range(targets.shape[2]):

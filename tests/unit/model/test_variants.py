@@ -21,11 +21,11 @@ from model_variants import (
 from official_transformer.errors import InputError
 from official_transformer.hardware import processor
 from official_transformer.model import beam_cache, positions
+from official_transformer.model.incremental_decoder import IncrementalDecoder
 from official_transformer.model.transformer import (
   build_transformer,
   create_training_model,
 )
-from official_transformer.model.translation_search import DecodingStep
 from official_transformer.ops import dense
 
 pytestmark = pytest.mark.slow
@@ -297,7 +297,7 @@ def test_steps_equal_the_whole_in_half_precision():
     dataclasses.replace(SMALL, **VARIANTS["notebook"]), "bf16", is_train=False
   )
   whole = model([SOURCE, TARGET]).numpy().astype("float32")
-  step = DecodingStep(model, 1, 5, None)
+  step = IncrementalDecoder(model, 1, 5, None)
   state = step.start(SOURCE, tf.constant(3))
   ids = tf.zeros([3], tf.int32)
   for t in range(5):
