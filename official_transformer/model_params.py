@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from official_transformer.errors import InputError
@@ -30,6 +30,9 @@ DEFAULT_MAX_LENGTH = 256
 
 # The vocabularies decide them.
 VOCABULARY_FIELDS = ("vocab_size", "source_vocab_size")
+
+# The main course notebook's names of `layer_postprocess_dropout`.
+_RESIDUAL_DROPOUTS = ("layer_normresidual_dropout", "embedding_dropout")
 
 # How to decode may change from run to run; a model fixes all other fields.
 DECODING_FIELDS = ("beam_size", "alpha", "extra_decode_length", "patience")
@@ -142,6 +145,40 @@ class TransformerParams:
   scale_embeddings: bool = True
   output_bias: bool = False
   suppress_pad: bool = False
+
+  @classmethod
+  def of(
+    cls, params: TransformerParams | Mapping[str, Any]
+  ) -> TransformerParams:
+    """Returns parameters that may be given as upstream's dictionary.
+
+    Args:
+      params: returned as it is if it is no mapping. Of a mapping, keys that are
+        no field are ignored, because upstream's dictionaries also hold the
+        settings of a run. The main course notebook's names are understood.
+
+    Raises:
+      InputError: if a value is impossible, or the notebook's two kinds of
+        residual dropout differ, which are one here as they are upstream.
+    """
+    if isinstance(params, TransformerParams):
+      return params
+    fields = {field.name for field in dataclasses.fields(cls)}
+    values = {name: params[name] for name in fields.intersection(params)}
+    rates = {
+      params[name]
+      for name in ("layer_postprocess_dropout", *_RESIDUAL_DROPOUTS)
+      if name in params
+    }
+    if len(rates) > 1:
+      raise InputError(
+        f"{' and '.join(_RESIDUAL_DROPOUTS)} differ: {sorted(rates)}. Set them "
+        "alike: sub-layers and embeddings have one rate here, "
+        "layer_postprocess_dropout"
+      )
+    if rates:
+      values["layer_postprocess_dropout"] = rates.pop()
+    return cls(**values)
 
   @property
   def encoder_layers(self) -> int:
@@ -366,6 +403,30 @@ PARAM_SETS = {
   "notebook": NOTEBOOK,
 }
 MULTI_GPU_PARAM_SETS = {"base": BASE_MULTI_GPU, "big": BIG_MULTI_GPU}
+
+
+# Upstream's names of the official sets as dictionaries, and the size of the
+# vocabulary that they have there.
+_DICTIONARIES = {
+  "BASE_PARAMS": BASE,
+  "BIG_PARAMS": BIG,
+  "TINY_PARAMS": TINY,
+  "BASE_MULTI_GPU_PARAMS": BASE_MULTI_GPU,
+  "BIG_MULTI_GPU_PARAMS": BIG_MULTI_GPU,
+}
+_UPSTREAMS_VOCAB_SIZE = 33708
+
+
+def __getattr__(name: str) -> dict[str, Any]:
+  """Returns `BASE_PARAMS` and its like: a new dictionary at each import.
+
+  Code that was written for upstream changes them, and passes them to
+  `create_model`.
+  """
+  if name not in _DICTIONARIES:
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+  params = dataclasses.asdict(_DICTIONARIES[name])
+  return {**params, "vocab_size": _UPSTREAMS_VOCAB_SIZE}
 
 
 def get_params(name: str, num_gpus: int = 1) -> TransformerParams:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import keras
@@ -440,7 +440,7 @@ def create_decoding_model(
 
 
 def create_model(
-  params: TransformerParams,
+  params: TransformerParams | Mapping[str, Any],
   is_train: bool,
   with_metrics: bool = False,
   dtype: str = "fp32",
@@ -448,7 +448,8 @@ def create_model(
   """Returns a new model that trains, or one that decodes, as upstream does.
 
   Args:
-    params: its hyper-parameters; `vocab_size` must be set.
+    params: its hyper-parameters; `vocab_size` must be set. A dictionary, such
+      as upstream's `BASE_PARAMS`, is read as `TransformerParams.of` says.
     is_train: whether the model is to train.
     with_metrics: as in `create_training_model`.
     dtype: what to compute in, as in `build_transformer`.
@@ -459,7 +460,7 @@ def create_model(
   Raises:
     InputError: if Keras runs on another backend than TensorFlow.
   """
-  transformer = build_transformer(params, dtype, is_train)
+  transformer = build_transformer(TransformerParams.of(params), dtype, is_train)
   if is_train:
     return create_training_model(transformer, with_metrics)
   return create_decoding_model(transformer)

@@ -1,9 +1,16 @@
+import collections
 import dataclasses
 
 import pytest
 
+from official_transformer import model_params
 from official_transformer.errors import InputError
-from official_transformer.model_params import BASE, get_params, parse_override
+from official_transformer.model_params import (
+  BASE,
+  TransformerParams,
+  get_params,
+  parse_override,
+)
 
 # hidden, filter, heads, layers, batch tokens, warm-up.
 OFFICIAL = {
@@ -89,3 +96,43 @@ def test_override_lists_every_problem_and_the_fields():
 def test_impossible_values_are_refused(change, complaint):
   with pytest.raises(InputError, match=complaint):
     dataclasses.replace(BASE, **change)
+
+
+def test_upstreams_dictionaries_are_new_at_each_import():
+  first = model_params.BASE_PARAMS
+  first["hidden_size"] = 3
+  second = model_params.BASE_PARAMS
+  assert second["hidden_size"] == 512
+  assert second["vocab_size"] == 33708
+  assert second["learning_rate_warmup_steps"] == 16000
+  assert (
+    model_params.BASE_MULTI_GPU_PARAMS["learning_rate_warmup_steps"] == 8000
+  )
+  assert model_params.BIG_PARAMS["filter_size"] == 4096
+  assert model_params.BIG_MULTI_GPU_PARAMS["layer_postprocess_dropout"] == 0.3
+  assert model_params.TINY_PARAMS["num_heads"] == 4
+  with pytest.raises(AttributeError, match="NO_PARAMS"):
+    _ = model_params.NO_PARAMS
+
+
+def test_a_dictionary_is_read_as_upstream_wrote_it():
+  """With the settings of a run in it, or the main course notebook's names."""
+  given = collections.defaultdict(
+    lambda: None, model_params.TINY_PARAMS, use_tpu=False, data_dir="x"
+  )
+  given.update(vocab_size=20, beam_size=2)
+  found = TransformerParams.of(given)
+  assert found == dataclasses.replace(
+    model_params.TINY, vocab_size=20, beam_size=2
+  )
+  assert TransformerParams.of(found) is found
+  notebook = {
+    "layer_normresidual_dropout": 0.2,
+    "embedding_dropout": 0.2,
+    "vocab_size": 9,
+  }
+  assert TransformerParams.of(notebook).layer_postprocess_dropout == 0.2
+  with pytest.raises(InputError, match="differ"):
+    TransformerParams.of({**notebook, "embedding_dropout": 0.1})
+  with pytest.raises(InputError, match="num_heads"):
+    TransformerParams.of({"num_heads": 0})
