@@ -19,39 +19,117 @@ from official_transformer.ops.cross_entropy import (
 
 
 def padded_cross_entropy_loss(
-  logits: tf.Tensor, labels: tf.Tensor, smoothing: float
+  logits: tf.Tensor,
+  labels: tf.Tensor,
+  smoothing: float,
+  vocab_size: int | None = None,
 ) -> tuple[tf.Tensor, tf.Tensor]:
   """Returns the loss of each token, 0 at padding, and each token's weight.
 
   Args:
-    logits: [B, T, V].
+    logits: [B, T, V]; if T differs from that of the labels, the shorter one is
+      padded.
     labels: integers [B, T].
-    smoothing: as in `smoothed_cross_entropy`.
+    smoothing: probability spread over the wrong tokens.
+    vocab_size: V, an argument of the official function; None reads it from the
+      logits.
 
   Returns:
     float32 [B, T] twice; the weight is 0 at PAD, else 1.
+
+  Raises:
+    ValueError: if `vocab_size` is not V.
   """
+  _check_vocab_size(logits, vocab_size)
+  logits, labels = _pad_to_same_length(logits, labels)
   weights = tf.cast(tf.not_equal(labels, PAD_ID), tf.float32)
   return smoothed_cross_entropy(logits, labels, smoothing) * weights, weights
 
 
 def transformer_loss(
-  logits: tf.Tensor, labels: tf.Tensor, smoothing: float
+  logits: tf.Tensor,
+  labels: tf.Tensor,
+  smoothing: float,
+  vocab_size: int | None = None,
 ) -> tf.Tensor:
   """Returns the loss of a batch, a scalar float32 in nats.
 
   It is the sum over the tokens that are not PAD, divided by their number; 0
   if there are none.
+
+  Args:
+    logits: [B, T, V].
+    labels: integers [B, T].
+    smoothing: probability spread over the wrong tokens.
+    vocab_size: V, as in `padded_cross_entropy_loss`.
   """
-  losses, weights = padded_cross_entropy_loss(logits, labels, smoothing)
+  losses, weights = padded_cross_entropy_loss(
+    logits, labels, smoothing, vocab_size
+  )
   return tf.math.divide_no_nan(tf.reduce_sum(losses), tf.reduce_sum(weights))
 
 
-class LossLayer(keras.layers.Layer):
-  """Adds the label-smoothed loss to the model; returns the logits.
+def _check_vocab_size(logits: tf.Tensor, vocab_size: int | None) -> None:
+  if vocab_size not in (None, logits.shape[-1]):
+    raise ValueError(
+      f"vocab_size is {vocab_size}, but there are {logits.shape[-1]} logits"
+    )
 
-  The loss does not need them: if nobody else reads them, a traced model
-  never computes them.
+
+def _pad_to_same_length(
+  logits: tf.Tensor, labels: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
+  """Pads logits [B, T, V] or labels [B, T] with 0 to the longer of both."""
+  if logits.shape[1] is not None and logits.shape[1] == labels.shape[1]:
+    return logits, labels
+  lengths = tf.shape(logits)[1], tf.shape(labels)[1]
+  longest = tf.maximum(*lengths)
+  logits = tf.pad(logits, [[0, 0], [0, longest - lengths[0]], [0, 0]])
+  return logits, tf.pad(labels, [[0, 0], [0, longest - lengths[1]]])
+
+
+class LossLayer(keras.layers.Layer):
+  """Adds the label-smoothed loss of logits to the model; returns the logits.
+
+  Attributes:
+    vocab_size: V.
+    label_smoothing: probability spread over the wrong tokens.
+  """
+
+  def __init__(
+    self, vocab_size: int, label_smoothing: float, **kwargs: Any
+  ) -> None:
+    super().__init__(autocast=False, **kwargs)
+    self.vocab_size = vocab_size
+    self.label_smoothing = label_smoothing
+
+  def build(self, input_shape: Any = None) -> None:
+    """Creates nothing: the layer has no variables."""
+
+  def get_config(self) -> dict[str, Any]:
+    """Returns the constructor's arguments."""
+    return {
+      **super().get_config(),
+      "vocab_size": self.vocab_size,
+      "label_smoothing": self.label_smoothing,
+    }
+
+  def call(self, inputs: list[tf.Tensor]) -> tf.Tensor:
+    """Takes logits [B, T, V] and labels [B, T]; returns the logits."""
+    logits, labels = inputs
+    self.add_loss(
+      transformer_loss(logits, labels, self.label_smoothing, self.vocab_size)
+    )
+    return logits
+
+
+class LogitsAndLossLayer(keras.layers.Layer):
+  """Maps the decoder's states to logits, and adds their loss to the model.
+
+  Equal to the logits and `LossLayer` after each other (a test compares them).
+  But the loss is computed from the states, for some positions at a time, and
+  not at padding. If nobody reads the logits, a traced model never computes
+  them.
 
   Attributes:
     label_smoothing: probability spread over the wrong tokens.
@@ -97,30 +175,79 @@ class LossLayer(keras.layers.Layer):
 
 
 def padded_accuracy(
-  logits: tf.Tensor, labels: tf.Tensor, k: int = 1
+  logits: tf.Tensor, labels: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
-  """Tells for each token whether it is among the k likeliest.
+  """Tells for each token whether it is the likeliest.
 
   Args:
     logits: [B, T, V].
     labels: integers [B, T].
-    k: how many predictions a token may be among.
 
   Returns:
     float32 [B, T] twice: 1 or 0, and the weight, 0 at PAD.
   """
+  return padded_accuracy_topk(logits, labels, k=1)
+
+
+def padded_accuracy_topk(
+  logits: tf.Tensor, labels: tf.Tensor, k: int
+) -> tuple[tf.Tensor, tf.Tensor]:
+  """Tells for each token whether it is among the k likeliest.
+
+  Args:
+    logits: [B, T, V]; padded as in `padded_cross_entropy_loss`.
+    labels: integers [B, T].
+    k: how many predictions a token may be among; at most V count.
+
+  Returns:
+    float32 [B, T] twice: 1 or 0, and the weight, 0 at PAD.
+  """
+  logits, labels = _pad_to_same_length(logits, labels)
   weights = tf.cast(tf.not_equal(labels, PAD_ID), tf.float32)
-  k = min(k, logits.shape[-1])
-  predictions = tf.math.top_k(logits, k=k).indices
+  predictions = tf.math.top_k(logits, k=min(k, logits.shape[-1])).indices
   found = predictions == tf.cast(labels, tf.int32)[..., None]
   return tf.cast(tf.reduce_any(found, axis=-1), tf.float32), weights
 
 
-def padded_sequence_accuracy(logits: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
-  """Returns float32 [B]: 1 where every token that is not PAD is right."""
+def padded_accuracy_top5(
+  logits: tf.Tensor, labels: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
+  """Returns `padded_accuracy_topk` with k = 5."""
+  return padded_accuracy_topk(logits, labels, k=5)
+
+
+def padded_sequence_accuracy(
+  logits: tf.Tensor, labels: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
+  """Tells for each sequence whether every token that is not PAD is right.
+
+  Args:
+    logits: [B, T, V].
+    labels: integers [B, T].
+
+  Returns:
+    float32 [B], 1 or 0; the weight, 1.0.
+  """
   right, weights = padded_accuracy(logits, labels)
   wrong = tf.reduce_sum((1.0 - right) * weights, axis=1)
-  return tf.cast(tf.equal(wrong, 0.0), tf.float32)
+  return tf.cast(tf.equal(wrong, 0.0), tf.float32), tf.constant(1.0)
+
+
+def padded_neg_log_perplexity(
+  logits: tf.Tensor, labels: tf.Tensor, vocab_size: int | None = None
+) -> tuple[tf.Tensor, tf.Tensor]:
+  """Returns each token's log-probability, not smoothed.
+
+  Args:
+    logits: [B, T, V].
+    labels: integers [B, T].
+    vocab_size: V, as in `padded_cross_entropy_loss`.
+
+  Returns:
+    float32 [B, T] twice: at most 0; and the weight, 0 at PAD.
+  """
+  losses, weights = padded_cross_entropy_loss(logits, labels, 0.0, vocab_size)
+  return -losses, weights
 
 
 class MetricLayer(keras.layers.Layer):
@@ -128,10 +255,14 @@ class MetricLayer(keras.layers.Layer):
 
   The metrics are `accuracy`, `accuracy_top5`, `accuracy_per_sequence` and
   `neg_log_perplexity` (the mean log-probability of a token, unsmoothed).
+
+  Attributes:
+    vocab_size: V.
   """
 
-  def __init__(self, **kwargs: Any) -> None:
-    super().__init__(dtype="float32", autocast=False, **kwargs)
+  def __init__(self, vocab_size: int, **kwargs: Any) -> None:
+    super().__init__(**{"dtype": "float32", "autocast": False, **kwargs})
+    self.vocab_size = vocab_size
     self.means = {
       name: keras.metrics.Mean(name=name)
       for name in (
@@ -145,16 +276,21 @@ class MetricLayer(keras.layers.Layer):
   def build(self, input_shape: Any = None) -> None:
     """Creates nothing: the metrics have their variables already."""
 
+  def get_config(self) -> dict[str, Any]:
+    """Returns the constructor's arguments."""
+    return {**super().get_config(), "vocab_size": self.vocab_size}
+
   def call(self, inputs: list[tf.Tensor]) -> tf.Tensor:
     """Takes logits [B, T, V] and labels [B, T]; returns the logits."""
     given, labels = inputs
     logits = tf.cast(given, tf.float32)
     means = self.means
     means["accuracy"].update_state(*padded_accuracy(logits, labels))
-    means["accuracy_top5"].update_state(*padded_accuracy(logits, labels, k=5))
+    means["accuracy_top5"].update_state(*padded_accuracy_top5(logits, labels))
     means["accuracy_per_sequence"].update_state(
-      padded_sequence_accuracy(logits, labels)
+      *padded_sequence_accuracy(logits, labels)
     )
-    losses, weights = padded_cross_entropy_loss(logits, labels, smoothing=0.0)
-    means["neg_log_perplexity"].update_state(-losses, weights)
+    means["neg_log_perplexity"].update_state(
+      *padded_neg_log_perplexity(logits, labels, self.vocab_size)
+    )
     return given

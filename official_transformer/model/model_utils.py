@@ -49,31 +49,54 @@ def get_position_encoding(
   return tf.concat([tf.sin(scaled_time), tf.cos(scaled_time)], axis=1)
 
 
-def get_decoder_self_attention_bias(length: int | tf.Tensor) -> tf.Tensor:
+def get_decoder_self_attention_bias(
+  length: int | tf.Tensor, dtype: tf.DType = tf.float32
+) -> tf.Tensor:
   """Returns the bias that hides later positions from earlier ones.
 
   Args:
     length: T.
+    dtype: of the bias.
 
   Returns:
-    float32 [1, 1, T, T]: 0 where row may see column, else NEGATIVE_BIAS.
+    [1, 1, T, T]: 0 where row may see column, else a large negative number:
+    `NEGATIVE_BIAS`, or float16's lowest.
   """
-  visible = tf.linalg.band_part(tf.ones([length, length]), -1, 0)
-  return ((1.0 - visible) * NEGATIVE_BIAS)[None, None, :, :]
+  visible = tf.linalg.band_part(tf.ones([length, length], dtype), -1, 0)
+  return ((1.0 - visible) * _negative_bias(dtype))[None, None, :, :]
 
 
-def get_padding(ids: tf.Tensor) -> tf.Tensor:
-  """Returns float32 like `ids`: 1 where it holds PAD, else 0."""
-  return tf.cast(tf.equal(ids, PAD_ID), tf.float32)
+def get_padding(
+  x: tf.Tensor, padding_value: int = PAD_ID, dtype: tf.DType = tf.float32
+) -> tf.Tensor:
+  """Returns 1 where `x` holds the padding value, else 0.
+
+  Args:
+    x: of any shape.
+    padding_value: what stands for padding.
+    dtype: of what is returned, in the shape of `x`.
+  """
+  return tf.cast(tf.equal(x, padding_value), dtype)
 
 
-def get_padding_bias(ids: tf.Tensor) -> tf.Tensor:
+def get_padding_bias(
+  x: tf.Tensor, padding_value: int = PAD_ID, dtype: tf.DType = tf.float32
+) -> tf.Tensor:
   """Returns the bias that hides padding.
 
   Args:
-    ids: [B, L].
+    x: [B, L].
+    padding_value: what stands for padding.
+    dtype: of the bias.
 
   Returns:
-    float32 [B, 1, 1, L]: NEGATIVE_BIAS where `ids` holds PAD, else 0.
+    [B, 1, 1, L]: a large negative number, as in
+    `get_decoder_self_attention_bias`, where `x` holds padding, else 0.
   """
-  return (get_padding(ids) * NEGATIVE_BIAS)[:, None, None, :]
+  padding = get_padding(x, padding_value, dtype)
+  return (padding * _negative_bias(dtype))[:, None, None, :]
+
+
+def _negative_bias(dtype: tf.DType) -> float:
+  """Returns what is added to logits where attention is forbidden."""
+  return max(NEGATIVE_BIAS, float(tf.as_dtype(dtype).min))

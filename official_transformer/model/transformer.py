@@ -27,7 +27,7 @@ from official_transformer.model.incremental_decoder import (
   length_limits,
   static_limit,
 )
-from official_transformer.model.metrics import LossLayer, MetricLayer
+from official_transformer.model.metrics import LogitsAndLossLayer, MetricLayer
 from official_transformer.model.model_utils import (
   get_decoder_self_attention_bias,
   get_padding_bias,
@@ -412,11 +412,12 @@ def create_training_model(
   states = TeacherForcing(transformer, name="teacher_forcing")(
     [inputs, targets]
   )
-  logits = LossLayer(
+  logits = LogitsAndLossLayer(
     transformer.params.label_smoothing, transformer.softmax, name="loss"
   )([states, targets])
   if with_metrics:
-    logits = MetricLayer(name="metrics")([logits, targets])
+    metrics = MetricLayer(transformer.params.vocab_size, name="metrics")
+    logits = metrics([logits, targets])
   return keras.Model([inputs, targets], logits, name="transformer_trainer")
 
 

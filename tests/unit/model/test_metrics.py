@@ -38,7 +38,7 @@ def test_metric_layer_by_hand():
   # Likeliest first: token 3, 2, 1; labels: right, second, padding.
   logits = np.tile(np.arange(4, dtype="float32"), (2, 3, 1))
   labels = np.array([[3, 2, 0], [3, 3, 0]])
-  layer = metrics.MetricLayer()
+  layer = metrics.MetricLayer(4)
   np.testing.assert_array_equal(layer([logits, labels]), logits)
   values = {m.name: float(m.result()) for m in layer.metrics}
   log_z = math.log(sum(map(math.exp, range(4))))
@@ -48,6 +48,61 @@ def test_metric_layer_by_hand():
   assert math.isclose(
     values["neg_log_perplexity"], (3 + 2 + 3 + 3) / 4 - log_z, rel_tol=1e-5
   )
+
+
+def test_logits_and_labels_of_other_lengths_are_padded():
+  longer = np.pad(LABELS, [[0, 0], [0, 2]])
+  for logits, labels in (
+    (LOGITS, longer),
+    (np.pad(LOGITS, [[0, 0], [0, 2], [0, 0]]), LABELS),
+  ):
+    losses, weights = metrics.padded_cross_entropy_loss(
+      tf.constant(logits), tf.constant(labels), 0.1, 7
+    )
+    np.testing.assert_allclose(
+      losses[:, :3],
+      one_hot_loss(LOGITS, LABELS, 0.1) * (LABELS != 0),
+      rtol=1e-5,
+    )
+    np.testing.assert_array_equal(weights, longer != 0)
+    right, _ = metrics.padded_accuracy_topk(
+      tf.constant(logits), tf.constant(labels), 7
+    )
+    np.testing.assert_array_equal(right, np.ones([2, 5]))
+
+
+def test_official_metrics_by_hand():
+  logits = tf.constant(LOGITS)
+  log_probs = LOGITS - np.log(np.exp(LOGITS).sum(-1, keepdims=True))
+  found, weights = metrics.padded_neg_log_perplexity(logits, LABELS, 7)
+  expected = np.take_along_axis(log_probs, LABELS[..., None], -1)[..., 0]
+  np.testing.assert_allclose(found, expected * (LABELS != 0), atol=1e-5)
+  np.testing.assert_array_equal(weights, LABELS != 0)
+  best = LOGITS.argmax(-1)
+  right, _ = metrics.padded_accuracy(logits, best)
+  np.testing.assert_array_equal(right, np.ones([2, 3]))
+  whole, weight = metrics.padded_sequence_accuracy(
+    logits, np.stack([best[0], best[1] + 1])
+  )
+  assert whole.numpy().tolist() == [1.0, 0.0] and float(weight) == 1.0
+  order = LOGITS.argsort(-1)
+  fifth, sixth = order[..., -5], order[..., -6]
+  assert metrics.padded_accuracy_top5(logits, fifth)[0].numpy().all()
+  assert not metrics.padded_accuracy_top5(logits, sixth)[0].numpy().any()
+  with pytest.raises(ValueError, match="vocab_size is 8, but there are 7"):
+    metrics.padded_cross_entropy_loss(logits, LABELS, 0.1, 8)
+
+
+def test_the_loss_layer_adds_the_loss_of_logits():
+  layer = metrics.LossLayer(7, 0.1)
+  logits = layer([tf.constant(LOGITS), tf.constant(LABELS)])
+  np.testing.assert_array_equal(logits, LOGITS)
+  (loss,) = layer.losses
+  assert float(loss) == float(metrics.transformer_loss(LOGITS, LABELS, 0.1))
+  again = metrics.LossLayer.from_config(layer.get_config())
+  assert (again.vocab_size, again.label_smoothing) == (7, 0.1)
+  metric = metrics.MetricLayer.from_config(metrics.MetricLayer(7).get_config())
+  assert metric.vocab_size == 7
 
 
 def states_and_table():
@@ -62,7 +117,8 @@ def test_loss_layer_adds_the_loss_to_a_functional_model():
   states, embedding = states_and_table()
   inputs, labels = keras.Input([3, 4]), keras.Input([3], dtype="int64")
   model = keras.Model(
-    [inputs, labels], metrics.LossLayer(0.1, embedding)([inputs, labels])
+    [inputs, labels],
+    metrics.LogitsAndLossLayer(0.1, embedding)([inputs, labels]),
   )
   logits = model([states, LABELS])
   np.testing.assert_allclose(
@@ -76,7 +132,7 @@ def test_loss_layer_adds_the_loss_to_a_functional_model():
 @pytest.mark.parametrize("compiled", [False, True])
 def test_loss_layer_is_the_same_for_static_and_dynamic_shapes(compiled):
   states, embedding = states_and_table()
-  layer = metrics.LossLayer(0.1, embedding)
+  layer = metrics.LogitsAndLossLayer(0.1, embedding)
 
   def loss_and_gradients(states, labels):
     with tf.GradientTape() as tape:
@@ -105,7 +161,7 @@ def test_loss_layer_is_the_same_for_static_and_dynamic_shapes(compiled):
 
 def test_a_batch_of_padding_has_no_loss_and_no_gradient():
   states, embedding = states_and_table()
-  layer = metrics.LossLayer(0.1, embedding)
+  layer = metrics.LogitsAndLossLayer(0.1, embedding)
 
   @tf.function(
     input_signature=[tf.TensorSpec([None, None], tf.int64)], autograph=False

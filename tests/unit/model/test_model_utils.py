@@ -39,3 +39,16 @@ def test_padding_bias():
   bias = model_utils.get_padding_bias(tf.constant([[5, 0], [1, 3]]))
   n = np.float32(model_utils.NEGATIVE_BIAS)
   np.testing.assert_array_equal(bias, [[[[0, n]]], [[[0, 0]]]])
+
+
+def test_other_paddings_and_types():
+  x = tf.constant([[1, 0], [2, 1]])
+  padding = model_utils.get_padding(x, padding_value=1)
+  np.testing.assert_array_equal(padding, [[1, 0], [0, 1]])
+  assert padding.dtype == tf.float32
+  bias = model_utils.get_padding_bias(x, 1, tf.float16)
+  np.testing.assert_array_equal(
+    bias[:, 0, 0], np.array([[-65504, 0], [0, -65504]], np.float16)
+  )
+  causal = model_utils.get_decoder_self_attention_bias(2, tf.float16)
+  np.testing.assert_array_equal(causal[0, 0], [[0, -65504], [0, 0]])
