@@ -154,7 +154,7 @@ blank. 0 stands for padding, 1 for the end, which every line gets.
     save_positions(
       np.array(get_position_encoding(64, size)), self.path("positions"), PNG
     )
-    table_ = self.transformer.source_embedding.table.numpy()
+    table_ = self.transformer.source_embedding.shared_weights.numpy()
     signal = np.array(get_position_encoding(len(self.ids), size))
     ids = tf.constant([self.ids], tf.int32)
     embedded = self.transformer.embed_source(ids)[0].numpy()

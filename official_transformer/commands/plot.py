@@ -165,7 +165,9 @@ def _neighbours(
       continue
     words.append(word)
     ids.append(pieces)
-  table = embedding.table.numpy()[: tokenizer.vocab_size].astype(np.float32)
+  table = embedding.shared_weights.numpy()[: tokenizer.vocab_size].astype(
+    np.float32
+  )
   table[: EOS_ID + 1] = 0  # Neither is a word.
   for word, pieces, near in zip(
     words, ids, nearest_entries(table, ids, _SHOWN), strict=True

@@ -120,6 +120,20 @@ class Attention(keras.layers.Layer):
       )
     self.dropout.build(None)
 
+  def get_config(self) -> dict[str, Any]:
+    """Returns the constructor's arguments; unusual ones if they are so."""
+    config = {
+      **super().get_config(),
+      "hidden_size": self.hidden_size,
+      "num_heads": self.num_heads,
+      "attention_dropout": self.attention_dropout,
+    }
+    if self.initializer_gain != 1.0:
+      config["initializer_gain"] = self.initializer_gain
+    if self.use_bias:
+      config["use_bias"] = True
+    return config
+
   def call(
     self,
     query_input: tf.Tensor,

@@ -28,7 +28,7 @@ class EmbeddingSharedWeights(keras.layers.Layer):
     hidden_size: D.
     mask_pad: whether PAD embeds to zeros; else to row 0 of the table.
     scale: what looked-up rows are multiplied by, sqrt(D) or 1.
-    table: the variable, float32 [V, D], drawn from N(0, 1/D).
+    shared_weights: the table, a variable, float32 [V, D], drawn from N(0, 1/D).
   """
 
   def __init__(
@@ -47,7 +47,7 @@ class EmbeddingSharedWeights(keras.layers.Layer):
 
   def build(self, input_shape: Any = None) -> None:
     """Creates the table."""
-    self.table = self.add_weight(
+    self.shared_weights = self.add_weight(
       name="weights",
       shape=(self.vocab_size, self.hidden_size),
       initializer=keras.initializers.RandomNormal(
@@ -55,7 +55,36 @@ class EmbeddingSharedWeights(keras.layers.Layer):
       ),
     )
 
-  def call(self, ids: tf.Tensor) -> tf.Tensor:
+  def get_config(self) -> dict[str, Any]:
+    """Returns the constructor's arguments; unusual ones if they are so."""
+    config = {
+      **super().get_config(),
+      "vocab_size": self.vocab_size,
+      "hidden_size": self.hidden_size,
+    }
+    if not self.mask_pad:
+      config["mask_pad"] = False
+    if self.scale == 1.0:
+      config["scaled"] = False
+    return config
+
+  def call(self, inputs: tf.Tensor, mode: str = "embedding") -> tf.Tensor:
+    """Embeds tokens, or scores all tokens, as the official layer does.
+
+    Args:
+      inputs: what `embed` or `linear` takes.
+      mode: `embedding` or `linear`.
+
+    Raises:
+      ValueError: if it is another mode.
+    """
+    if mode == "embedding":
+      return self.embed(inputs)
+    if mode == "linear":
+      return self.linear(inputs)
+    raise ValueError(f"mode is {mode!r}: there are embedding and linear")
+
+  def embed(self, ids: tf.Tensor) -> tf.Tensor:
     """Embeds tokens.
 
     Args:
@@ -64,7 +93,7 @@ class EmbeddingSharedWeights(keras.layers.Layer):
     Returns:
       [B, L, D] in the layer's compute dtype.
     """
-    table = tf.convert_to_tensor(self.table)
+    table = tf.convert_to_tensor(self.shared_weights)
     embeddings = tf.gather(table, ids) * self.scale
     embeddings = tf.cast(embeddings, self.compute_dtype)
     if self.mask_pad:
@@ -81,7 +110,7 @@ class EmbeddingSharedWeights(keras.layers.Layer):
     Returns:
       [R, D] and float32 [V, D].
     """
-    return states, tf.convert_to_tensor(self.table)
+    return states, tf.convert_to_tensor(self.shared_weights)
 
   def linear(self, x: tf.Tensor) -> tf.Tensor:
     """Scores every token of the vocabulary.
@@ -93,7 +122,9 @@ class EmbeddingSharedWeights(keras.layers.Layer):
       Logits, [..., V], in the dtype of `x`.
     """
     flat = tf.reshape(x, [-1, self.hidden_size])
-    logits = matmul(flat, tf.convert_to_tensor(self.table), transpose_b=True)
+    logits = matmul(
+      flat, tf.convert_to_tensor(self.shared_weights), transpose_b=True
+    )
     return tf.reshape(
       logits, tf.concat([tf.shape(x)[:-1], [self.vocab_size]], axis=0)
     )
@@ -101,7 +132,7 @@ class EmbeddingSharedWeights(keras.layers.Layer):
   def output_projection(self) -> Projection:
     """Returns the table as few rows are multiplied fastest."""
     return lay_out_table(
-      tf.convert_to_tensor(self.table), tf.as_dtype(self.compute_dtype)
+      tf.convert_to_tensor(self.shared_weights), tf.as_dtype(self.compute_dtype)
     )
 
 
@@ -129,7 +160,7 @@ class BiasedSoftmax(keras.layers.Layer):
 
   def operands(self, states: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """Returns what logits are the product of, [R, D + 1] and [V, D + 1]."""
-    table = tf.convert_to_tensor(self.embedding.table)
+    table = tf.convert_to_tensor(self.embedding.shared_weights)
     bias = tf.convert_to_tensor(self.bias)
     return (
       tf.pad(states, [[0, 0], [0, 1]], constant_values=1),

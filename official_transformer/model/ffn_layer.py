@@ -44,7 +44,8 @@ class FeedForwardNetwork(keras.layers.Layer):
     filter_size: F.
     relu_dropout: share of the inner units dropped while training.
     initializer_gain: scale of the kernels' uniform initialiser.
-    activate: f and the dropout after it, of `ACTIVATIONS`.
+    activation: the name of f in `ACTIVATIONS`.
+    activate: f and the dropout after it.
   """
 
   def __init__(
@@ -61,6 +62,7 @@ class FeedForwardNetwork(keras.layers.Layer):
     self.filter_size = filter_size
     self.relu_dropout = relu_dropout
     self.initializer_gain = initializer_gain
+    self.activation = activation
     self.activate = ACTIVATIONS[activation]
     self.dropout = Dropout(relu_dropout, name="relu_dropout")
 
@@ -89,6 +91,20 @@ class FeedForwardNetwork(keras.layers.Layer):
       name="output_bias", shape=(self.hidden_size,), initializer="zeros"
     )
     self.dropout.build(None)
+
+  def get_config(self) -> dict[str, Any]:
+    """Returns the constructor's arguments; unusual ones if they are so."""
+    config = {
+      **super().get_config(),
+      "hidden_size": self.hidden_size,
+      "filter_size": self.filter_size,
+      "relu_dropout": self.relu_dropout,
+    }
+    if self.initializer_gain != 1.0:
+      config["initializer_gain"] = self.initializer_gain
+    if self.activation != "relu":
+      config["activation"] = self.activation
+    return config
 
   def call(self, x: tf.Tensor, training: bool = False) -> tf.Tensor:
     """Maps [B, L, D] to [B, L, D]."""

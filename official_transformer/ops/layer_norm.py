@@ -23,8 +23,10 @@ class LayerNormalization(keras.layers.Layer):
     epsilon: keeps the root away from zero.
   """
 
-  def __init__(self, hidden_size: int, epsilon: float, **kwargs: Any) -> None:
-    super().__init__(dtype="float32", autocast=False, **kwargs)
+  def __init__(
+    self, hidden_size: int, epsilon: float = 1e-6, **kwargs: Any
+  ) -> None:
+    super().__init__(**{"dtype": "float32", "autocast": False, **kwargs})
     self.hidden_size = hidden_size
     self.epsilon = epsilon
 
@@ -36,6 +38,14 @@ class LayerNormalization(keras.layers.Layer):
     self.beta = self.add_weight(
       name="beta", shape=(self.hidden_size,), initializer="zeros"
     )
+
+  def get_config(self) -> dict[str, Any]:
+    """Returns the constructor's arguments."""
+    return {
+      **super().get_config(),
+      "hidden_size": self.hidden_size,
+      "epsilon": self.epsilon,
+    }
 
   def call(self, x: tf.Tensor, training: bool = False) -> tf.Tensor:
     """Normalises [..., D]; returns the dtype of `x`."""

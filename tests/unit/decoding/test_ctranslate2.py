@@ -155,7 +155,7 @@ def test_every_line_has_its_own_limit(transformer, beam_size):
 @pytest.mark.parametrize("beam_size", [1, 4])
 def test_what_never_ends_is_cut_where_ours_is(transformer, beam_size):
   # Away from EOS.
-  table = transformer.embedding.table.numpy()
+  table = transformer.embedding.shared_weights.numpy()
   beta = transformer.decoder_stack.output_normalization.beta
   beta.assign(-5 * table[1] / np.linalg.norm(table[1]))
   transformer.params = dataclasses.replace(

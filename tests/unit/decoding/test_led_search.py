@@ -79,8 +79,8 @@ class AlignedWords(Words):
 def model(seed=0, **changes):
   tf.keras.utils.set_random_seed(seed)
   made = build_transformer(dataclasses.replace(PARAMS, **changes))
-  table = made.embedding.table.numpy()
-  made.embedding.table.assign(table * 3.0)
+  table = made.embedding.shared_weights.numpy()
+  made.embedding.shared_weights.assign(table * 3.0)
   # Towards EOS: it comes neither at once nor never.
   made.decoder_stack.output_normalization.beta.assign(table[1] * 2.0)
   return made
@@ -571,7 +571,7 @@ def test_learned_positions_bound_columns_and_alignments(padded_length):
   learned = model(positions="learned", max_positions=9, extra_decode_length=50)
   # Never EOS: it stops where positions do.
   learned.decoder_stack.output_normalization.beta.assign(
-    learned.embedding.table[1] * -9.0
+    learned.embedding.shared_weights[1] * -9.0
   )
   options = DecodingOptions(padded_length=padded_length)
   translator = Translator(learned, AlignedWords(), options)

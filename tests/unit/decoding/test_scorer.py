@@ -70,7 +70,7 @@ def test_company_changes_no_score(scorer):
 def test_a_translation_scores_what_the_search_says(scorer, model):
   """The search's own score of a finished hypothesis, found again."""
   # Towards EOS, so that there is a finished one.
-  table = model.embedding.table.numpy()
+  table = model.embedding.shared_weights.numpy()
   model.decoder_stack.output_normalization.beta.assign(2 * table[1])
   source = np.array([[3, 4, 1]], np.int32)
   result = model.beam_search(source)

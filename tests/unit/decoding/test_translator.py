@@ -49,7 +49,7 @@ def transformer():
     )
   )
   # Towards EOS, so that some translations finish.
-  table = transformer.embedding.table.numpy()
+  table = transformer.embedding.shared_weights.numpy()
   transformer.decoder_stack.output_normalization.beta.assign(table[1])
   return transformer
 

@@ -8,6 +8,7 @@ from official_transformer.model import beam_cache
 from official_transformer.model.attention_layer import Attention, SelfAttention
 from official_transformer.model.embedding_layer import EmbeddingSharedWeights
 from official_transformer.model.ffn_layer import FeedForwardNetwork
+from official_transformer.ops.layer_norm import LayerNormalization
 
 RNG = np.random.default_rng(0)
 
@@ -119,7 +120,7 @@ def test_feed_forward_matches_the_equation():
 def test_embedding_is_scaled_and_padding_is_zero():
   layer = EmbeddingSharedWeights(7, 4)
   embedded = layer(tf.constant([[3, 0]])).numpy()
-  table = layer.table.numpy()
+  table = layer.shared_weights.numpy()
   np.testing.assert_allclose(embedded[0, 0], table[3] * 2, rtol=1e-6)
   np.testing.assert_array_equal(embedded[0, 1], np.zeros(4))
 
@@ -127,7 +128,9 @@ def test_embedding_is_scaled_and_padding_is_zero():
 def test_embedding_can_show_the_row_of_pad():
   layer = EmbeddingSharedWeights(7, 4, mask_pad=False)
   embedded = layer(tf.constant([[0]])).numpy()
-  np.testing.assert_allclose(embedded[0, 0], layer.table.numpy()[0] * 2)
+  np.testing.assert_allclose(
+    embedded[0, 0], layer.shared_weights.numpy()[0] * 2
+  )
 
 
 def test_linear_shares_the_table():
@@ -135,11 +138,64 @@ def test_linear_shares_the_table():
   layer.build(None)
   x = normal(2, 3, 4)
   np.testing.assert_allclose(
-    layer.linear(x), x @ layer.table.numpy().T, atol=1e-5
+    layer.linear(x), x @ layer.shared_weights.numpy().T, atol=1e-5
   )
 
 
 def test_embedding_initial_spread():
   layer = EmbeddingSharedWeights(2000, 64)
   layer.build(None)
-  assert abs(layer.table.numpy().std() - 64**-0.5) < 0.002
+  assert abs(layer.shared_weights.numpy().std() - 64**-0.5) < 0.002
+
+
+def test_the_official_modes_of_the_embedding():
+  layer = EmbeddingSharedWeights(7, 4)
+  ids, x = tf.constant([[3, 0]]), normal(2, 3, 4)
+  np.testing.assert_array_equal(layer(ids), layer.embed(ids))
+  np.testing.assert_array_equal(layer(x, mode="linear"), layer.linear(x))
+  with pytest.raises(ValueError, match="'softmax': there are embedding and"):
+    layer(ids, mode="softmax")
+
+
+@pytest.mark.parametrize(
+  ("layer", "config"),
+  [
+    (
+      Attention(8, 2, 0.5),
+      {"hidden_size": 8, "num_heads": 2, "attention_dropout": 0.5},
+    ),
+    (
+      SelfAttention(8, 4, 0.1, initializer_gain=2.0, use_bias=True),
+      {
+        **{"hidden_size": 8, "num_heads": 4, "attention_dropout": 0.1},
+        **{"initializer_gain": 2.0, "use_bias": True},
+      },
+    ),
+    (
+      EmbeddingSharedWeights(7, 4),
+      {"vocab_size": 7, "hidden_size": 4},
+    ),
+    (
+      EmbeddingSharedWeights(7, 4, mask_pad=False, scaled=False),
+      {"vocab_size": 7, "hidden_size": 4, "mask_pad": False, "scaled": False},
+    ),
+    (
+      FeedForwardNetwork(8, 16, 0.2),
+      {"hidden_size": 8, "filter_size": 16, "relu_dropout": 0.2},
+    ),
+    (
+      FeedForwardNetwork(8, 16, 0.2, 2.0, "gelu"),
+      {
+        **{"hidden_size": 8, "filter_size": 16, "relu_dropout": 0.2},
+        **{"initializer_gain": 2.0, "activation": "gelu"},
+      },
+    ),
+    (LayerNormalization(8), {"hidden_size": 8, "epsilon": 1e-6}),
+  ],
+)
+def test_a_config_is_the_constructors_arguments(layer, config):
+  found = layer.get_config()
+  usual = {"name", "trainable", "dtype"}
+  assert {k: v for k, v in found.items() if k not in usual} == config
+  again = type(layer).from_config(found)
+  assert again.get_config() == found

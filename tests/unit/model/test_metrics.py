@@ -122,7 +122,7 @@ def test_loss_layer_adds_the_loss_to_a_functional_model():
   )
   logits = model([states, LABELS])
   np.testing.assert_allclose(
-    logits, states @ embedding.table.numpy().T, atol=1e-6
+    logits, states @ embedding.shared_weights.numpy().T, atol=1e-6
   )
   (loss,) = model.losses
   expected = one_hot_loss(logits.numpy(), LABELS, 0.1)[LABELS != 0].mean()
@@ -139,7 +139,7 @@ def test_loss_layer_is_the_same_for_static_and_dynamic_shapes(compiled):
       tape.watch(states)
       layer([states, labels])
       (loss,) = layer.losses
-    return loss, tape.gradient(loss, [states, embedding.table.value])
+    return loss, tape.gradient(loss, [states, embedding.shared_weights.value])
 
   shape = [2, 3] if compiled else [None, None]
   traced = tf.function(
@@ -170,7 +170,7 @@ def test_a_batch_of_padding_has_no_loss_and_no_gradient():
     with tf.GradientTape() as tape:
       layer([tf.constant(states), labels])
       (loss,) = layer.losses
-    return loss, tape.gradient(loss, embedding.table.value)
+    return loss, tape.gradient(loss, embedding.shared_weights.value)
 
   loss, table = gradient(np.zeros([2, 3], "int64"))
   assert float(loss) == 0.0
