@@ -64,7 +64,10 @@ class Transformer(keras.layers.Layer):
     params: its hyper-parameters; `vocab_size` must be set.
   """
 
-  def __init__(self, params: TransformerParams, **kwargs: Any) -> None:
+  def __init__(
+    self, params: TransformerParams | Mapping[str, Any], **kwargs: Any
+  ) -> None:
+    params = TransformerParams.of(params)
     if params.vocab_size < 2:
       raise ValueError(f"vocab_size is {params.vocab_size}: load a vocabulary")
     super().__init__(autocast=False, **kwargs)
@@ -146,16 +149,23 @@ class Transformer(keras.layers.Layer):
     self.encoder_stack.call_layer = call_recomputed
     self.decoder_stack.call_layer = call_recomputed
 
-  def call(self, inputs: list[tf.Tensor], training: bool = False) -> tf.Tensor:
-    """Scores given targets (teacher forcing).
+  def call(
+    self, inputs: list[tf.Tensor], training: bool = False
+  ) -> tf.Tensor | dict[str, tf.Tensor]:
+    """Scores given targets (teacher forcing), or translates without any.
 
     Args:
-      inputs: source ids [B, S] and target ids [B, T], padded with PAD.
+      inputs: source ids [B, S], and target ids [B, T] or none; padded with PAD.
       training: whether dropout is on.
 
     Returns:
       Logits [B, T, V]; position t is predicted from the targets before t.
+      Without targets, the best hypotheses as `outputs`, int32 [B, L], and their
+      `scores`, float32 [B].
     """
+    if len(inputs) == 1:
+      found = self.beam_search(inputs[0])
+      return {"outputs": found.ids[:, 0], "scores": found.scores[:, 0]}
     return self.softmax.linear(self.decoder_states(inputs, training))
 
   def decoder_states(

@@ -8,6 +8,7 @@ from reference_search import reference_beam_search
 from official_transformer.model import beam_cache
 from official_transformer.model.incremental_decoder import IncrementalDecoder
 from official_transformer.model.transformer import (
+  Transformer,
   build_transformer,
   create_model,
 )
@@ -257,3 +258,20 @@ def test_two_equal_tables_are_as_one(params):
   # What is not read is not moved.
   moved = tf.where(tf.reduce_any(rows != 0, axis=1))[:, 0].numpy().tolist()
   assert moved == [1, 5, 7]
+
+
+def test_the_official_calls_of_the_model():
+  """A dictionary of parameters; logits of targets, or else translations."""
+  model = Transformer(
+    {
+      **{"vocab_size": 20, "hidden_size": 16, "num_hidden_layers": 1},
+      **{"num_heads": 2, "filter_size": 32, "use_tpu": False},
+    },
+    name="transformer",
+  )
+  logits = model([SOURCE, TARGET], training=False)
+  assert logits.shape == (*TARGET.shape, 20)
+  found = model([SOURCE], training=False)
+  expected = model.beam_search(SOURCE)
+  np.testing.assert_array_equal(found["outputs"], expected.ids[:, 0])
+  np.testing.assert_array_equal(found["scores"], expected.scores[:, 0])
