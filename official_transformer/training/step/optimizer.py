@@ -11,6 +11,7 @@ import tensorflow as tf
 from official_transformer.model_params import TransformerParams
 
 
+@keras.saving.register_keras_serializable("official_transformer")
 class LearningRateSchedule(keras.optimizers.schedules.LearningRateSchedule):
   """Linear warm-up, then decay with the root of the step (paper, 5.3).
 
@@ -48,11 +49,13 @@ class LearningRateSchedule(keras.optimizers.schedules.LearningRateSchedule):
     }
 
 
+@keras.saving.register_keras_serializable("official_transformer")
 class FusedAdam(keras.optimizers.Optimizer):
   """Adam (Kingma and Ba 2014), each variable updated by one operation.
 
-  Keras' own takes about ten passes over every variable. It is `TrainingStep`
-  that calls it: Keras' `apply`, which `fit` would call by itself, is not there.
+  Keras' own takes about ten passes over every variable. `TrainingStep` calls
+  `update_variables`; a model's `compile` and `fit`, and a loop that calls
+  `apply`, come to `update_step`.
 
   Attributes:
     beta_1: decay of the first moment.
@@ -67,8 +70,9 @@ class FusedAdam(keras.optimizers.Optimizer):
     beta_2: float,
     epsilon: float,
     name: str = "adam",
+    **kwargs: Any,
   ) -> None:
-    super().__init__(learning_rate=learning_rate, name=name)
+    super().__init__(learning_rate=learning_rate, name=name, **kwargs)
     self.beta_1 = beta_1
     self.beta_2 = beta_2
     self.epsilon = epsilon
@@ -103,22 +107,58 @@ class FusedAdam(keras.optimizers.Optimizer):
       variables: those that the optimizer was built with.
       learning_rate: float32 [].
     """
-    step = tf.cast(self.iterations.value + 1, tf.float32)
-    for gradient, variable, first, second in zip(
-      gradients, variables, self.momentums, self.velocities, strict=True
+    for index, (gradient, variable) in enumerate(
+      zip(gradients, variables, strict=True)
     ):
-      tf.raw_ops.ResourceApplyAdam(
-        var=variable.value.handle,
-        m=first.value.handle,
-        v=second.value.handle,
-        beta1_power=tf.pow(self.beta_1, step),
-        beta2_power=tf.pow(self.beta_2, step),
-        lr=learning_rate,
-        beta1=self.beta_1,
-        beta2=self.beta_2,
-        epsilon=self.epsilon,
-        grad=tf.cast(gradient, variable.dtype),
-      )
+      self._update(gradient, variable.value, index, learning_rate)
+
+  def update_step(
+    self,
+    gradient: tf.Tensor,
+    variable: tf.Variable,
+    learning_rate: tf.Tensor,
+  ) -> None:
+    """Updates one variable, as Keras' `apply` asks for it.
+
+    Args:
+      gradient: of the variable.
+      variable: one that the optimizer was built with.
+      learning_rate: float32 [].
+    """
+    dense = tf.convert_to_tensor(gradient)
+    index = self._get_variable_index(variable)
+    self._update(dense, variable, index, learning_rate)
+
+  def get_config(self) -> dict[str, Any]:
+    """Returns what `from_config` needs."""
+    return {
+      **super().get_config(),
+      "beta_1": self.beta_1,
+      "beta_2": self.beta_2,
+      "epsilon": self.epsilon,
+    }
+
+  def _update(
+    self,
+    gradient: tf.Tensor,
+    variable: tf.Variable,
+    index: int,
+    learning_rate: tf.Tensor,
+  ) -> None:
+    """Updates a variable, the optimizer's `index`-th, and its moments."""
+    step = tf.cast(self.iterations.value + 1, tf.float32)
+    tf.raw_ops.ResourceApplyAdam(
+      var=variable.handle,
+      m=self.momentums[index].value.handle,
+      v=self.velocities[index].value.handle,
+      beta1_power=tf.pow(self.beta_1, step),
+      beta2_power=tf.pow(self.beta_2, step),
+      lr=learning_rate,
+      beta1=self.beta_1,
+      beta2=self.beta_2,
+      epsilon=self.epsilon,
+      grad=tf.cast(gradient, variable.dtype),
+    )
 
 
 def create_optimizer(

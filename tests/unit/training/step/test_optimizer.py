@@ -1,12 +1,16 @@
+import dataclasses
 import math
 
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from runs import UNDROPPED
 
+from official_transformer.model.transformer import create_model
 from official_transformer.model_params import BASE, SMALL
 from official_transformer.training.step.optimizer import (
+  FusedAdam,
   LearningRateSchedule,
   create_optimizer,
 )
@@ -66,3 +70,33 @@ def test_config_rebuilds_the_schedule():
   schedule = LearningRateSchedule(2.0, 64, 10)
   again = LearningRateSchedule.from_config(schedule.get_config())
   assert float(again(7)) == float(schedule(7))
+
+
+@pytest.mark.slow
+def test_it_trains_by_compile_and_fit_as_keras_adam_does():
+  params = dataclasses.replace(UNDROPPED, learning_rate=0.5)
+  schedule = LearningRateSchedule(
+    params.learning_rate, params.hidden_size, params.learning_rate_warmup_steps
+  )
+  adam = keras.optimizers.Adam(schedule, 0.9, 0.997, 1e-9)
+  sources = np.random.default_rng(0).integers(2, 20, [32, 6])
+  targets = sources[:, ::-1].copy()
+  losses = []
+  for optimizer in (create_optimizer(params), adam):
+    keras.utils.set_random_seed(1)
+    model = create_model(params, is_train=True)
+    model.compile(optimizer=optimizer)
+    found = model.fit(
+      [sources, targets], batch_size=8, epochs=3, shuffle=False, verbose=0
+    )
+    losses.append(found.history["loss"])
+  assert losses[0][2] < losses[0][0] - 0.1
+  np.testing.assert_allclose(losses[0], losses[1], rtol=1e-4)
+
+
+def test_config_rebuilds_the_optimizer():
+  made = create_optimizer(BASE)
+  again = FusedAdam.from_config(made.get_config())
+  assert (again.beta_1, again.beta_2, again.epsilon) == (0.9, 0.997, 1e-9)
+  np.testing.assert_allclose(again.learning_rate, made.learning_rate)
+  assert again._learning_rate.warmup_steps == BASE.learning_rate_warmup_steps
