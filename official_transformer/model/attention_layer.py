@@ -54,6 +54,32 @@ class AttentionProjections(NamedTuple):
   output: Projection
 
 
+def attention_weights_of(
+  query: tf.Tensor, keys: tf.Tensor, bias: tf.Tensor
+) -> tf.Tensor:
+  """Returns `softmax(q k^T / sqrt(H) + bias)` (paper, equation 1).
+
+  Args:
+    query: [B, N, F, H].
+    keys: [B, N, T, H].
+    bias: broadcastable to [B, N, F, T].
+
+  Returns:
+    float32 [B, N, F, T]; those of a query add up to 1.
+  """
+  scale = query.shape[-1] ** -0.5
+  if query.dtype == tf.float16:  # Whose largest number products may exceed.
+    query, scale = query * scale, 1.0
+  logits = matmul(query, keys, transpose_b=True)  # [B, N, F, T]
+  # In float32 whatever the dtype of the rest: sums of many small terms. The
+  # logits are scaled, not the queries, which the gradient would keep twice; and
+  # after the bias, which is small: in the other order, TensorFlow would fuse
+  # product, scale and bias for CPUs into one operation that is many times
+  # slower.
+  logits = (tf.cast(logits, tf.float32) + bias / scale) * scale
+  return tf.nn.softmax(logits)
+
+
 class Attention(keras.layers.Layer):
   """`softmax(q k^T / sqrt(H) + bias) v` in N heads (paper, 3.2).
 
@@ -87,7 +113,6 @@ class Attention(keras.layers.Layer):
     self.hidden_size = hidden_size
     self.num_heads = num_heads
     self.head_size = hidden_size // num_heads
-    self.query_scale = self.head_size**-0.5
     self.attention_dropout = attention_dropout
     self.initializer_gain = initializer_gain
     self.use_bias = use_bias
@@ -236,7 +261,7 @@ class Attention(keras.layers.Layer):
     Returns:
       The heads side by side, [B, F, D], before the output projection.
     """
-    weights = self._attention_weights(query, source.keys, bias)
+    weights = attention_weights_of(query, source.keys, bias)
     weights = self.dropout(weights, training=training)
     mixed = matmul(tf.cast(weights, query.dtype), source.values)
     mixed = tf.transpose(mixed, [0, 2, 1, 3])  # [B, F, N, H]
@@ -263,30 +288,14 @@ class Attention(keras.layers.Layer):
     """
     (query,) = self._project(query_input, ("query_kernel",))
     (keys,) = self._project(source_input, ("key_kernel",))
-    return self._attention_weights(query, keys, bias)
+    return attention_weights_of(query, keys, bias)
 
   def attention_to(
     self, query_input: tf.Tensor, source: KeyValueCache, bias: tf.Tensor
   ) -> tf.Tensor:
     """Returns the same for keys that are projected already."""
     (query,) = self._project(query_input, ("query_kernel",))
-    return self._attention_weights(query, source.keys, bias)
-
-  def _attention_weights(
-    self, query: tf.Tensor, keys: tf.Tensor, bias: tf.Tensor
-  ) -> tf.Tensor:
-    """Returns `softmax(q k^T / sqrt(H) + bias)`, float32 [B, N, F, T]."""
-    scale = self.query_scale
-    if query.dtype == tf.float16:  # Whose largest number products may exceed.
-      query, scale = query * scale, 1.0
-    logits = matmul(query, keys, transpose_b=True)  # [B, N, F, T]
-    # In float32 whatever the dtype of the rest: sums of many small terms. The
-    # logits are scaled, not the queries, which the gradient would keep twice;
-    # and after the bias, which is small: in the other order, TensorFlow would
-    # fuse product, scale and bias for CPUs into one operation that is many
-    # times slower.
-    logits = (tf.cast(logits, tf.float32) + bias / scale) * scale
-    return tf.nn.softmax(logits)
+    return attention_weights_of(query, source.keys, bias)
 
   def _project(
     self, x: tf.Tensor, names: Sequence[str], training: bool = False

@@ -17,9 +17,9 @@ pytestmark = pytest.mark.slow
 TESTS = pathlib.Path(__file__).parents[1]
 # Which tests must not all pass then.
 NOTICED_BY = {
-  defects.smoothing_denominator: "unit/model/test_cross_entropy.py::"
+  defects.smoothing_denominator: "unit/ops/test_cross_entropy.py::"
   "test_loss_equals_its_definition",
-  defects.no_dropout: "unit/model/test_dropout.py::"
+  defects.no_dropout: "unit/ops/test_dropout.py::"
   "test_a_quarter_is_dropped_and_the_rest_scaled",
   defects.training_not_told: "unit/training/step/test_training_step.py::"
   "test_dropout_depends_on_seed_and_step",

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from official_transformer.model.attention_layer import Attention
+from official_transformer.model import attention_layer
 from official_transformer.model.attention_weights import attention_weights
 from official_transformer.model.transformer import build_transformer
 
@@ -146,14 +146,14 @@ def test_they_are_what_the_search_attends_to_at_each_step(
   """Step by step, with a cache, as by teacher forcing of what it found."""
   sources = tf.constant(SOURCES[:1, :4])
   steps = []
-  compute = Attention._attention_weights
+  compute = attention_layer.attention_weights_of
 
-  def recorded(self, query, keys, bias):
-    weights = compute(self, query, keys, bias)
+  def recorded(query, keys, bias):
+    weights = compute(query, keys, bias)
     steps.append(weights.numpy())
     return weights
 
-  monkeypatch.setattr(Attention, "_attention_weights", recorded)
+  monkeypatch.setattr(attention_layer, "attention_weights_of", recorded)
   result = transformer.beam_search(sources)
   monkeypatch.undo()
   layers = transformer.params.num_hidden_layers
