@@ -35,20 +35,6 @@ def test_a_quarter_is_dropped_and_the_rest_scaled():
   assert abs((values == 0).mean() - 0.25) < 0.03
 
 
-@pytest.mark.parametrize("rate", [0.001, 0.1, 0.997, 0.999])
-def test_any_rate_is_met(rate):
-  """Over many calls, as a level is drawn at each; 0.999 is above 255/256."""
-  layer = Dropout(rate, name="a")
-  layer.build(None)
-  x = tf.ones([4000])
-  dropped = []
-  for number in range(100):
-    with dropout_seed(tf.constant([7, number])):
-      dropped.append((layer(x, training=True).numpy() == 0).mean())
-  # Each call drops a number of levels of 256 that is one of two.
-  assert np.mean(dropped) == pytest.approx(rate, abs=0.001)
-
-
 def test_without_a_seed_masks_are_drawn_anew():
   layer = named("a")
   x = tf.ones([1000])
@@ -93,7 +79,7 @@ def test_compiled_masks_are_the_same():
     np.testing.assert_array_equal(compiled(seed), draw(seed))
 
 
-@pytest.mark.parametrize("rate", [0.001, 0.1, 0.3])
+@pytest.mark.parametrize("rate", [0.001, 0.1, 0.3, 0.997, 0.999])
 def test_a_rate_between_two_levels_is_met_on_average(rate):
   layer = Dropout(rate, name="a")
   layer.build(None)
