@@ -166,18 +166,18 @@ class TransformerParams:
     fields = {field.name for field in dataclasses.fields(cls)}
     values = {name: params[name] for name in fields.intersection(params)}
     rates = {
-      params[name]
+      name: params[name]
       for name in ("layer_postprocess_dropout", *_RESIDUAL_DROPOUTS)
       if name in params
     }
-    if len(rates) > 1:
+    if len(set(rates.values())) > 1:
+      given = ", ".join(f"{name}={rate}" for name, rate in rates.items())
       raise InputError(
-        f"{' and '.join(_RESIDUAL_DROPOUTS)} differ: {sorted(rates)}. Set them "
-        "alike: sub-layers and embeddings have one rate here, "
-        "layer_postprocess_dropout"
+        f"{given} differ: set them alike, because sub-layers and embeddings "
+        "have one rate here, layer_postprocess_dropout"
       )
     if rates:
-      values["layer_postprocess_dropout"] = rates.pop()
+      values["layer_postprocess_dropout"] = next(iter(rates.values()))
     return cls(**values)
 
   @property
@@ -418,15 +418,16 @@ _UPSTREAMS_VOCAB_SIZE = 33708
 
 
 def __getattr__(name: str) -> dict[str, Any]:
-  """Returns `BASE_PARAMS` and its like: a new dictionary at each import.
+  """Returns `BASE_PARAMS` and its like, made when they are first asked for.
 
-  Code that was written for upstream changes them, and passes them to
-  `create_model`.
+  Code that was written for upstream changes these dictionaries, and passes them
+  to `create_model`.
   """
   if name not in _DICTIONARIES:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
   params = dataclasses.asdict(_DICTIONARIES[name])
-  return {**params, "vocab_size": _UPSTREAMS_VOCAB_SIZE}
+  globals()[name] = params = {**params, "vocab_size": _UPSTREAMS_VOCAB_SIZE}
+  return params
 
 
 def get_params(name: str, num_gpus: int = 1) -> TransformerParams:

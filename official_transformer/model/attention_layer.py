@@ -76,7 +76,8 @@ def attention_weights_of(
   # after the bias, which is small: in the other order, TensorFlow would fuse
   # product, scale and bias for CPUs into one operation that is many times
   # slower.
-  logits = (tf.cast(logits, tf.float32) + bias / scale) * scale
+  bias = tf.cast(bias, tf.float32) / scale
+  logits = (tf.cast(logits, tf.float32) + bias) * scale
   return tf.nn.softmax(logits)
 
 

@@ -287,9 +287,9 @@ class MetricLayer(keras.layers.Layer):
     means = self.means
     means["accuracy"].update_state(*padded_accuracy(logits, labels))
     means["accuracy_top5"].update_state(*padded_accuracy_top5(logits, labels))
-    means["accuracy_per_sequence"].update_state(
-      *padded_sequence_accuracy(logits, labels)
-    )
+    # Each sequence counts once, however large its batch is.
+    right, _ = padded_sequence_accuracy(logits, labels)
+    means["accuracy_per_sequence"].update_state(right)
     means["neg_log_perplexity"].update_state(
       *padded_neg_log_perplexity(logits, labels, self.vocab_size)
     )

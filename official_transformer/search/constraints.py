@@ -61,7 +61,7 @@ class Controller:
   def continue_with(
     self, logits: tf.Tensor, sentences: Sentences, index: tf.Tensor
   ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Returns the best continuations, as `search_state.Continue` says."""
+    """Returns the best continuations, as `state.Continue` says."""
     history = sentences.alive_ids
     log_probs = self.log_probabilities(logits, history, sentences.rows, index)
     log_probs += sentences.alive_log_probs[:, :, None]

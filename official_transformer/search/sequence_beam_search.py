@@ -11,7 +11,14 @@ from typing import Any
 import tensorflow as tf
 
 from official_transformer.search.beam_search import SequenceBeamSearch
-from official_transformer.search.state import SearchState
+from official_transformer.search.state import BeamState, SearchState
+
+
+class _WholeBatchSearch(SequenceBeamSearch):
+  """A search whose step function sees all sentences until the end."""
+
+  def _advance_and_release(self, state: BeamState) -> BeamState:
+    return self._advance(state)
 
 
 def sequence_beam_search(
@@ -75,7 +82,7 @@ def sequence_beam_search(
   cache = tf.nest.map_structure(of_each_beam, initial_cache)
   shapes = tf.nest.map_structure(lambda tensor: tensor.shape, cache)
   nothing = tf.zeros([batch * beam_size, 0], tf.int32)
-  found = SequenceBeamSearch(step, vocab_size, beam_size, alpha, eos_id).search(
+  found = _WholeBatchSearch(step, vocab_size, beam_size, alpha, eos_id).search(
     initial_ids,
     tf.fill([batch], max_decode_length),
     SearchState((nothing, cache), []),

@@ -112,7 +112,7 @@ class DataFeed:
 
   @functools.cached_property
   def development_batches(self) -> tf.data.Dataset:
-    """The batches that a validation loss is taken over; made once a run."""
+    """The batches that a validation loss is taken over; read at each use."""
     assert self.data and self.data.dev
     settings = self.settings
     dataset = dev_dataset(self.data.dev.index, settings.batching)

@@ -297,7 +297,7 @@ def test_closed_streams_end_in_no_traceback(demo_model, demo_text, tmp_path):
   assert closed.returncode == 1
   assert "standard output is closed" in closed.stderr
   assert "Traceback" not in closed.stderr
-  # The log goes nowhere; the translation goes where it should.
+  # The log goes nowhere; the translation goes to standard output.
   text = shell(f"{predict} --text='A man.' 2>&- <&-")
   assert text.returncode == 0
   assert text.stdout.count("\n") == 1

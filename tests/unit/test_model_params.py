@@ -98,13 +98,16 @@ def test_impossible_values_are_refused(change, complaint):
     dataclasses.replace(BASE, **change)
 
 
-def test_upstreams_dictionaries_are_new_at_each_import():
-  first = model_params.BASE_PARAMS
-  first["hidden_size"] = 3
-  second = model_params.BASE_PARAMS
-  assert second["hidden_size"] == 512
-  assert second["vocab_size"] == 33708
-  assert second["learning_rate_warmup_steps"] == 16000
+def test_upstreams_dictionaries_can_be_changed_and_bear_their_numbers():
+  base = model_params.BASE_PARAMS
+  assert base["hidden_size"] == 512
+  assert base["vocab_size"] == 33708
+  assert base["learning_rate_warmup_steps"] == 16000
+  model_params.BASE_PARAMS["vocab_size"] = 20
+  assert TransformerParams.of(model_params.BASE_PARAMS).vocab_size == 20
+  del model_params.BASE_PARAMS
+  assert model_params.BASE_PARAMS["vocab_size"] == 33708
+  assert model_params.BASE.vocab_size == 0
   assert (
     model_params.BASE_MULTI_GPU_PARAMS["learning_rate_warmup_steps"] == 8000
   )

@@ -41,6 +41,9 @@ def test_metric_layer_by_hand():
   layer = metrics.MetricLayer(4)
   np.testing.assert_array_equal(layer([logits, labels]), logits)
   values = {m.name: float(m.result()) for m in layer.metrics}
+  layer([logits[:1], labels[:1]])
+  accuracy = layer.means["accuracy_per_sequence"].result()
+  assert float(accuracy) == pytest.approx(1 / 3)  # Of three sequences.
   log_z = math.log(sum(map(math.exp, range(4))))
   assert values["accuracy"] == 0.75
   assert values["accuracy_top5"] == 1.0

@@ -23,7 +23,10 @@ def logits_of(total):
 
 
 def by_ids(ids, i, cache):
-  tf.debugging.assert_equal(tf.shape(ids)[1], i + 1)
+  """Sees every sentence at every step, those that have stopped too."""
+  beam_size = tf.shape(ids)[0] // 3
+  tf.debugging.assert_equal(tf.shape(ids), [3 * beam_size, i + 1])
+  tf.debugging.assert_equal(ids[:, 0], tf.repeat(STARTS, beam_size))
   return logits_of(tf.reduce_sum(ids, axis=1)), cache
 
 
