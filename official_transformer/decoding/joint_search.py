@@ -96,6 +96,8 @@ class EnsembleStep:
   ) -> None:
     self.steps = steps
     self.vocab_size = vocab_size
+    sizes = [step.transformer.params.vocab_size for step in steps]
+    self._has_rows_beyond = max(sizes) > vocab_size
 
   def start(self, source_ids: tf.Tensor, batch: tf.Tensor) -> SearchState:
     """Returns what the first step reads of sources [B, S]."""
@@ -108,10 +110,11 @@ class EnsembleStep:
   def __call__(
     self, ids: tf.Tensor, index: tf.Tensor, state: SearchState
   ) -> tuple[tf.Tensor, SearchState]:
-    """Maps the newest tokens, int32 [B*K], to log-probabilities [B*K, V + 1].
+    """Maps the newest tokens, int32 [B*K], to log-probabilities [B*K, V].
 
-    The last column is the probability of all rows beyond the vocabulary: with
-    it the others stay what they are if they are normalised again.
+    If a model has rows beyond the vocabulary, one more column is their
+    probability: with it the others stay what they are if they are normalised
+    again.
     """
     found, states = [], []
     for step, per_beam, per_source in zip(
@@ -119,9 +122,11 @@ class EnsembleStep:
     ):
       logits, new = step(ids, index, SearchState(per_beam, per_source))
       log_probs = tf.nn.log_softmax(tf.cast(logits, tf.float32))
-      known, beyond = tf.split(log_probs, [self.vocab_size, -1], axis=1)
-      rest = tf.reduce_logsumexp(beyond, axis=1, keepdims=True)
-      found.append(tf.concat([known, rest], axis=1))
+      if self._has_rows_beyond:
+        known, beyond = tf.split(log_probs, [self.vocab_size, -1], axis=1)
+        rest = tf.reduce_logsumexp(beyond, axis=1, keepdims=True)
+        log_probs = tf.concat([known, rest], axis=1)
+      found.append(log_probs)
       states.append(new)
     mean = tf.reduce_logsumexp(tf.stack(found), axis=0) - math.log(len(found))
     return mean, SearchState(

@@ -377,7 +377,9 @@ def _dtype_policy(policy: str) -> Iterator[None]:
 
 
 def build_transformer(
-  params: TransformerParams, dtype: str = "fp32", is_train: bool = True
+  params: TransformerParams | Mapping[str, Any],
+  dtype: str = "fp32",
+  is_train: bool = True,
 ) -> Transformer:
   """Returns a transformer with all its variables, freshly initialised.
 
@@ -471,7 +473,7 @@ def create_model(
   Raises:
     InputError: if Keras runs on another backend than TensorFlow.
   """
-  transformer = build_transformer(TransformerParams.of(params), dtype, is_train)
+  transformer = build_transformer(params, dtype, is_train)
   if is_train:
     return create_training_model(transformer, with_metrics)
   return create_decoding_model(transformer)
