@@ -18,13 +18,13 @@ from official_transformer.model.model_utils import get_position_encoding
 from official_transformer.model_params import EOS_ID, PAD_ID
 from official_transformer.search.beam_search import (
   NEG_INF,
+  DecoderState,
   SearchResult,
-  SearchState,
   length_normalization,
 )
 
 
-class BeamState(NamedTuple):
+class SearchState(NamedTuple):
   """The variables of the search loop.
 
   Attributes:
@@ -45,7 +45,7 @@ class BeamState(NamedTuple):
   finished_ids: tf.Tensor
   finished_scores: tf.Tensor
   finished_flags: tf.Tensor
-  search: SearchState
+  search: DecoderState
 
 
 class Candidates(NamedTuple):
@@ -96,7 +96,7 @@ class ReferenceSearch:
     self.eos_id = eos_id
 
   def search(
-    self, initial_ids: tf.Tensor, limits: tf.Tensor, state: SearchState
+    self, initial_ids: tf.Tensor, limits: tf.Tensor, state: DecoderState
   ) -> SearchResult:
     """Searches.
 
@@ -116,9 +116,9 @@ class ReferenceSearch:
 
     invariants = tf.nest.map_structure(lambda t: t.shape, loop_state)
     invariants = invariants._replace(
-      search=SearchState(
+      search=DecoderState(
         per_beam=tf.nest.map_structure(grows, state.per_beam),
-        per_source=invariants.search.per_source,
+        per_sentence=invariants.search.per_sentence,
       )
     )
     (end,) = tf.while_loop(
@@ -135,8 +135,8 @@ class ReferenceSearch:
     )
 
   def _initial_state(
-    self, initial_ids: tf.Tensor, limits: tf.Tensor, state: SearchState
-  ) -> BeamState:
+    self, initial_ids: tf.Tensor, limits: tf.Tensor, state: DecoderState
+  ) -> SearchState:
     """Starts every sentence with one empty hypothesis in its first beam."""
     batch = tf.shape(initial_ids)[0]
     k = self.beam_size
@@ -144,7 +144,7 @@ class ReferenceSearch:
     # All beams start equal: only the first may be continued, or all K would
     # hold the same hypothesis for ever.
     log_probs = tf.tile([[0.0] + [NEG_INF] * (k - 1)], [batch, 1])
-    return BeamState(
+    return SearchState(
       index=tf.constant(0),
       active=limits > 0,
       alive_ids=ids,
@@ -156,8 +156,8 @@ class ReferenceSearch:
     )
 
   def _advance(
-    self, state: BeamState, initial_ids: tf.Tensor, limits: tf.Tensor
-  ) -> BeamState:
+    self, state: SearchState, initial_ids: tf.Tensor, limits: tf.Tensor
+  ) -> SearchState:
     """Makes one step; frozen sentences keep their hypotheses."""
     candidates, search = self._grow(state, initial_ids)
     alive_ids, alive_log_probs, beams = self._choose_alive(candidates)
@@ -176,9 +176,9 @@ class ReferenceSearch:
       finished_ids=thaw(finished_ids, state.finished_ids),
       finished_scores=thaw(finished_scores, state.finished_scores),
       finished_flags=thaw(finished_flags, state.finished_flags),
-      search=SearchState(
+      search=DecoderState(
         per_beam=self._reorder(search.per_beam, beams),
-        per_source=search.per_source,
+        per_sentence=search.per_sentence,
       ),
     )
     return advanced._replace(
@@ -186,8 +186,8 @@ class ReferenceSearch:
     )
 
   def _grow(
-    self, state: BeamState, initial_ids: tf.Tensor
-  ) -> tuple[Candidates, SearchState]:
+    self, state: SearchState, initial_ids: tf.Tensor
+  ) -> tuple[Candidates, DecoderState]:
     """Finds the 2K best continuations of each sentence."""
     k = self.beam_size
     newest = tf.cond(
@@ -228,7 +228,7 @@ class ReferenceSearch:
     )
 
   def _choose_finished(
-    self, state: BeamState, candidates: Candidates
+    self, state: SearchState, candidates: Candidates
   ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     """Merges candidates that end with those finished earlier; keeps K.
 
@@ -247,7 +247,7 @@ class ReferenceSearch:
     ids = tf.gather(ids, chosen, batch_dims=1)
     return tf.where(flags[..., None], ids, 0), best, flags
 
-  def _may_improve(self, state: BeamState, limits: tf.Tensor) -> tf.Tensor:
+  def _may_improve(self, state: SearchState, limits: tf.Tensor) -> tf.Tensor:
     """Tells which sentences are below their limit and not decided yet.
 
     Log-probabilities only fall, so the best an alive hypothesis can become is
@@ -287,11 +287,11 @@ def reference_beam_search(transformer: Any, source_ids: Any) -> SearchResult:
   batch = tf.shape(source_ids)[0]
 
   def step(
-    ids: tf.Tensor, index: tf.Tensor, state: SearchState
-  ) -> tuple[tf.Tensor, SearchState]:
+    ids: tf.Tensor, index: tf.Tensor, state: DecoderState
+  ) -> tuple[tf.Tensor, DecoderState]:
     x = transformer.embedding(ids[:, None]) + positions[index]
     caches = []
-    sources = state.per_source
+    sources = state.per_sentence
     for layer, cache, (keys, values) in zip(
       stack.layers, state.per_beam, sources["layers"], strict=True
     ):
@@ -309,7 +309,7 @@ def reference_beam_search(transformer: Any, source_ids: Any) -> SearchResult:
       y = wrapper.layer.attend(y, KeyValueCache(keys, values), sources["bias"])
       x = layer.ffn(x + tf.reshape(y, tf.shape(x)))
     logits = transformer.embedding.linear(stack.normalize(x)[:, 0])
-    return logits, SearchState(caches, sources)
+    return logits, DecoderState(caches, sources)
 
   empty = tf.zeros(
     [
@@ -325,9 +325,9 @@ def reference_beam_search(transformer: Any, source_ids: Any) -> SearchResult:
   return search.search(
     tf.zeros([batch], tf.int32),
     limits,
-    SearchState(
+    DecoderState(
       per_beam=[KeyValueCache(empty, empty) for _ in stack.layers],
-      per_source={
+      per_sentence={
         "layers": [
           layer.cross_attention.layer.project_keys_values(source.outputs)
           for layer in stack.layers

@@ -37,7 +37,7 @@ from official_transformer.model_params import (
   PAD_ID,
   TransformerParams,
 )
-from official_transformer.search.beam_search import enough
+from official_transformer.search.beam_search import finishes_for_patience
 
 # As good as no division by length; with 0 the search ends with its first
 # hypothesis.
@@ -171,7 +171,9 @@ class CTranslate2Searcher:
     # Greedy search has one hypothesis; more would be the same one again.
     candidates = 1
     if beam_size > 1:
-      candidates = enough(beam_size, self.params.patience or PATIENCE)
+      candidates = finishes_for_patience(
+        beam_size, self.params.patience or PATIENCE
+      )
     results = self.translator.translate_batch(
       # CTranslate2 adds EOS by itself.
       [[self.sources[i] for i in ids[:-1]] for ids in sources],

@@ -13,12 +13,15 @@ import tensorflow as tf
 
 from official_transformer.model.incremental_decoder import (
   IncrementalDecoder,
-  finishes_needed,
+  finishes_for,
   length_limits,
 )
 from official_transformer.model.transformer import Transformer
 from official_transformer.model_params import EOS_ID, PAD_ID
-from official_transformer.search.beam_search import NEVER, SequenceBeamSearch
+from official_transformer.search.beam_search import (
+  UNLIMITED,
+  SequenceBeamSearch,
+)
 from official_transformer.search.constraints import (
   Controller,
   SentenceControls,
@@ -28,9 +31,9 @@ from official_transformer.search.sampling import SamplingPlan, sample
 from official_transformer.search.state import (
   NO_HOOKS,
   Candidates,
+  DecoderState,
   FinishingPenalty,
   SearchResult,
-  SearchState,
 )
 
 
@@ -61,26 +64,26 @@ class CoveringDecoder(IncrementalDecoder):
   Each hypothesis' sum is a part of the state: float32 [B*K, S].
   """
 
-  def start(self, source_ids: tf.Tensor, batch: tf.Tensor) -> SearchState:
+  def start(self, source_ids: tf.Tensor, batch: tf.Tensor) -> DecoderState:
     """Returns what the first step reads of sources [B, S]."""
-    writers, cache = super().start(source_ids, batch)
+    origin_beams, cache = super().start(source_ids, batch)
     nothing = tf.zeros([batch * self.beam_size, tf.shape(source_ids)[1]])
     # The width is not to grow, and not known: it is no dimension of 0.
     nothing = tf.ensure_shape(nothing, [None, source_ids.shape[1]])
-    return SearchState((writers, nothing), cache)
+    return DecoderState((origin_beams, nothing), cache)
 
   def __call__(
-    self, ids: tf.Tensor, index: tf.Tensor, state: SearchState
-  ) -> tuple[tf.Tensor, SearchState]:
+    self, ids: tf.Tensor, index: tf.Tensor, state: DecoderState
+  ) -> tuple[tf.Tensor, DecoderState]:
     """Maps the newest tokens, int32 [B*K], to logits [B*K, V]."""
-    (writers, covered), cache = state
+    (origin_beams, covered), cache = state
     observed: list[tf.Tensor] = []
-    logits, (writers, cache) = self.step(
-      ids, index, SearchState(writers, cache), observed
+    logits, (origin_beams, cache) = self.step(
+      ids, index, DecoderState(origin_beams, cache), observed
     )
     attention = tf.reduce_mean(observed[-1], axis=1)  # [B, K, S]
     covered += tf.reshape(attention, tf.shape(covered))
-    return logits, SearchState((writers, covered), cache)
+    return logits, DecoderState((origin_beams, covered), cache)
 
 
 class EnsembleStep:
@@ -99,17 +102,17 @@ class EnsembleStep:
     sizes = [step.transformer.params.vocab_size for step in steps]
     self._has_rows_beyond = max(sizes) > vocab_size
 
-  def start(self, source_ids: tf.Tensor, batch: tf.Tensor) -> SearchState:
+  def start(self, source_ids: tf.Tensor, batch: tf.Tensor) -> DecoderState:
     """Returns what the first step reads of sources [B, S]."""
     states = [step.start(source_ids, batch) for step in self.steps]
-    return SearchState(
+    return DecoderState(
       [state.per_beam for state in states],
-      [state.per_source for state in states],
+      [state.per_sentence for state in states],
     )
 
   def __call__(
-    self, ids: tf.Tensor, index: tf.Tensor, state: SearchState
-  ) -> tuple[tf.Tensor, SearchState]:
+    self, ids: tf.Tensor, index: tf.Tensor, state: DecoderState
+  ) -> tuple[tf.Tensor, DecoderState]:
     """Maps the newest tokens, int32 [B*K], to log-probabilities [B*K, V].
 
     If a model has rows beyond the vocabulary, one more column is their
@@ -117,10 +120,10 @@ class EnsembleStep:
     again.
     """
     found, states = [], []
-    for step, per_beam, per_source in zip(
-      self.steps, state.per_beam, state.per_source, strict=True
+    for step, per_beam, per_sentence in zip(
+      self.steps, state.per_beam, state.per_sentence, strict=True
     ):
-      logits, new = step(ids, index, SearchState(per_beam, per_source))
+      logits, new = step(ids, index, DecoderState(per_beam, per_sentence))
       log_probs = tf.nn.log_softmax(tf.cast(logits, tf.float32))
       if self._has_rows_beyond:
         known, beyond = tf.split(log_probs, [self.vocab_size, -1], axis=1)
@@ -129,8 +132,8 @@ class EnsembleStep:
       found.append(log_probs)
       states.append(new)
     mean = tf.reduce_logsumexp(tf.stack(found), axis=0) - math.log(len(found))
-    return mean, SearchState(
-      [new.per_beam for new in states], [new.per_source for new in states]
+    return mean, DecoderState(
+      [new.per_beam for new in states], [new.per_sentence for new in states]
     )
 
 
@@ -139,7 +142,7 @@ def _coverage_penalty(
 ) -> FinishingPenalty:
   """Returns what a search adds to the scores of hypotheses that end."""
 
-  def penalty(candidates: Candidates, search: SearchState) -> tf.Tensor:
+  def penalty(candidates: Candidates, search: DecoderState) -> tf.Tensor:
     states = (
       search.per_beam if isinstance(step, EnsembleStep) else [search.per_beam]
     )
@@ -174,15 +177,17 @@ def search_translations(
   step = _step(models, tf.reduce_max(limits), request)
   vocab_size = _vocabulary_size(models, request)
   controller = Controller(request.controls, request.sentences, vocab_size)
-  hooks = NO_HOOKS._replace(continue_with=controller.continue_with)
+  hooks = NO_HOOKS._replace(propose=controller.propose)
   if request.coverage_penalty:
     penalty = _coverage_penalty(request.coverage_penalty, step)
     hooks = hooks._replace(penalty=penalty)
-  awaited = finishes_needed(params, limits)
-  if awaited is not None:
+  finishes_needed = finishes_for(params, limits)
+  if finishes_needed is not None:
     # Their beam is shared out: what ends first there may be improbable.
     required = request.sentences.required != PAD_ID
-    awaited = tf.where(tf.reduce_any(required, axis=[1, 2]), NEVER, awaited)
+    finishes_needed = tf.where(
+      tf.reduce_any(required, axis=[1, 2]), UNLIMITED, finishes_needed
+    )
   search = SequenceBeamSearch(
     step, vocab_size, params.beam_size, params.alpha, EOS_ID, hooks
   )
@@ -191,7 +196,7 @@ def search_translations(
     initial_ids=tf.zeros([batch], tf.int32),
     limits=limits,
     state=step.start(source_ids, batch),
-    awaited=awaited,
+    finishes_needed=finishes_needed,
   )
 
 

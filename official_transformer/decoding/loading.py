@@ -15,7 +15,7 @@ from official_transformer.data.vocabulary_files import (
   load_tokenizers,
 )
 from official_transformer.errors import InputError
-from official_transformer.hardware.processor import has_units
+from official_transformer.hardware.processor import is_fast_dtype
 from official_transformer.model.transformer import (
   Transformer,
   build_transformer,
@@ -86,7 +86,7 @@ class LoadedModel(NamedTuple):
 
 def fast_dtype(dtype: str) -> str:
   """Returns a `--dtype`, or `fp32` if that is faster here; says so then."""
-  if has_units(dtype):
+  if is_fast_dtype(dtype):
     return dtype
   logging.warning(
     "--dtype=%s: this processor has no fast units for it; computing in float32",

@@ -88,7 +88,7 @@ class Searcher:
     longest = max(map(len, sources))
     check_batch(self.params, len(sources), longest)
     try:
-      result = self.search_function(tf.constant(self.lay_out(sources)))
+      result = self.search_function(tf.constant(self.prepare_kernel(sources)))
       # Rows that fill a batch up come last.
       arrays = [tensor.numpy()[: len(sources)] for tensor in result]
     except tf.errors.ResourceExhaustedError as error:
@@ -99,7 +99,7 @@ class Searcher:
       for row in zip(*arrays, strict=True)
     ]
 
-  def lay_out(self, sources: Sequence[Sequence[int]]) -> np.ndarray:
+  def prepare_kernel(self, sources: Sequence[Sequence[int]]) -> np.ndarray:
     """Returns a batch of token lists as `search_function` takes it."""
     if not self.static_shapes:
       return pad(sources)

@@ -33,7 +33,7 @@ from official_transformer.model_params import (
   PAD_ID,
   TransformerParams,
 )
-from official_transformer.search.beam_search import enough
+from official_transformer.search.beam_search import finishes_for_patience
 
 LENGTH_PENALTIES = (0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
 # The most tokens of a line and of a translation.
@@ -272,7 +272,9 @@ def _patience(params: TransformerParams) -> float:
   """Returns CTranslate2's; its own is 1, and none is too short to end."""
   if not params.patience:
     return 1.0
-  return enough(params.beam_size, params.patience) / params.beam_size
+  return (
+    finishes_for_patience(params.beam_size, params.patience) / params.beam_size
+  )
 
 
 def _longest(samples: Samples, params: TransformerParams) -> int:

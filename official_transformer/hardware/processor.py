@@ -32,7 +32,7 @@ _target = contextvars.ContextVar[Target | None]("target", default=None)
 
 
 @functools.cache
-def has_units(dtype: str) -> bool:
+def is_fast_dtype(dtype: str) -> bool:
   """Returns whether products in a `--dtype` are fast on this machine."""
   import tensorflow as tf
 
@@ -81,12 +81,12 @@ def traced_for(target: Target) -> Iterator[None]:
     _target.reset(token)
 
 
-def spare_columns(columns: int) -> int:
-  """Returns how many columns more a kernel has for products of few rows.
+def padding_columns_for(columns: int) -> int:
+  """Returns how many columns of padding a kernel has for products of few rows.
 
   With AVX2 alone, oneDNN reads the kernels of such products as they lie, and is
   up to three times as fast if their rows do not crowd in the cache. What is to
-  run elsewhere, too, has spare columns in any case; XLA gains nothing by them.
+  run elsewhere, too, is padded in any case; XLA gains nothing by it.
 
   Args:
     columns: O, what the kernel has.

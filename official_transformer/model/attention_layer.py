@@ -14,15 +14,15 @@ import tensorflow as tf
 
 from official_transformer.model.beam_cache import (
   BeamCache,
-  Past,
-  read_past,
+  BeamHistory,
+  read_history,
   write_position,
 )
 from official_transformer.ops.dense import (
-  Projection,
+  PreparedKernel,
   dense,
-  lay_out,
   matmul,
+  prepare_kernel,
 )
 from official_transformer.ops.dropout import Dropout
 
@@ -50,8 +50,8 @@ class AttentionProjections(NamedTuple):
     output: of what was attended to.
   """
 
-  inputs: Projection
-  output: Projection
+  inputs: PreparedKernel
+  output: PreparedKernel
 
 
 def attention_weights_of(
@@ -215,7 +215,7 @@ class Attention(keras.layers.Layer):
     dtype = tf.as_dtype(self.compute_dtype)
     return AttentionProjections(
       *(
-        lay_out(self._kernels(names), dtype, self._bias(names))
+        prepare_kernel(self._kernels(names), dtype, self._bias(names))
         for names in (self._step_inputs, ("output_kernel",))
       )
     )
@@ -367,7 +367,7 @@ class SelfAttention(Attention):
     projections: AttentionProjections,
     cache: BeamCache,
     index: tf.Tensor,
-    past: Past,
+    past: BeamHistory,
   ) -> tuple[tf.Tensor, BeamCache]:
     """Attends from one new position of every beam to it and those before it.
 
@@ -388,7 +388,8 @@ class SelfAttention(Attention):
       values=write_position(cache.values, index, value),
     )
     source = KeyValueCache(
-      keys=read_past(cache.keys, past), values=read_past(cache.values, past)
+      keys=read_history(cache.keys, past),
+      values=read_history(cache.values, past),
     )
     if past.rows is not None:  # Each hypothesis has a past of its own.
       query = tf.transpose(query, [0, 2, 1, 3])  # [B, K, N, H]

@@ -2,8 +2,8 @@
 
 Beams are reordered at every step. Instead of moving their keys and values
 along, each position keeps what every beam wrote there, and each hypothesis
-remembers which beam wrote its own past: its `writers`. With few beams,
-attention reads all that a sentence's beams have written and hides what is not
+remembers which beam wrote each of its positions: its `origin_beams`. With few
+beams, attention reads all that a sentence's beams have written and hides what is not
 the hypothesis' own: the arithmetic it adds is small beside the products with
 kernels, and the memory traffic it saves is not. That arithmetic grows with the
 square of the beams; with many, each hypothesis' past is copied together.
@@ -23,10 +23,10 @@ from official_transformer.model.model_utils import NEGATIVE_BIAS
 # Room is made for so many positions at a time, or a quarter of what there is:
 # making it copies the cache, and room that is not used yet is attended to, with
 # weight zero.
-ROOM = 16
-NOBODY = -1
+CAPACITY_STEP = 16
+NO_BEAM = -1
 # More beams than this do not attend to what all have written.
-MOST_READ_TOGETHER = 16
+MAX_SHARED_BEAMS = 16
 
 
 class BeamCache(NamedTuple):
@@ -41,7 +41,7 @@ class BeamCache(NamedTuple):
   values: tf.Tensor
 
 
-class Past(NamedTuple):
+class BeamHistory(NamedTuple):
   """Where the hypotheses' own past is in the caches of all layers.
 
   Attributes:
@@ -67,32 +67,35 @@ def empty_cache(
   return tf.zeros([batch, num_heads, length, beam_size, head_size], dtype)
 
 
-def make_room(
-  caches: list[BeamCache], writers: tf.Tensor, index: tf.Tensor
+def ensure_capacity(
+  caches: list[BeamCache], origin_beams: tf.Tensor, index: tf.Tensor
 ) -> tuple[list[BeamCache], tf.Tensor]:
   """Makes room for position `index` if there is none.
 
   Args:
     caches: of all layers.
-    writers: int32 [R, T].
+    origin_beams: int32 [R, T].
     index: int32 [], at most T.
 
   Returns:
-    Caches and writers of at least `index + 1` positions.
+    Caches and origin beams of at least `index + 1` positions.
   """
-  length = tf.shape(writers)[1]
-  room = tf.maximum(ROOM, length // 4)
+  length = tf.shape(origin_beams)[1]
+  added = tf.maximum(CAPACITY_STEP, length // 4)
 
   def larger() -> tuple[list[BeamCache], tf.Tensor]:
     # Each tensor gets memory of its own here, which `write_position` needs.
     return (
       tf.nest.map_structure(
-        lambda t: tf.pad(t, [[0, 0], [0, 0], [0, room], [0, 0], [0, 0]]), caches
+        lambda t: tf.pad(t, [[0, 0], [0, 0], [0, added], [0, 0], [0, 0]]),
+        caches,
       ),
-      tf.pad(writers, [[0, 0], [0, room]], constant_values=NOBODY),
+      tf.pad(origin_beams, [[0, 0], [0, added]], constant_values=NO_BEAM),
     )
 
-  return tf.cond(tf.equal(index, length), larger, lambda: (caches, writers))
+  return tf.cond(
+    tf.equal(index, length), larger, lambda: (caches, origin_beams)
+  )
 
 
 def write_position(
@@ -123,67 +126,69 @@ def write_position(
   return tf.reshape(flat, tf.shape(cache))
 
 
-def mark_written(
-  writers: tf.Tensor, index: tf.Tensor, beam_size: int
+def record_origins(
+  origin_beams: tf.Tensor, index: tf.Tensor, beam_size: int
 ) -> tf.Tensor:
   """Notes that every hypothesis writes position `index` from its own beam.
 
   Args:
-    writers: int32 [R, T].
+    origin_beams: int32 [R, T].
     index: int32 [], below T.
     beam_size: K.
 
   Returns:
     int32 [R, T].
   """
-  own = tf.range(tf.shape(writers)[0]) % beam_size
-  here = tf.range(tf.shape(writers)[1]) == index
-  return tf.where(here, own[:, None], writers)
+  own = tf.range(tf.shape(origin_beams)[0]) % beam_size
+  here = tf.range(tf.shape(origin_beams)[1]) == index
+  return tf.where(here, own[:, None], origin_beams)
 
 
-def writers_bias(writers: tf.Tensor, beam_size: int) -> tf.Tensor:
+def history_bias(origin_beams: tf.Tensor, beam_size: int) -> tf.Tensor:
   """Returns the bias that hides all but a hypothesis' own past.
 
   Args:
-    writers: int32 [R, T]: the beam that wrote each position of a hypothesis,
-      `NOBODY` if it has none yet.
+    origin_beams: int32 [R, T]: the beam that wrote each position of a
+      hypothesis, `NO_BEAM` if none has yet.
     beam_size: K.
 
   Returns:
     float32 [B, 1, K, T * K].
   """
-  own = tf.equal(writers[:, :, None], tf.range(beam_size))  # [R, T, K]
+  own = tf.equal(origin_beams[:, :, None], tf.range(beam_size))  # [R, T, K]
   bias = tf.where(own, 0.0, NEGATIVE_BIAS)
-  room = tf.shape(writers)[1] * beam_size
+  room = tf.shape(origin_beams)[1] * beam_size
   return tf.reshape(bias, [-1, 1, beam_size, room])
 
 
-def find_past(writers: tf.Tensor, beam_size: int, num_heads: int) -> Past:
+def history_of(
+  origin_beams: tf.Tensor, beam_size: int, num_heads: int
+) -> BeamHistory:
   """Returns where the hypotheses' own past is.
 
   Args:
-    writers: int32 [R, T]: the beam that wrote each position of a hypothesis,
-      `NOBODY` if it has none yet.
+    origin_beams: int32 [R, T]: the beam that wrote each position of a
+      hypothesis, `NO_BEAM` if none has yet.
     beam_size: K.
     num_heads: N.
   """
-  if beam_size <= MOST_READ_TOGETHER:
-    return Past(writers_bias(writers, beam_size), None)
-  hypotheses, length = tf.unstack(tf.shape(writers))
+  if beam_size <= MAX_SHARED_BEAMS:
+    return BeamHistory(history_bias(origin_beams, beam_size), None)
+  hypotheses, length = tf.unstack(tf.shape(origin_beams))
   sentences = tf.range(hypotheses) // beam_size
   lines = sentences[:, None] * num_heads + tf.range(num_heads)  # [R, N]
   positions = lines[:, :, None] * length + tf.range(length)  # [R, N, T]
-  rows = positions * beam_size + tf.maximum(writers, 0)[:, None, :]
-  bias = tf.where(tf.equal(writers, NOBODY), NEGATIVE_BIAS, 0.0)
-  return Past(bias[:, None, None, :], rows)
+  rows = positions * beam_size + tf.maximum(origin_beams, 0)[:, None, :]
+  bias = tf.where(tf.equal(origin_beams, NO_BEAM), NEGATIVE_BIAS, 0.0)
+  return BeamHistory(bias[:, None, None, :], rows)
 
 
-def read_past(cache: tf.Tensor, past: Past) -> tf.Tensor:
+def read_history(cache: tf.Tensor, past: BeamHistory) -> tf.Tensor:
   """Returns what the hypotheses attend to.
 
   Args:
     cache: [B, N, T, K, H].
-    past: what `find_past` returned.
+    past: what `history_of` returned.
 
   Returns:
     [B, N, T * K, H], or [R, N, T, H] if it was copied together.

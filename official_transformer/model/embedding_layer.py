@@ -12,9 +12,9 @@ import tensorflow as tf
 
 from official_transformer.model_params import PAD_ID
 from official_transformer.ops.dense import (
-  Projection,
-  lay_out_table,
+  PreparedKernel,
   matmul,
+  prepare_table,
 )
 
 
@@ -129,14 +129,14 @@ class EmbeddingSharedWeights(keras.layers.Layer):
       logits, tf.concat([tf.shape(x)[:-1], [self.vocab_size]], axis=0)
     )
 
-  def output_projection(self) -> Projection:
+  def output_projection(self) -> PreparedKernel:
     """Returns the table as few rows are multiplied fastest."""
-    return lay_out_table(
+    return prepare_table(
       tf.convert_to_tensor(self.shared_weights), tf.as_dtype(self.compute_dtype)
     )
 
 
-class BiasedSoftmax(keras.layers.Layer):
+class BiasedOutputLayer(keras.layers.Layer):
   """A table that scores tokens, and a bias for each of them.
 
   To whoever computes losses, the bias is one more column of the table, whose
@@ -172,11 +172,11 @@ class BiasedSoftmax(keras.layers.Layer):
     bias = tf.cast(tf.convert_to_tensor(self.bias), x.dtype)
     return self.embedding.linear(x) + bias
 
-  def output_projection(self) -> Projection:
+  def output_projection(self) -> PreparedKernel:
     """Returns table and bias as they are used fastest."""
     projection = self.embedding.output_projection()
     return projection.with_bias(tf.cast(self.bias, projection.kernel.dtype))
 
 
 # What scores the vocabulary.
-Softmax = EmbeddingSharedWeights | BiasedSoftmax
+Softmax = EmbeddingSharedWeights | BiasedOutputLayer

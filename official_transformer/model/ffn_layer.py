@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import keras
 import tensorflow as tf
 
-from official_transformer.ops.dense import Projection, dense, lay_out
+from official_transformer.ops.dense import PreparedKernel, dense, prepare_kernel
 from official_transformer.ops.dropout import Dropout
 
 # By `TransformerParams.activation`: a dropout layer, what to activate and
@@ -32,8 +32,8 @@ ACTIVATIONS: dict[str, Callable[[Dropout, tf.Tensor, bool], tf.Tensor]] = {
 class FeedForwardProjections(NamedTuple):
   """What a cached step multiplies by: to the inner units, and back."""
 
-  filter: Projection
-  output: Projection
+  filter: PreparedKernel
+  output: PreparedKernel
 
 
 class FeedForwardNetwork(keras.layers.Layer):
@@ -123,8 +123,8 @@ class FeedForwardNetwork(keras.layers.Layer):
     """Returns what all cached steps multiply by."""
     dtype = tf.as_dtype(self.compute_dtype)
     return FeedForwardProjections(
-      lay_out([self.filter_kernel], dtype, self.filter_bias),
-      lay_out([self.output_kernel], dtype, self.output_bias),
+      prepare_kernel([self.filter_kernel], dtype, self.filter_bias),
+      prepare_kernel([self.output_kernel], dtype, self.output_bias),
     )
 
   def step(

@@ -10,9 +10,9 @@ from typing import Protocol
 import tensorflow as tf
 
 from official_transformer.model.beam_cache import (
-  NOBODY,
-  make_room,
-  mark_written,
+  NO_BEAM,
+  ensure_capacity,
+  record_origins,
 )
 from official_transformer.model.embedding_layer import (
   EmbeddingSharedWeights,
@@ -20,9 +20,9 @@ from official_transformer.model.embedding_layer import (
 )
 from official_transformer.model.stacks import DecoderStack, EncodedSource
 from official_transformer.model_params import PAD_ID, TransformerParams
-from official_transformer.ops.dense import Projection
-from official_transformer.search.beam_search import enough
-from official_transformer.search.state import NEG_INF, SearchState
+from official_transformer.ops.dense import PreparedKernel
+from official_transformer.search.beam_search import finishes_for_patience
+from official_transformer.search.state import NEG_INF, DecoderState
 
 
 class CachedModel(Protocol):
@@ -73,17 +73,17 @@ class IncrementalDecoder:
     if transformer.params.suppress_pad:
       self._softmax = _without_pad(self._softmax)
 
-  def start(self, source_ids: tf.Tensor, batch: tf.Tensor) -> SearchState:
+  def start(self, source_ids: tf.Tensor, batch: tf.Tensor) -> DecoderState:
     """Returns what the first step reads of sources [B, S]."""
     cache = self.transformer.decoder_stack.start(
       self.transformer.encode(source_ids), self.beam_size, self.longest
     )
-    writers = tf.fill([batch * self.beam_size, self.longest or 0], NOBODY)
-    return SearchState(per_beam=writers, per_source=cache)
+    origin_beams = tf.fill([batch * self.beam_size, self.longest or 0], NO_BEAM)
+    return DecoderState(per_beam=origin_beams, per_sentence=cache)
 
   def __call__(
-    self, ids: tf.Tensor, index: tf.Tensor, state: SearchState
-  ) -> tuple[tf.Tensor, SearchState]:
+    self, ids: tf.Tensor, index: tf.Tensor, state: DecoderState
+  ) -> tuple[tf.Tensor, DecoderState]:
     """Maps the newest tokens, int32 [B*K], to logits [B*K, V]."""
     return self.step(ids, index, state)
 
@@ -91,28 +91,30 @@ class IncrementalDecoder:
     self,
     ids: tf.Tensor,
     index: tf.Tensor,
-    state: SearchState,
+    state: DecoderState,
     observed: list[tf.Tensor] | None = None,
-  ) -> tuple[tf.Tensor, SearchState]:
+  ) -> tuple[tf.Tensor, DecoderState]:
     """Makes the step; `observed` as in `DecoderStack.step`."""
-    writers, cache = state
+    origin_beams, cache = state
     if self.longest is None:
-      targets, writers = make_room(cache.targets, writers, index)
+      targets, origin_beams = ensure_capacity(
+        cache.targets, origin_beams, index
+      )
       cache = cache._replace(targets=targets)
-    writers = mark_written(writers, index, self.beam_size)
+    origin_beams = record_origins(origin_beams, index, self.beam_size)
     x = self.transformer.embedding(tf.reshape(ids, [-1, self.beam_size]))
     x, cache = self.transformer.decoder_stack.step(
       x + self._positions[index],
       self._projections,
       index,
-      writers,
+      origin_beams,
       cache,
       observed,
     )
     x = tf.reshape(x, [-1, self.transformer.params.hidden_size])
     # In the product's own dtype, which may be the finer one.
     logits = self._softmax(tf.cast(x, self._softmax.kernel.dtype))
-    return logits, SearchState(writers, cache)
+    return logits, DecoderState(origin_beams, cache)
 
 
 def length_limits(source_ids: tf.Tensor, extra_decode_length: int) -> tf.Tensor:
@@ -141,20 +143,24 @@ def static_limit(source_ids: tf.Tensor, params: TransformerParams) -> int:
   return min(longest, params.longest_output or longest)
 
 
-def finishes_needed(
+def finishes_for(
   params: TransformerParams, limits: tf.Tensor
 ) -> tf.Tensor | None:
   """Returns how many hypotheses of each sentence have to end, int32 [B]."""
   if not params.patience:
     return None
-  return tf.fill(tf.shape(limits), enough(params.beam_size, params.patience))
+  return tf.fill(
+    tf.shape(limits), finishes_for_patience(params.beam_size, params.patience)
+  )
 
 
-def _without_pad(softmax: Projection) -> Projection:
+def _without_pad(softmax: PreparedKernel) -> PreparedKernel:
   """Gives PAD no probability."""
   bias = softmax.bias
   if bias is None:
-    bias = tf.zeros([softmax.size + softmax.spare], softmax.kernel.dtype)
+    bias = tf.zeros(
+      [softmax.size + softmax.padding_columns], softmax.kernel.dtype
+    )
   is_pad = tf.equal(tf.range(bias.shape[0]), PAD_ID)
   return softmax._replace(
     bias=tf.where(is_pad, tf.cast(NEG_INF, bias.dtype), bias)

@@ -23,9 +23,9 @@ from official_transformer.model.attention_layer import (
 )
 from official_transformer.model.beam_cache import (
   BeamCache,
-  Past,
+  BeamHistory,
   empty_cache,
-  find_past,
+  history_of,
 )
 from official_transformer.model.ffn_layer import (
   FeedForwardNetwork,
@@ -145,7 +145,7 @@ class PostNormWrapper(LayerNormResidualWrapper):
     return self.layer_norm(x, training=training)
 
 
-class NoNorm(keras.layers.Layer):
+class Identity(keras.layers.Layer):
   """In the place of the norm after a stack: what came last is normalised."""
 
   def build(self, input_shape: Any = None) -> None:
@@ -160,7 +160,7 @@ class NoNorm(keras.layers.Layer):
 WRAPPERS = {"pre": LayerNormResidualWrapper, "post": PostNormWrapper}
 OUTPUT_NORMS: dict[str, Callable[..., keras.layers.Layer]] = {
   "pre": layer_norm,
-  "post": lambda params, name: NoNorm(autocast=False, name=name),
+  "post": lambda params, name: Identity(autocast=False, name=name),
 }
 
 
@@ -238,7 +238,7 @@ class DecoderLayer(keras.layers.Layer):
     projections: StepProjections,
     cache: BeamCache,
     index: tf.Tensor,
-    past: Past,
+    past: BeamHistory,
   ) -> tuple[tf.Tensor, BeamCache]:
     """Attends from one new position of every hypothesis to it and its past.
 
@@ -405,7 +405,7 @@ class DecoderStack(Stack):
     x: tf.Tensor,
     projections: list[StepProjections],
     index: tf.Tensor,
-    writers: tf.Tensor,
+    origin_beams: tf.Tensor,
     cache: DecoderCache,
     observed: list[tf.Tensor] | None = None,
   ) -> tuple[tf.Tensor, DecoderCache]:
@@ -415,7 +415,7 @@ class DecoderStack(Stack):
       x: [B, K, D].
       projections: what `step_projections` returned.
       index: int32 [], the new position, counted from 0.
-      writers: int32 [B * K, T], as in `beam_cache`.
+      origin_beams: int32 [B * K, T], as in `beam_cache`.
       cache: with room for the new position.
       observed: gets each layer's attention to the source, float32
         [B, N, K, S], if it is there.
@@ -423,7 +423,7 @@ class DecoderStack(Stack):
     Returns:
       [B, K, D], and the cache with the new position.
     """
-    past = find_past(writers, x.shape[1], self.params.num_heads)
+    past = history_of(origin_beams, x.shape[1], self.params.num_heads)
     targets = []
     for layer, of_layer, target, source_cache in zip(
       self.layers, projections, cache.targets, cache.sources, strict=True

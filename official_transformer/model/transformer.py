@@ -17,13 +17,13 @@ import tensorflow as tf
 from official_transformer.errors import InputError
 from official_transformer.hardware.processor import Target, traced_for
 from official_transformer.model.embedding_layer import (
-  BiasedSoftmax,
+  BiasedOutputLayer,
   EmbeddingSharedWeights,
   Softmax,
 )
 from official_transformer.model.incremental_decoder import (
   IncrementalDecoder,
-  finishes_needed,
+  finishes_for,
   length_limits,
   static_limit,
 )
@@ -126,7 +126,7 @@ class Transformer(keras.layers.Layer):
       softmax = _embedding(params, params.vocab_size, "softmax")
       self._own_parts.append(softmax)
     if params.output_bias:
-      softmax = BiasedSoftmax(softmax, name="output")
+      softmax = BiasedOutputLayer(softmax, name="output")
       self._own_parts.append(softmax)
     return softmax
 
@@ -281,7 +281,7 @@ class Transformer(keras.layers.Layer):
       limits=limits,
       state=step.start(source_ids, batch),
       longest=longest,
-      awaited=finishes_needed(params, limits),
+      finishes_needed=finishes_for(params, limits),
     )
 
 

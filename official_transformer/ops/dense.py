@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from official_transformer.hardware.processor import (
-  has_units,
-  spare_columns,
+  is_fast_dtype,
+  padding_columns_for,
   transposed_is_faster,
 )
 from official_transformer.ops.custom_gradient import call_with_gradient
@@ -35,7 +35,7 @@ def product_dtype(dtype: tf.DType) -> tf.DType:
   would emulate them, at a fifth of the speed. bfloat16 products are summed in
   float32 anyway.
   """
-  if dtype == tf.bfloat16 and not has_units("bf16"):
+  if dtype == tf.bfloat16 and not is_fast_dtype("bf16"):
     return tf.float32
   return dtype
 
@@ -72,29 +72,30 @@ def dense(
   return tf.reshape(product, shape)
 
 
-class Projection(NamedTuple):
+class PreparedKernel(NamedTuple):
   """What a product is made with, for many products with few rows each.
 
   Attributes:
-    kernel: [I, O + spare], in what is multiplied in; [O, I] if transposed.
-    bias: [O + spare]; None is none.
-    spare: columns that are not of the product.
-    transposed: whether the kernel is; then it has no spare columns.
+    kernel: [I, O + P] in the dtype of the product, with P columns of padding;
+      [O, I] if transposed.
+    bias: [O + P]; None is none.
+    padding_columns: P.
+    transposed: whether the kernel is; it has no padding then.
   """
 
   kernel: tf.Tensor
   bias: tf.Tensor | None = None
-  spare: int = 0
+  padding_columns: int = 0
   transposed: bool = False
 
   @property
   def size(self) -> int:
     """O."""
-    return self.kernel.shape[0 if self.transposed else 1] - self.spare
+    return self.kernel.shape[0 if self.transposed else 1] - self.padding_columns
 
-  def with_bias(self, bias: tf.Tensor) -> Projection:
+  def with_bias(self, bias: tf.Tensor) -> PreparedKernel:
     """Returns the same with a bias [O]."""
-    return self._replace(bias=_widen(bias, self.spare))
+    return self._replace(bias=_widen(bias, self.padding_columns))
 
   def __call__(
     self,
@@ -107,12 +108,12 @@ class Projection(NamedTuple):
       product = tf.nn.bias_add(product, tf.cast(self.bias, x.dtype))
     # Before anything is cut off: TensorFlow can join product, bias and ReLU.
     product = activate(product)
-    return product[:, : self.size] if self.spare else product
+    return product[:, : self.size] if self.padding_columns else product
 
 
-def lay_out(
+def prepare_kernel(
   kernels: Sequence[Any], dtype: tf.DType, bias: tf.Tensor | None = None
-) -> Projection:
+) -> PreparedKernel:
   """Returns kernels [I, O_i] side by side, as few rows are multiplied fastest.
 
   Laying them out costs as much as some products, and is done once for many.
@@ -124,17 +125,17 @@ def lay_out(
   """
   kernel = join_kernels(kernels, dtype)
   if transposed_is_faster(kernel.shape[0]):
-    return Projection(tf.transpose(kernel), bias, transposed=True)
-  projection = _with_spare_columns(kernel)
+    return PreparedKernel(tf.transpose(kernel), bias, transposed=True)
+  projection = _with_padding(kernel)
   return projection if bias is None else projection.with_bias(bias)
 
 
-def lay_out_table(table: tf.Tensor, dtype: tf.DType) -> Projection:
+def prepare_table(table: tf.Tensor, dtype: tf.DType) -> PreparedKernel:
   """Returns the same of one transposed kernel, a table [O, I]."""
   table = tf.cast(table, product_dtype(dtype))
   if transposed_is_faster(table.shape[1]):
-    return Projection(table, transposed=True)
-  return _with_spare_columns(tf.transpose(table))
+    return PreparedKernel(table, transposed=True)
+  return _with_padding(tf.transpose(table))
 
 
 def join_kernels(kernels: Sequence[Any], dtype: tf.DType) -> tf.Tensor:
@@ -143,15 +144,19 @@ def join_kernels(kernels: Sequence[Any], dtype: tf.DType) -> tf.Tensor:
   return tf.cast(kernel, product_dtype(dtype))
 
 
-def _with_spare_columns(kernel: tf.Tensor) -> Projection:
-  spare = spare_columns(kernel.shape[1])
-  return Projection(_widen(kernel, spare), spare=spare)
+def _with_padding(kernel: tf.Tensor) -> PreparedKernel:
+  padding_columns = padding_columns_for(kernel.shape[1])
+  return PreparedKernel(
+    _widen(kernel, padding_columns), padding_columns=padding_columns
+  )
 
 
-def _widen(tensor: tf.Tensor, spare: int) -> tf.Tensor:
+def _widen(tensor: tf.Tensor, padding_columns: int) -> tf.Tensor:
   """Adds columns of zeros."""
   rows = [[0, 0]] * (len(tensor.shape) - 1)
-  return tf.pad(tensor, [*rows, [0, spare]]) if spare else tensor
+  return (
+    tf.pad(tensor, [*rows, [0, padding_columns]]) if padding_columns else tensor
+  )
 
 
 def _product(

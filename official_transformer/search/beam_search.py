@@ -17,19 +17,19 @@ from official_transformer.ops.top_k import top_log_probabilities
 from official_transformer.search.state import (
   NEG_INF,
   NO_HOOKS,
-  BeamState,
+  ActiveSentences,
   Candidates,
+  DecoderState,
   SearchHooks,
   SearchResult,
   SearchState,
   SearchStep,
-  Sentences,
   StepFunction,
   growing_shapes,
 )
 
-# More hypotheses than can ever end.
-NEVER = 2**31 - 1
+# Disables patience: more hypotheses than can ever end.
+UNLIMITED = 2**31 - 1
 # Sentences that have stopped leave once they are one in so many: their
 # computation is wasted, but moving the others' state costs time too.
 LEAVE_TOGETHER = 8
@@ -126,9 +126,9 @@ class SequenceBeamSearch:
     self,
     initial_ids: tf.Tensor,
     limits: tf.Tensor,
-    state: SearchState,
+    state: DecoderState,
     longest: int | None = None,
-    awaited: tf.Tensor | None = None,
+    finishes_needed: tf.Tensor | None = None,
   ) -> SearchResult:
     """Searches.
 
@@ -139,17 +139,17 @@ class SequenceBeamSearch:
       state: what the step function sees at the first step.
       longest: L, at least the largest limit, if every shape is to be
         static. No sentence leaves the batch then.
-      awaited: int32 [B], at how many hypotheses enough have ended, each of
-        them among the K best continuations of its step (Kasai et al. 2022);
-        None: no number is enough, as the official model has it.
+      finishes_needed: int32 [B], stop once so many hypotheses have ended, each
+        among the K best continuations of its step (Kasai et al. 2022); None:
+        no number is enough, as in the official model.
 
     Returns:
       The hypotheses.
     """
-    if awaited is None:
-      awaited = tf.fill(tf.shape(limits), NEVER)
-    sentences = self._start(initial_ids, limits, longest, awaited)
-    start = BeamState(tf.constant(0), sentences, state, _results(sentences))
+    if finishes_needed is None:
+      finishes_needed = tf.fill(tf.shape(limits), UNLIMITED)
+    sentences = self._start(initial_ids, limits, longest, finishes_needed)
+    start = SearchState(tf.constant(0), sentences, state, _results(sentences))
     if longest is None:
       body, shapes = self._advance_and_release, _changing(start)
     else:
@@ -168,8 +168,8 @@ class SequenceBeamSearch:
     initial_ids: tf.Tensor,
     limits: tf.Tensor,
     longest: int | None,
-    awaited: tf.Tensor,
-  ) -> Sentences:
+    finishes_needed: tf.Tensor,
+  ) -> ActiveSentences:
     """Starts every sentence with one empty hypothesis in its first beam."""
     batch = tf.shape(initial_ids)[0]
     k = self.beam_size
@@ -179,7 +179,7 @@ class SequenceBeamSearch:
     # All beams start equal: only the first may be continued, or all K would
     # hold the same hypothesis for ever.
     log_probs = tf.tile([[0.0] + [NEG_INF] * (k - 1)], [batch, 1])
-    return Sentences(
+    return ActiveSentences(
       rows=tf.range(batch),
       limits=limits,
       active=limits > 0,
@@ -189,26 +189,26 @@ class SequenceBeamSearch:
       finished_ids=ids,
       finished_scores=tf.fill([batch, k], NEG_INF),
       finished_flags=tf.zeros([batch, k], tf.bool),
-      awaited=awaited,
+      finishes_needed=finishes_needed,
     )
 
-  def _advance_and_release(self, state: BeamState) -> BeamState:
+  def _advance_and_release(self, state: SearchState) -> SearchState:
     """Makes one step; then, once they are many, stopped sentences leave."""
     state = self._advance(state)
     active = state.sentences.active
     present = tf.size(active)
     stopped = present - tf.math.count_nonzero(active, dtype=tf.int32)
 
-    def leave() -> BeamState:
+    def leave() -> SearchState:
       staying = tf.cast(tf.where(active)[:, 0], tf.int32)
       beams = staying[:, None] * self.beam_size + tf.range(self.beam_size)
       beams = tf.reshape(beams, [-1])
       recorded = _record(state)
       return recorded._replace(
         sentences=_gather(state.sentences, staying),
-        search=SearchState(
+        search=DecoderState(
           per_beam=_gather(state.search.per_beam, beams),
-          per_source=_gather(state.search.per_source, staying),
+          per_sentence=_gather(state.search.per_sentence, staying),
         ),
       )
 
@@ -218,7 +218,7 @@ class SequenceBeamSearch:
       lambda: state,
     )
 
-  def _advance(self, state: BeamState) -> BeamState:
+  def _advance(self, state: SearchState) -> SearchState:
     """Makes one step; frozen sentences keep their hypotheses."""
     old = state.sentences
     candidates, search = self._grow(state)
@@ -245,7 +245,7 @@ class SequenceBeamSearch:
       finished_ids=thaw(finished_ids, old.finished_ids),
       finished_scores=thaw(finished_scores, old.finished_scores),
       finished_flags=thaw(finished_flags, old.finished_flags),
-      awaited=old.awaited - ended,
+      finishes_needed=old.finishes_needed - ended,
     )
     if self.hooks.watch:
       self.hooks.watch(SearchStep(state.index, old, candidates, sentences))
@@ -260,7 +260,7 @@ class SequenceBeamSearch:
       search=search._replace(per_beam=_gather(search.per_beam, rows)),
     )
 
-  def _grow(self, state: BeamState) -> tuple[Candidates, SearchState]:
+  def _grow(self, state: SearchState) -> tuple[Candidates, DecoderState]:
     """Finds the 2K best continuations of each sentence."""
     sentences = state.sentences
     logits, search = self.step(
@@ -275,11 +275,11 @@ class SequenceBeamSearch:
     return Candidates(ids, tokens, best, parents), search
 
   def _continue(
-    self, logits: tf.Tensor, sentences: Sentences, index: tf.Tensor
+    self, logits: tf.Tensor, sentences: ActiveSentences, index: tf.Tensor
   ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     """Returns log-probabilities, tokens and parents, [B, 2K] each."""
-    if self.hooks.continue_with:
-      return self.hooks.continue_with(logits, sentences, index)
+    if self.hooks.propose:
+      return self.hooks.propose(logits, sentences, index)
     return best_continuations(
       logits, sentences.alive_log_probs, self.vocab_size
     )
@@ -305,10 +305,10 @@ class SequenceBeamSearch:
 
   def _choose_finished(
     self,
-    state: BeamState,
+    state: SearchState,
     candidates: Candidates,
     ends: tf.Tensor,
-    search: SearchState,
+    search: DecoderState,
   ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     """Merges candidates that end with those finished earlier; keeps K.
 
@@ -330,13 +330,13 @@ class SequenceBeamSearch:
     return tf.where(flags[..., None], ids, 0), best, flags
 
 
-def enough(beam_size: int, patience: float) -> int:
+def finishes_for_patience(beam_size: int, patience: float) -> int:
   """Returns how many hypotheses of a sentence have to end; at least 1."""
   return max(int(beam_size * patience + 0.5), 1)
 
 
 def _may_improve(
-  sentences: Sentences, steps: tf.Tensor, alpha: float
+  sentences: ActiveSentences, steps: tf.Tensor, alpha: float
 ) -> tf.Tensor:
   """Tells which sentences are below their limit and not decided yet.
 
@@ -355,11 +355,11 @@ def _may_improve(
   decided = tf.logical_and(
     tf.reduce_any(finished, axis=1), worst_finished > best_possible
   )
-  decided = tf.logical_or(decided, sentences.awaited < 1)
+  decided = tf.logical_or(decided, sentences.finishes_needed < 1)
   return tf.logical_and(steps < sentences.limits, tf.logical_not(decided))
 
 
-def _results(sentences: Sentences) -> SearchResult:
+def _results(sentences: ActiveSentences) -> SearchResult:
   """Returns what has been found for each sentence so far."""
   finished = sentences.finished_flags
   any_finished = tf.reduce_any(finished, axis=1, keepdims=True)
@@ -374,7 +374,7 @@ def _results(sentences: Sentences) -> SearchResult:
   )
 
 
-def _record(state: BeamState) -> BeamState:
+def _record(state: SearchState) -> SearchState:
   """Brings the results of the present sentences up to date."""
   rows = state.sentences.rows[:, None]
   return state._replace(
@@ -400,13 +400,13 @@ def _gather(nest: Any, rows: tf.Tensor) -> Any:
   return tf.nest.map_structure(lambda t: tf.gather(t, rows), nest)
 
 
-def _changing(state: BeamState) -> BeamState:
+def _changing(state: SearchState) -> SearchState:
   """Returns shapes that let sentences leave and the search's state grow."""
 
   def leaving(tensor: tf.Tensor) -> tf.TensorShape:
     return tf.TensorShape([None, *tensor.shape[1:]])
 
-  return BeamState(
+  return SearchState(
     index=state.index.shape,
     sentences=tf.nest.map_structure(leaving, state.sentences),
     search=growing_shapes(state.search),

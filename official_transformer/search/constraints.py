@@ -20,7 +20,7 @@ from official_transformer.model_params import EOS_ID, PAD_ID
 from official_transformer.search.beam_search import best_of_beams
 from official_transformer.search.required_phrases import best_with_required
 from official_transformer.search.rules import SearchControls
-from official_transformer.search.state import NEG_INF, Sentences
+from official_transformer.search.state import NEG_INF, ActiveSentences
 
 # Stands for any token where a phrase is shorter than others, at its beginning.
 ANY = -1
@@ -58,8 +58,8 @@ class Controller:
     self.sentences = sentences
     self.vocab_size = vocab_size
 
-  def continue_with(
-    self, logits: tf.Tensor, sentences: Sentences, index: tf.Tensor
+  def propose(
+    self, logits: tf.Tensor, sentences: ActiveSentences, index: tf.Tensor
   ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     """Returns the best continuations, as `state.Continue` says."""
     history = sentences.alive_ids

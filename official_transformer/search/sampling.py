@@ -19,8 +19,8 @@ from official_transformer.search.constraints import Controller
 from official_transformer.search.rules import SamplingRule
 from official_transformer.search.state import (
   NEG_INF,
+  DecoderState,
   SearchResult,
-  SearchState,
   StepFunction,
   growing_shapes,
 )
@@ -57,7 +57,7 @@ class _Draws(NamedTuple):
   ids: tf.Tensor
   log_probs: tf.Tensor
   finished: tf.Tensor
-  search: SearchState
+  search: DecoderState
 
 
 def choose(
@@ -95,7 +95,7 @@ def choose(
 
 def sample(
   step: StepFunction,
-  state: SearchState,
+  state: DecoderState,
   limits: tf.Tensor,
   numbers: tf.Tensor,
   plan: SamplingPlan,

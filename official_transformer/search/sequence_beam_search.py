@@ -11,13 +11,13 @@ from typing import Any
 import tensorflow as tf
 
 from official_transformer.search.beam_search import SequenceBeamSearch
-from official_transformer.search.state import BeamState, SearchState
+from official_transformer.search.state import DecoderState, SearchState
 
 
 class _WholeBatchSearch(SequenceBeamSearch):
   """A search whose step function sees all sentences until the end."""
 
-  def _advance_and_release(self, state: BeamState) -> BeamState:
+  def _advance_and_release(self, state: SearchState) -> SearchState:
     return self._advance(state)
 
 
@@ -59,15 +59,15 @@ def sequence_beam_search(
   """
 
   def step(
-    ids: tf.Tensor, index: tf.Tensor, state: SearchState
-  ) -> tuple[tf.Tensor, SearchState]:
+    ids: tf.Tensor, index: tf.Tensor, state: DecoderState
+  ) -> tuple[tf.Tensor, DecoderState]:
     history, cache = state.per_beam
     newest = tf.cast(ids, tf.int32)[:, None]
     if not padded_decode:
       newest = history = tf.concat([history, newest], axis=1)
     logits, cache = symbols_to_logits_fn(newest, index, cache)
     cache = tf.nest.map_structure(of_its_shape, cache, shapes)
-    return logits, SearchState((history, cache), state.per_source)
+    return logits, DecoderState((history, cache), state.per_sentence)
 
   def of_its_shape(tensor: tf.Tensor, shape: tf.TensorShape) -> tf.Tensor:
     """Tells the loop what it cannot see: only sizes that were 0 may change."""
@@ -85,7 +85,7 @@ def sequence_beam_search(
   found = _WholeBatchSearch(step, vocab_size, beam_size, alpha, eos_id).search(
     initial_ids,
     tf.fill([batch], max_decode_length),
-    SearchState((nothing, cache), []),
+    DecoderState((nothing, cache), []),
     max_decode_length if padded_decode else None,
   )
   first = tf.tile(initial_ids[:, None, None], [1, beam_size, 1])

@@ -13,7 +13,7 @@ import tensorflow as tf
 NEG_INF = float("-inf")
 
 
-class SearchState(NamedTuple):
+class DecoderState(NamedTuple):
   """What the step function carries from one step to the next.
 
   A dimension whose static size is 0 at first may grow.
@@ -21,12 +21,12 @@ class SearchState(NamedTuple):
   Attributes:
     per_beam: a nest of tensors [B*K, ...]; follows the hypotheses as the
       search reorders them.
-    per_source: a nest of tensors [B, ...], one entry for all beams of a
+    per_sentence: a nest of tensors [B, ...], one entry for all beams of a
       sentence; only the entries of sentences that have stopped are removed.
   """
 
   per_beam: Any
-  per_source: Any
+  per_sentence: Any
 
 
 class SearchResult(NamedTuple):
@@ -46,7 +46,7 @@ class SearchResult(NamedTuple):
   finished: tf.Tensor
 
 
-class Sentences(NamedTuple):
+class ActiveSentences(NamedTuple):
   """The search's knowledge of the sentences that have not left.
 
   Attributes:
@@ -59,7 +59,8 @@ class Sentences(NamedTuple):
     finished_ids: int32 [B, K, L].
     finished_scores: float32 [B, K], sorted, -inf if empty.
     finished_flags: bool [B, K], false if empty.
-    awaited: int32 [B], hypotheses that have to end for the sentence to stop.
+    finishes_needed: int32 [B], hypotheses that still have to end before the
+      sentence stops.
   """
 
   rows: tf.Tensor
@@ -71,10 +72,10 @@ class Sentences(NamedTuple):
   finished_ids: tf.Tensor
   finished_scores: tf.Tensor
   finished_flags: tf.Tensor
-  awaited: tf.Tensor
+  finishes_needed: tf.Tensor
 
 
-class BeamState(NamedTuple):
+class SearchState(NamedTuple):
   """The variables of the search loop.
 
   Attributes:
@@ -85,8 +86,8 @@ class BeamState(NamedTuple):
   """
 
   index: tf.Tensor
-  sentences: Sentences
-  search: SearchState
+  sentences: ActiveSentences
+  search: DecoderState
   results: SearchResult
 
 
@@ -117,12 +118,12 @@ class SearchStep(NamedTuple):
   """
 
   index: tf.Tensor
-  before: Sentences
+  before: ActiveSentences
   candidates: Candidates
-  after: Sentences
+  after: ActiveSentences
 
 
-def growing_shapes(state: SearchState) -> SearchState:
+def growing_shapes(state: DecoderState) -> DecoderState:
   """Returns shapes that let a state's rows leave and its empty sizes grow."""
 
   def growing(tensor: tf.Tensor) -> tf.TensorShape:
@@ -134,16 +135,17 @@ def growing_shapes(state: SearchState) -> SearchState:
 
 
 StepFunction = Callable[
-  [tf.Tensor, tf.Tensor, SearchState], tuple[tf.Tensor, SearchState]
+  [tf.Tensor, tf.Tensor, DecoderState], tuple[tf.Tensor, DecoderState]
 ]
 # Logits [B*K, V], the sentences and the steps made, to 2K continuations of each
 # sentence, best first: log-probabilities, tokens and parents, [B, 2K] each.
 Continue = Callable[
-  [tf.Tensor, Sentences, tf.Tensor], tuple[tf.Tensor, tf.Tensor, tf.Tensor]
+  [tf.Tensor, ActiveSentences, tf.Tensor],
+  tuple[tf.Tensor, tf.Tensor, tf.Tensor],
 ]
 # Candidates, and the step function's state after it, to what is added to their
 # scores if they finish, [B, 2K]; never above 0.
-FinishingPenalty = Callable[[Candidates, SearchState], tf.Tensor]
+FinishingPenalty = Callable[[Candidates, DecoderState], tf.Tensor]
 
 
 class SearchHooks(NamedTuple):
@@ -151,13 +153,13 @@ class SearchHooks(NamedTuple):
 
   Attributes:
     watch: is told of every step.
-    continue_with: chooses how hypotheses go on, if something is forbidden, or
+    propose: chooses how hypotheses go on, if something is forbidden, or
       required.
     penalty: of hypotheses that finish, beside that of their length.
   """
 
   watch: Callable[[SearchStep], object] | None = None
-  continue_with: Continue | None = None
+  propose: Continue | None = None
   penalty: FinishingPenalty | None = None
 
 

@@ -110,7 +110,7 @@ def test_translations_are_those_of_generate(imported, lines):
   translator, answers = imported
   ours, _ = numbers(answers, translator)
   transformer = translator.searcher.transformer
-  hooks = SearchHooks(continue_with=generate_rule)
+  hooks = SearchHooks(propose=generate_rule)
   equal = at_limit = 0
   for start in range(0, lines, 50):
     rows = answers["found"][start : start + 50]

@@ -31,7 +31,7 @@ from official_transformer.model_directory.checkpoint_files import (
 from official_transformer.model_directory.directory import ModelDirectory
 from official_transformer.model_params import PARAM_SETS
 from official_transformer.search.beam_search import (
-  SearchState,
+  DecoderState,
   SequenceBeamSearch,
 )
 from official_transformer.training.step.optimizer import (
@@ -263,7 +263,7 @@ def check_toy_search(restored, legacy):
 
     def step(ids, index, state, beam_size=beam_size):
       # Sentences leave; those that have not are told by the state.
-      rows = tf.repeat(state.per_source, beam_size)
+      rows = tf.repeat(state.per_sentence, beam_size)
       where = tf.stack([rows, tf.fill(tf.shape(rows), index), ids], axis=1)
       return tf.gather_nd(tables, where), state
 
@@ -271,7 +271,7 @@ def check_toy_search(restored, legacy):
     result = search.search(
       tf.zeros([sentences], tf.int32),
       tf.fill([sentences], limit),
-      SearchState(per_beam=[], per_source=tf.range(sentences)),
+      DecoderState(per_beam=[], per_sentence=tf.range(sentences)),
     )
     compare_search(
       result,

@@ -131,7 +131,7 @@ def test_translations_are_those_of_the_plain_search(
 def test_bfloat16_translates_as_well(model_dir, text, monkeypatch):
   """Computed as on a machine that has units for it."""
   for module in (loading, dense):
-    monkeypatch.setattr(module, "has_units", lambda _: True)
+    monkeypatch.setattr(module, "is_fast_dtype", lambda _: True)
   sources, references = (side[:200] for side in text)
   found, exact = (
     Translator.load(model_dir, dtype=dtype).translate(sources)

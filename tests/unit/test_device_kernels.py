@@ -30,7 +30,7 @@ NO_KERNEL_NEEDED = {"Placeholder", "_Arg", "_Retval", "NoOp"}
 # What a GPU computes on the host though TensorFlow has a kernel for it, since
 # its int32 numbers are thought to be shapes: of what a search carries, the
 # places of hypotheses and of their tokens, [B, 2K], the ids of those that leave
-# and the writers [R, T]. That costs some copies of a few kB a step.
+# and the origin beams [R, T]. That costs some copies of a few kB a step.
 INTEGERS_OF_BOTH = {
   "AddV2",
   "ConcatV2",
@@ -71,7 +71,7 @@ INTEGERS_OF_A_STEP = INTEGERS_OF_BOTH | {
 @pytest.fixture(autouse=True)
 def as_if_there_were_units(monkeypatch):
   """Products are in the given precision, as a GPU computes them."""
-  monkeypatch.setattr(dense, "has_units", lambda _: True)
+  monkeypatch.setattr(dense, "is_fast_dtype", lambda _: True)
 
 
 @functools.cache
@@ -173,7 +173,7 @@ def test_a_gpu_does_all_of_a_training_step(dtype, accumulate_steps):
 )
 @pytest.mark.parametrize("spare", [0, 3])
 def test_a_gpu_does_all_of_a_search(dtype, beam_size, spare, monkeypatch):
-  monkeypatch.setattr(dense, "spare_columns", lambda _: spare)
+  monkeypatch.setattr(dense, "padding_columns_for", lambda _: spare)
   params = dataclasses.replace(PARAMS, beam_size=beam_size)
   transformer = build_transformer(params, dtype, is_train=False)
   search = Searcher(transformer, vocabulary_size=18).search_function

@@ -11,7 +11,7 @@ from absl import logging
 
 from official_transformer.distribution.strategy import Distribution
 from official_transformer.hardware.memory import available_bytes
-from official_transformer.hardware.processor import has_units
+from official_transformer.hardware.processor import is_fast_dtype
 from official_transformer.model.transformer import Transformer
 from official_transformer.model_directory.directory import (
   LOGS,
@@ -142,7 +142,7 @@ def warn_of_settings(
       max(1, settings.train_steps // 5),
     )
   dtype = settings.execution.dtype
-  if not has_units(dtype):
+  if not is_fast_dtype(dtype):
     logging.warning(
       "--dtype=%s: this processor has no fast units for it%s; --dtype=fp32 "
       "takes more memory and less time",

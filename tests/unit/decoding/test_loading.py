@@ -77,7 +77,7 @@ def test_the_model_is_the_checkpoints(model_dir):
 def test_without_units_float32_is_taken_and_said(
   model_dir, dtype, monkeypatch, caplog
 ):
-  monkeypatch.setattr(loading, "has_units", lambda _: False)
+  monkeypatch.setattr(loading, "is_fast_dtype", lambda _: False)
   transformer = load(model_dir, dtype).transformer
   assert transformer.compute_dtype == "float32"
   assert f"--dtype={dtype}: this processor has no fast units" in caplog.text
@@ -89,7 +89,7 @@ def test_with_units_all_but_the_norms_is_small(
   model_dir, dtype, static, monkeypatch
 ):
   for module in (loading, dense):
-    monkeypatch.setattr(module, "has_units", lambda _: True)
+    monkeypatch.setattr(module, "is_fast_dtype", lambda _: True)
   short = {"bfloat16": "bf16", "float16": "fp16"}[dtype]
   small = load(model_dir, short).transformer
   for weight in small.weights:

@@ -120,7 +120,7 @@ def test_static_shapes_are_static(transformer):
   ]  # fmt: skip
   searcher = searcher_lib.Searcher(transformer, static_shapes=shapes)
   compiled = searcher.search_function.experimental_get_compiler_ir(
-    tf.constant(searcher.lay_out([[3, 4, 1]]))
+    tf.constant(searcher.prepare_kernel([[3, 4, 1]]))
   )
   # A dimension of at most n is written <=n.
   assert "<=" not in compiled(stage="hlo")

@@ -34,7 +34,7 @@ def test_kernels_are_laid_out_for_any_processor(
 ):
   targets = []
   monkeypatch.setattr(
-    dense, "spare_columns", lambda _: targets.append(_target.get()) or 0
+    dense, "padding_columns_for", lambda _: targets.append(_target.get()) or 0
   )
   monkeypatch.setattr(
     tf.saved_model,

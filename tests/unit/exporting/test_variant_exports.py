@@ -86,7 +86,7 @@ def saved(transformer, directory):
 def test_a_saved_model_finds_the_same(name, spare, tmp_path, monkeypatch):
   transformer = make(name)
   wanted = transformer.beam_search(SOURCE)
-  monkeypatch.setattr(dense, "spare_columns", lambda _: spare)
+  monkeypatch.setattr(dense, "padding_columns_for", lambda _: spare)
   found = saved(transformer, str(tmp_path))(input=tf.constant(SOURCE, tf.int64))
   tf.debugging.assert_equal(found["outputs"], wanted.ids)
   np.testing.assert_allclose(found["scores"], wanted.scores, atol=1e-5)

@@ -71,18 +71,20 @@ def test_kernels_have_spare_columns_where_that_is_faster(
   if onednn:
     monkeypatch.setenv(lib.ONEDNN, onednn)
   monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind: [])
-  assert lib.spare_columns(columns) == expected
+  assert lib.padding_columns_for(columns) == expected
   with lib.traced_for(lib.Target.ANY_PROCESSOR):
-    assert lib.spare_columns(columns) == (16 if columns in (512, 1536) else 0)
+    assert lib.padding_columns_for(columns) == (
+      16 if columns in (512, 1536) else 0
+    )
     assert not lib.transposed_is_faster(512)
   with lib.traced_for(lib.Target.XLA):
-    assert lib.spare_columns(columns) == 0
+    assert lib.padding_columns_for(columns) == 0
     assert lib.transposed_is_faster(512) == (flags == "avx2")
     assert not lib.transposed_is_faster(256)
   assert not lib.transposed_is_faster(512)
-  assert lib.spare_columns(columns) == expected
+  assert lib.padding_columns_for(columns) == expected
   # Where there is an accelerator, the host's processor decides nothing.
   monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind: [kind])
-  assert lib.spare_columns(columns) == 0
+  assert lib.padding_columns_for(columns) == 0
   with lib.traced_for(lib.Target.XLA):
     assert not lib.transposed_is_faster(512)

@@ -24,8 +24,8 @@ def test_a_position_is_written_and_nothing_else(static):
 
 def test_bias_shows_what_a_hypothesis_has_written_itself():
   # Two sentences of two beams; three positions, the last unwritten.
-  writers = tf.constant([[0, 1, -1], [1, 1, -1], [0, 0, -1], [0, 1, -1]])
-  bias = lib.writers_bias(writers, 2).numpy()
+  origin_beams = tf.constant([[0, 1, -1], [1, 1, -1], [0, 0, -1], [0, 1, -1]])
+  bias = lib.history_bias(origin_beams, 2).numpy()
   assert bias.shape == (2, 1, 2, 6)
   visible = (bias == 0).astype(int)
   assert visible[0, 0].tolist() == [[1, 0, 0, 1, 0, 0], [0, 1, 0, 1, 0, 0]]
@@ -34,38 +34,46 @@ def test_bias_shows_what_a_hypothesis_has_written_itself():
 
 
 def test_every_hypothesis_signs_with_its_own_beam():
-  writers = tf.fill([4, 3], lib.NOBODY)
-  signed = lib.mark_written(writers, tf.constant(1), 2).numpy()
+  origin_beams = tf.fill([4, 3], lib.NO_BEAM)
+  signed = lib.record_origins(origin_beams, tf.constant(1), 2).numpy()
   assert signed.tolist() == [[-1, 0, -1], [-1, 1, -1]] * 2
 
 
 def test_room_is_made_when_there_is_none():
   room = lib.empty_cache(2, 3, 0, 4, 6, tf.float32)
   caches = [lib.BeamCache(room, room)]
-  writers = tf.fill([8, 0], lib.NOBODY)
-  caches, writers = lib.make_room(caches, writers, tf.constant(0))
-  assert caches[0].keys.shape == (2, 3, lib.ROOM, 4, 6)
-  assert writers.shape == (8, lib.ROOM)
-  assert (writers.numpy() == lib.NOBODY).all()
-  same, _ = lib.make_room(caches, writers, tf.constant(lib.ROOM - 1))
-  assert same[0].keys.shape[2] == lib.ROOM
-  more, _ = lib.make_room(caches, writers, tf.constant(lib.ROOM))
-  assert more[0].keys.shape[2] == 2 * lib.ROOM
+  origin_beams = tf.fill([8, 0], lib.NO_BEAM)
+  caches, origin_beams = lib.ensure_capacity(
+    caches, origin_beams, tf.constant(0)
+  )
+  assert caches[0].keys.shape == (2, 3, lib.CAPACITY_STEP, 4, 6)
+  assert origin_beams.shape == (8, lib.CAPACITY_STEP)
+  assert (origin_beams.numpy() == lib.NO_BEAM).all()
+  same, _ = lib.ensure_capacity(
+    caches, origin_beams, tf.constant(lib.CAPACITY_STEP - 1)
+  )
+  assert same[0].keys.shape[2] == lib.CAPACITY_STEP
+  more, _ = lib.ensure_capacity(
+    caches, origin_beams, tf.constant(lib.CAPACITY_STEP)
+  )
+  assert more[0].keys.shape[2] == 2 * lib.CAPACITY_STEP
 
 
 def test_many_beams_each_copy_their_own_past(monkeypatch):
   cache = np.random.default_rng(1).normal(size=[2, 3, 4, 5, 6])
-  writers = np.random.default_rng(2).integers(0, 5, [10, 4]).astype(np.int32)
-  writers[:, 3] = lib.NOBODY
-  monkeypatch.setattr(lib, "MOST_READ_TOGETHER", 4)
-  past = lib.find_past(tf.constant(writers), 5, 3)
-  read = lib.read_past(tf.constant(cache), past).numpy()
+  origin_beams = (
+    np.random.default_rng(2).integers(0, 5, [10, 4]).astype(np.int32)
+  )
+  origin_beams[:, 3] = lib.NO_BEAM
+  monkeypatch.setattr(lib, "MAX_SHARED_BEAMS", 4)
+  past = lib.history_of(tf.constant(origin_beams), 5, 3)
+  read = lib.read_history(tf.constant(cache), past).numpy()
   assert read.shape == (10, 3, 4, 6)
   for hypothesis in range(10):
     for position in range(3):
       np.testing.assert_array_equal(
         read[hypothesis, :, position],
-        cache[hypothesis // 5, :, position, writers[hypothesis, position]],
+        cache[hypothesis // 5, :, position, origin_beams[hypothesis, position]],
       )
   assert (
     past.bias.numpy()[:, 0, 0].tolist() == [[0, 0, 0, np.float32(-1e9)]] * 10

@@ -70,16 +70,16 @@ def test_self_attention_step_by_step_equals_all_at_once():
   whole = layer(x, (1 - visible)[None, None] * -1e9)
   room = beam_cache.empty_cache(2, 2, 6, 1, 4, tf.float32)
   cache = beam_cache.BeamCache(room, room)
-  writers = tf.fill([2, 6], beam_cache.NOBODY)
+  origin_beams = tf.fill([2, 6], beam_cache.NO_BEAM)
   for t in range(6):
     index = tf.constant(t)
-    writers = beam_cache.mark_written(writers, index, 1)
+    origin_beams = beam_cache.record_origins(origin_beams, index, 1)
     y, cache = layer.step(
       x[:, t : t + 1],
       layer.step_projections(),
       cache,
       index,
-      beam_cache.find_past(writers, 1, 2),
+      beam_cache.history_of(origin_beams, 1, 2),
     )
     np.testing.assert_allclose(y[:, 0], whole[:, t], atol=1e-5)
 

@@ -56,7 +56,7 @@ def test_cached_decoding_equals_uncached(model):
 
 
 def test_cached_decoding_follows_beams_that_change_places(model, monkeypatch):
-  monkeypatch.setattr(beam_cache, "ROOM", 2)
+  monkeypatch.setattr(beam_cache, "CAPACITY_STEP", 2)
   parents = np.array([[1, 0, 2], [2, 2, 0], [0, 1, 2], [1, 1, 0], [0, 2, 1]])
   rng = np.random.default_rng(3)
   targets = tf.constant(rng.integers(2, 20, [3, 3, 5]), tf.int32)
@@ -76,8 +76,8 @@ def test_cached_decoding_follows_beams_that_change_places(model, monkeypatch):
 )
 def test_the_search_equals_the_plain_one(model, beam_size, monkeypatch):
   """With many beams too, which each copy their past together."""
-  assert beam_cache.MOST_READ_TOGETHER in range(8, 17)
-  monkeypatch.setattr(beam_cache, "ROOM", 3)
+  assert beam_cache.MAX_SHARED_BEAMS in range(8, 17)
+  monkeypatch.setattr(beam_cache, "CAPACITY_STEP", 3)
   model.params = dataclasses.replace(model.params, beam_size=beam_size)
   fast = tf.function(
     model.beam_search,

@@ -179,7 +179,7 @@ def test_logits_are_those_of_a_plain_forward_pass(name):
 
 @pytest.mark.parametrize("name", [*VARIANTS, *COMBINED])
 def test_the_cached_search_finds_what_no_cache_confirms(name, monkeypatch):
-  monkeypatch.setattr(beam_cache, "ROOM", 3)
+  monkeypatch.setattr(beam_cache, "CAPACITY_STEP", 3)
   model = make(name)
   plain = NumpyTransformer(model)
   found = model.beam_search(SOURCE)
@@ -210,7 +210,7 @@ def test_other_layouts_find_the_same(name, suppress_pad, monkeypatch):
   model = make(name, suppress_pad=suppress_pad)
   found = []
   for spare, transposed in ((0, False), (3, False), (0, True)):
-    monkeypatch.setattr(dense, "spare_columns", lambda _, n=spare: n)
+    monkeypatch.setattr(dense, "padding_columns_for", lambda _, n=spare: n)
     monkeypatch.setattr(
       dense, "transposed_is_faster", lambda _, t=transposed: t
     )

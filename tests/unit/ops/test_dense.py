@@ -25,7 +25,7 @@ def test_dense_is_a_product_over_the_last_axis():
 def test_several_kernels_are_one_product(
   dtype, tolerance, emulated, monkeypatch
 ):
-  monkeypatch.setattr(lib, "has_units", lambda _: not emulated)
+  monkeypatch.setattr(lib, "is_fast_dtype", lambda _: not emulated)
   x = tf.constant(normal(2, 3, 16))
   kernels = [tf.constant(normal(16, n, seed=n)) for n in (4, 8)]
 
@@ -53,12 +53,12 @@ def test_several_kernels_are_one_product(
   ("spare", "transposed"), [(0, False), (3, False), (0, True)]
 )
 def test_a_layout_changes_no_product(dtype, spare, transposed, monkeypatch):
-  monkeypatch.setattr(lib, "spare_columns", lambda _: spare)
+  monkeypatch.setattr(lib, "padding_columns_for", lambda _: spare)
   monkeypatch.setattr(lib, "transposed_is_faster", lambda _: transposed)
   x, bias = tf.cast(normal(3, 4), dtype), normal(7)
   kernels = [normal(4, 2), normal(4, 5, seed=1)]
-  joined = lib.lay_out(kernels, dtype, tf.constant(bias))
-  table = lib.lay_out_table(tf.constant(normal(5, 4)), dtype)
+  joined = lib.prepare_kernel(kernels, dtype, tf.constant(bias))
+  table = lib.prepare_table(tf.constant(normal(5, 4)), dtype)
   assert (joined.size, table.size) == (7, 5)
   assert joined.kernel.shape == ((7, 4) if transposed else (4, 7 + spare))
   tolerance = 1e-5 if dtype == tf.float32 else 0.05
@@ -75,8 +75,8 @@ def test_a_layout_changes_no_product(dtype, spare, transposed, monkeypatch):
 
 
 def test_bfloat16_is_not_emulated(monkeypatch):
-  monkeypatch.setattr(lib, "has_units", lambda _: False)
+  monkeypatch.setattr(lib, "is_fast_dtype", lambda _: False)
   assert lib.product_dtype(tf.bfloat16) == tf.float32
   assert lib.product_dtype(tf.float16) == tf.float16
-  monkeypatch.setattr(lib, "has_units", lambda _: True)
+  monkeypatch.setattr(lib, "is_fast_dtype", lambda _: True)
   assert lib.product_dtype(tf.bfloat16) == tf.bfloat16

@@ -9,14 +9,14 @@ import tensorflow as tf
 
 from official_transformer.search import beam_search as lib
 from official_transformer.search.beam_search import (
-  SearchState,
+  DecoderState,
   SequenceBeamSearch,
-  enough,
+  finishes_for_patience,
   length_normalization,
 )
 
 EOS = 1
-NOTHING = SearchState(per_beam=[], per_source=[])
+NOTHING = DecoderState(per_beam=[], per_sentence=[])
 
 
 def graph_step(table):
@@ -166,10 +166,10 @@ def test_state_follows_its_hypothesis_and_may_grow():
   def step(ids, index, state):
     history = tf.concat([state.per_beam["ids"], ids[:, None]], axis=1)
     tf.py_function(lambda h: seen.append(h.numpy()), [history], [])
-    logits = tf.gather(table[index], ids) + state.per_source[0][0, 0]
-    return logits, SearchState({"ids": history}, state.per_source)
+    logits = tf.gather(table[index], ids) + state.per_sentence[0][0, 0]
+    return logits, DecoderState({"ids": history}, state.per_sentence)
 
-  state = SearchState({"ids": tf.zeros([4, 0], tf.int32)}, [tf.zeros([1, 1])])
+  state = DecoderState({"ids": tf.zeros([4, 0], tf.int32)}, [tf.zeros([1, 1])])
   result = SequenceBeamSearch(step, 5, 4, 0.6, EOS).search(
     tf.zeros([1], tf.int32), tf.constant([6]), state
   )
@@ -258,7 +258,7 @@ def test_patience_is_that_of_a_plain_search(patience, wanted, alpha, longest):
   joined = tf.constant(np.stack(tables), tf.float32)
 
   def step(ids, index, state):
-    rows = state.per_source
+    rows = state.per_sentence
     steps.scatter_nd_update(rows[:, None], tf.fill(tf.shape(rows), index + 1))
     rows = tf.repeat(rows, k)
     where = tf.stack([rows, tf.fill(tf.shape(rows), index), ids], axis=1)
@@ -270,9 +270,11 @@ def test_patience_is_that_of_a_plain_search(patience, wanted, alpha, longest):
     return SequenceBeamSearch(step, vocab_size, k, alpha, EOS).search(
       zeros,
       zeros + limit,
-      SearchState(per_beam=[], per_source=tf.range(number)),
+      DecoderState(per_beam=[], per_sentence=tf.range(number)),
       longest,
-      awaited=tf.fill([number], enough(k, patience)) if patience else None,
+      finishes_needed=tf.fill([number], finishes_for_patience(k, patience))
+      if patience
+      else None,
     )
 
   found = [tensor.numpy() for tensor in find()]
@@ -306,7 +308,9 @@ def test_patience_ends_a_search_sooner():
       tf.zeros([1], tf.int32),
       tf.constant([40]),
       NOTHING,
-      awaited=tf.constant([enough(2, patience)]) if patience else None,
+      finishes_needed=tf.constant([finishes_for_patience(2, patience)])
+      if patience
+      else None,
     )
     assert found.finished.numpy().all()
     lengths[patience] = len(seen)
@@ -327,8 +331,8 @@ def test_sentences_stop_and_leave_as_they_would_alone(static, monkeypatch):
   present = []
 
   def step(ids, index, state):
-    rows = tf.repeat(state.per_source, k)
-    tf.py_function(lambda r: present.append(len(r)), [state.per_source], [])
+    rows = tf.repeat(state.per_sentence, k)
+    tf.py_function(lambda r: present.append(len(r)), [state.per_sentence], [])
     where = tf.stack([rows, tf.fill(tf.shape(rows), index), ids], axis=1)
     return tf.gather_nd(tables, where), state
 
@@ -337,7 +341,7 @@ def test_sentences_stop_and_leave_as_they_would_alone(static, monkeypatch):
     return SequenceBeamSearch(step, vocab_size, k, 0.6, EOS).search(
       tf.zeros_like(rows),
       tf.gather(limits, rows),
-      SearchState(per_beam=[], per_source=rows),
+      DecoderState(per_beam=[], per_sentence=rows),
       longest=length if static else None,
     )
 

@@ -11,7 +11,7 @@ from official_transformer.search.rules import (
   SearchControls,
 )
 from official_transformer.search.sampling import SamplingPlan, sample
-from official_transformer.search.state import SearchState
+from official_transformer.search.state import DecoderState
 
 
 def test_pad_counts_as_a_token_when_it_is_drawn():
@@ -27,7 +27,7 @@ def test_pad_counts_as_a_token_when_it_is_drawn():
   )
   found = sample(
     lambda ids, index, state: (tf.zeros([2, 4]), state),
-    SearchState(tf.zeros([2]), tf.zeros([1])),
+    DecoderState(tf.zeros([2]), tf.zeros([1])),
     limits=tf.constant([5]),
     numbers=tf.constant([[[0.1, 0.9, 0.4, 0, 0], [0.9, 0.4, 0, 0, 0]]]),
     plan=plan,

@@ -8,7 +8,7 @@ from official_transformer.search.beam_search import SequenceBeamSearch
 from official_transformer.search.sequence_beam_search import (
   sequence_beam_search,
 )
-from official_transformer.search.state import SearchState
+from official_transformer.search.state import DecoderState
 
 VOCAB_SIZE, EOS, LIMIT = 6, 1, 7
 TABLE = tf.constant(
@@ -80,10 +80,10 @@ def test_it_is_the_search_of_the_model():
 
   def step(ids, index, state):
     total = state.per_beam + ids
-    return logits_of(total), SearchState(total, [])
+    return logits_of(total), DecoderState(total, [])
 
   found = SequenceBeamSearch(step, VOCAB_SIZE, 3, 0.6, EOS).search(
-    STARTS, tf.fill([3], LIMIT), SearchState(tf.zeros([9], tf.int32), [])
+    STARTS, tf.fill([3], LIMIT), DecoderState(tf.zeros([9], tf.int32), [])
   )
   ids, scores = search(by_ids, {}, 3)
   np.testing.assert_array_equal(ids[:, :, 1:], found.ids)

@@ -20,7 +20,7 @@ def test_what_will_disappoint_is_said(
   warmup, fast, expected, monkeypatch, caplog
 ):
   asked = []
-  monkeypatch.setattr(lib, "has_units", lambda d: asked.append(d) or fast)
+  monkeypatch.setattr(lib, "is_fast_dtype", lambda d: asked.append(d) or fast)
   params = dataclasses.replace(TINY, learning_rate_warmup_steps=warmup)
   lib.warn_of_settings(
     params,
