@@ -30,11 +30,10 @@ import tensorflow as tf
 from official_transformer.data.buckets import Batching
 from official_transformer.data.data_pipeline import train_dataset
 from official_transformer.data.record_check import check_records
-from official_transformer.model.transformer import (
-  build_transformer,
-  create_training_model,
-)
+from official_transformer.model.keras_models import create_training_model
+from official_transformer.model.transformer import build_transformer
 from official_transformer.model_params import PARAM_SETS, TransformerParams
+from official_transformer.ops.recompute import recompute_in_gradients
 from official_transformer.training.step.loss_scale import DynamicLossScale
 from official_transformer.training.step.optimizer import create_optimizer
 from official_transformer.training.step.step_runner import FitModel, StepRunner
@@ -62,7 +61,9 @@ def training_model(
   """Returns a model ready for `fit`."""
   transformer = build_transformer(params, dtype)
   if recompute:
-    transformer.recompute_layers()
+    for stack in (transformer.encoder_stack, transformer.decoder_stack):
+      for layer in stack.layers:
+        recompute_in_gradients(layer)
   made = create_training_model(transformer)
   model = FitModel(inputs=made.inputs, outputs=made.outputs)
   optimizer = create_optimizer(params)

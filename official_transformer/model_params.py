@@ -18,7 +18,7 @@ START_SYMBOLS = ("zero", "pad_row")
 # What can be chosen of the architecture; the official model has the first of
 # each. docs/variants.md tells where each comes from.
 NORMS = ("pre", "post")
-POSITIONS = ("sinusoid", "interleaved", "marian", "learned")
+POSITIONS = ("sinusoid", "interleaved", "huggingface", "learned")
 ACTIVATIONS = ("relu", "gelu", "swish")
 SHARED_EMBEDDINGS = ("all", "decoder", "none")
 
@@ -95,8 +95,8 @@ class TransformerParams:
     norm: where sub-layers are normalised: `pre`, before; `post`, after what
       they return is added (the paper, 3.1), and there is none after a stack.
     layer_norm_epsilon: added to the variance that a norm divides by.
-    positions: what is added to embeddings: one of the timing signals of
-      `model.positions`, or `learned`, a table for each side.
+    positions: what is added to embeddings: one of the position encodings of
+      `model.variants`, or `learned`, a table for each side.
     max_positions: rows of these tables: no text may be longer.
     attention_bias: whether the products of attention have biases.
     activation: of the feed-forward network: `relu`, `gelu` or `swish`.
@@ -180,6 +180,12 @@ class TransformerParams:
       values["layer_postprocess_dropout"] = next(iter(rates.values()))
     return cls(**values)
 
+  def __getitem__(self, name: str) -> Any:
+    """Returns a field, as `params["hidden_size"]` of a dictionary does."""
+    if name not in self.__dataclass_fields__:
+      raise KeyError(name)
+    return getattr(self, name)
+
   @property
   def encoder_layers(self) -> int:
     """Layers of the encoder."""
@@ -211,6 +217,8 @@ class TransformerParams:
     return None if self.longest is None else max(self.longest - 1, 1)
 
   def __post_init__(self) -> None:
+    if self.positions == "marian":  # Its earlier name.
+      object.__setattr__(self, "positions", "huggingface")
     problems = list(self._problems())
     if problems:
       raise InputError("impossible parameters: " + "; ".join(problems))

@@ -7,9 +7,8 @@ from official_transformer.decoding.pipeline import Started
 from official_transformer.model import (
   attention_layer,
   model_utils,
-  positions,
-  stacks,
   transformer,
+  variants,
 )
 from official_transformer.ops import cross_entropy, dropout
 from official_transformer.search import beam_search
@@ -19,9 +18,9 @@ from official_transformer.training.step import optimizer, training_step
 
 def residual_order(patch):
   """The norm comes after the sum."""
-  add = stacks.LayerNormResidualWrapper.add
+  add = transformer.LayerNormResidualWrapper.add
   patch.setattr(
-    stacks.LayerNormResidualWrapper,
+    transformer.LayerNormResidualWrapper,
     "add",
     lambda self, x, y, training=False: self.layer_norm(
       add(self, x, y, training), training=training
@@ -36,7 +35,7 @@ def norm_after_the_sum(patch):
     y = self.layer(x, *inputs, training=training)
     return self.layer_norm(self.add(x, y, training))
 
-  patch.setattr(stacks.LayerNormResidualWrapper, "call", call)
+  patch.setattr(transformer.LayerNormResidualWrapper, "call", call)
 
 
 def smoothing_denominator(patch):
@@ -64,9 +63,9 @@ def length_norm(patch):
 
 def eos_counting(patch):
   """EOS is not counted in a finished hypothesis' length."""
-  choose = beam_search.SequenceBeamSearch._choose_finished
+  choose = beam_search.BeamSearch._choose_finished
   patch.setattr(
-    beam_search.SequenceBeamSearch,
+    beam_search.BeamSearch,
     "_choose_finished",
     lambda self, state, *rest: choose(
       self, state._replace(index=state.index - 1), *rest
@@ -164,19 +163,20 @@ def sines_and_cosines_swapped(patch):
     return tf.roll(encoding(length, hidden_size, *scales), hidden_size // 2, 1)
 
   patch.setattr(model_utils, "get_position_encoding", swapped)
-  patch.setitem(positions.SIGNALS, "sinusoid", swapped)
+  patch.setitem(
+    variants.POSITIONS, "sinusoid", variants.computed_positions(swapped)
+  )
 
 
 def _other_epsilon(patch, factor):
-  layer_norm = stacks.layer_norm
+  layer_norm = variants.NORMS["pre"]
 
   def changed(params, name):
     norm = layer_norm(params, name)
     norm.epsilon *= factor
     return norm
 
-  patch.setattr(stacks, "layer_norm", changed)
-  patch.setitem(stacks.OUTPUT_NORMS, "pre", changed)
+  patch.setitem(variants.NORMS, "pre", changed)
 
 
 def twice_the_epsilon(patch):
@@ -193,7 +193,7 @@ def unscaled_queries(patch):
   """Attention logits are not divided by the root of a head's size."""
   weights = attention_layer.attention_weights_of
 
-  def changed(query, keys, bias):
+  def changed(query, keys, bias=None):
     return weights(query * query.shape[-1] ** 0.5, keys, bias)
 
   patch.setattr(attention_layer, "attention_weights_of", changed)

@@ -26,7 +26,7 @@ VARIANTS = {
   "official": {},
   "post": {"norm": "post", "layer_norm_epsilon": 1e-5},
   "interleaved": {"positions": "interleaved"},
-  "marian": {"positions": "marian"},
+  "huggingface": {"positions": "huggingface"},
   "learned": {"positions": "learned"},
   "attention_bias": {"attention_bias": True},
   "gelu": {"activation": "gelu"},
@@ -40,7 +40,7 @@ VARIANTS = {
   "pad_row": {"start_symbol": "pad_row"},
   "marian_model": {
     "norm": "post",
-    "positions": "marian",
+    "positions": "huggingface",
     "attention_bias": True,
     "activation": "swish",
     "output_bias": True,
@@ -56,7 +56,7 @@ VARIANTS = {
 # the rows; `test_variants.py` counts what they cover.
 CHOICES = {
   "norm": ("pre", "post"),
-  "positions": ("sinusoid", "interleaved", "marian", "learned"),
+  "positions": ("sinusoid", "interleaved", "huggingface", "learned"),
   "attention_bias": (False, True),
   "activation": ("relu", "gelu", "swish"),
   "tables": ("all", "decoder", "none", "two"),
@@ -80,11 +80,22 @@ _ROWS = (
     "pad_row",
     False,
   ),
-  ("post", "marian", False, "gelu", "decoder", False, False, 1, "zero", False),
+  (
+    "post",
+    "huggingface",
+    False,
+    "gelu",
+    "decoder",
+    False,
+    False,
+    1,
+    "zero",
+    False,
+  ),
   ("pre", "sinusoid", True, "relu", "decoder", True, True, 2, "pad_row", True),
   ("pre", "learned", False, "swish", "two", False, True, 1, "pad_row", True),
   ("post", "learned", True, "gelu", "two", True, True, 2, "zero", False),
-  ("pre", "marian", True, "gelu", "all", True, False, 2, "pad_row", True),
+  ("pre", "huggingface", True, "gelu", "all", True, False, 2, "pad_row", True),
   ("post", "sinusoid", False, "relu", "none", False, False, 1, "zero", False),
 )
 _TABLES = {

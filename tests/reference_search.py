@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from official_transformer.model.attention_layer import KeyValueCache
+from official_transformer.model.incremental_decoder import KeyValueCache, encode
 from official_transformer.model.model_utils import get_position_encoding
 from official_transformer.model_params import EOS_ID, PAD_ID
 from official_transformer.search.beam_search import (
@@ -276,13 +276,19 @@ class ReferenceSearch:
     return tf.nest.map_structure(lambda t: tf.gather(t, rows), per_beam)
 
 
+def attend(layer: Any, query: Any, cache: KeyValueCache, bias: Any) -> Any:
+  """Attends with queries [B, N, F, H], and projects what comes out."""
+  heads = layer.attend(query, *cache, bias)
+  return heads @ tf.convert_to_tensor(layer.kernels["output"])
+
+
 def reference_beam_search(transformer: Any, source_ids: Any) -> SearchResult:
   """Does what `Transformer.beam_search` does."""
   params = transformer.params
   stack = transformer.decoder_stack
   lengths = tf.math.count_nonzero(source_ids != PAD_ID, axis=1, dtype=tf.int32)
   limits = tf.maximum(lengths + params.extra_decode_length, 1)
-  source = transformer.encode(source_ids)
+  source = encode(transformer, source_ids)
   positions = get_position_encoding(tf.reduce_max(limits), params.hidden_size)
   batch = tf.shape(source_ids)[0]
 
@@ -297,18 +303,21 @@ def reference_beam_search(transformer: Any, source_ids: Any) -> SearchResult:
     ):
       wrapper = layer.self_attention
       y = wrapper.normalize(x)
-      new = wrapper.layer.project_keys_values(y)
+      query, *new = wrapper.layer.project(y, ("query", "key", "value"))
       cache = KeyValueCache(
         *(tf.concat(pair, axis=2) for pair in zip(cache, new, strict=True))
       )
       caches.append(cache)
-      x += wrapper.layer.attend(y, cache, tf.zeros([1, 1, 1, 1]))
+      x += attend(wrapper.layer, query, cache, None)
       wrapper = layer.cross_attention
       # The beams of a sentence are K query positions to its one source.
       y = tf.reshape(wrapper.normalize(x), [batch, -1, params.hidden_size])
-      y = wrapper.layer.attend(y, KeyValueCache(keys, values), sources["bias"])
+      (query,) = wrapper.layer.project(y, ("query",))
+      y = attend(
+        wrapper.layer, query, KeyValueCache(keys, values), sources["bias"]
+      )
       x = layer.ffn(x + tf.reshape(y, tf.shape(x)))
-    logits = transformer.embedding.linear(stack.normalize(x)[:, 0])
+    logits = transformer.embedding.logits(stack.normalize(x)[:, 0])
     return logits, DecoderState(caches, sources)
 
   empty = tf.zeros(
@@ -329,7 +338,7 @@ def reference_beam_search(transformer: Any, source_ids: Any) -> SearchResult:
       per_beam=[KeyValueCache(empty, empty) for _ in stack.layers],
       per_sentence={
         "layers": [
-          layer.cross_attention.layer.project_keys_values(source.outputs)
+          layer.cross_attention.layer.project(source.outputs, ("key", "value"))
           for layer in stack.layers
         ],
         "bias": source.bias,

@@ -15,7 +15,7 @@ from official_transformer.decoding.loading import load_model
 from official_transformer.errors import InputError
 from official_transformer.model.embedding_layer import EmbeddingSharedWeights
 from official_transformer.model.embedding_neighbours import nearest_entries
-from official_transformer.model.positions import signal_of
+from official_transformer.model.variants import POSITIONS
 from official_transformer.model_directory.directory import ModelDirectory
 from official_transformer.model_directory.run_logs import read_curves
 from official_transformer.model_params import EOS_ID, TransformerParams
@@ -115,7 +115,7 @@ def _plot_positions(path: str) -> list[str]:
     raise InputError(
       "positions are learnt in this model: there is no signal to draw"
     )
-  signal = signal_of(params)(FLAGS.plot_positions)
+  signal = POSITIONS[params.positions](params).source(FLAGS.plot_positions)
   return save_positions(np.array(signal), path, FLAGS.picture_formats)
 
 

@@ -127,8 +127,8 @@ def _specification(transformer: Transformer, positions: int) -> Any:
     pre_norm=params.norm == "pre",
     activation=ACTIVATIONS[params.activation],
   )
-  source_signal = transformer.source_signal(positions).numpy()
-  signal = transformer.target_signal(positions).numpy()
+  source_signal = transformer.positions.source(positions).numpy()
+  signal = transformer.positions.target(positions).numpy()
   table = weights["transformer/embedding/weights"]
   if params.target_space_embedding:
     # It is added to every source token, as the signal is.

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from official_transformer.model.incremental_decoder import (
+  EncodedSource,
   IncrementalDecoder,
   finishes_for,
   length_limits,
@@ -20,7 +21,7 @@ from official_transformer.model.transformer import Transformer
 from official_transformer.model_params import EOS_ID, PAD_ID
 from official_transformer.search.beam_search import (
   UNLIMITED,
-  SequenceBeamSearch,
+  BeamSearch,
 )
 from official_transformer.search.constraints import (
   Controller,
@@ -64,12 +65,13 @@ class CoveringDecoder(IncrementalDecoder):
   Each hypothesis' sum is a part of the state: float32 [B*K, S].
   """
 
-  def start(self, source_ids: tf.Tensor, batch: tf.Tensor) -> DecoderState:
-    """Returns what the first step reads of sources [B, S]."""
-    origin_beams, cache = super().start(source_ids, batch)
-    nothing = tf.zeros([batch * self.beam_size, tf.shape(source_ids)[1]])
+  def start(self, source: EncodedSource) -> DecoderState:
+    """Returns what the first step reads of sources that are encoded."""
+    origin_beams, cache = super().start(source)
+    batch, _, _, length = tf.unstack(tf.shape(source.bias))
+    nothing = tf.zeros([batch * self.beam_size, length])
     # The width is not to grow, and not known: it is no dimension of 0.
-    nothing = tf.ensure_shape(nothing, [None, source_ids.shape[1]])
+    nothing = tf.ensure_shape(nothing, [None, source.bias.shape[3]])
     return DecoderState((origin_beams, nothing), cache)
 
   def __call__(
@@ -102,9 +104,9 @@ class EnsembleStep:
     sizes = [step.transformer.params.vocab_size for step in steps]
     self._has_rows_beyond = max(sizes) > vocab_size
 
-  def start(self, source_ids: tf.Tensor, batch: tf.Tensor) -> DecoderState:
+  def encode_and_start(self, source_ids: tf.Tensor) -> DecoderState:
     """Returns what the first step reads of sources [B, S]."""
-    states = [step.start(source_ids, batch) for step in self.steps]
+    states = [step.encode_and_start(source_ids) for step in self.steps]
     return DecoderState(
       [state.per_beam for state in states],
       [state.per_sentence for state in states],
@@ -188,14 +190,14 @@ def search_translations(
     finishes_needed = tf.where(
       tf.reduce_any(required, axis=[1, 2]), UNLIMITED, finishes_needed
     )
-  search = SequenceBeamSearch(
+  search = BeamSearch(
     step, vocab_size, params.beam_size, params.alpha, EOS_ID, hooks
   )
   batch = tf.shape(source_ids)[0]
   return search.search(
     initial_ids=tf.zeros([batch], tf.int32),
     limits=limits,
-    state=step.start(source_ids, batch),
+    state=step.encode_and_start(source_ids),
     finishes_needed=finishes_needed,
   )
 
@@ -203,7 +205,7 @@ def search_translations(
 def sample_translations(
   models: Sequence[Transformer],
   source_ids: tf.Tensor,
-  numbers: tf.Tensor,
+  uniforms: tf.Tensor,
   rule: SamplingRule,
   request: SearchRequest,
 ) -> SearchResult:
@@ -212,8 +214,8 @@ def sample_translations(
   Args:
     models: as in `search_translations`.
     source_ids: int [B, S], padded with PAD.
-    numbers: float32 [B, K, L], that decide the draws of K samples each; L is at
-      least the largest limit.
+    uniforms: float32 [B, K, L] in [0, 1), that decide the draws of K samples
+      each; L is at least the largest limit.
     rule: what is drawn from.
     request: what is forbidden.
   """
@@ -224,9 +226,9 @@ def sample_translations(
   vocab_size = _vocabulary_size(models, request)
   return sample(
     step,
-    step.start(source_ids, tf.shape(source_ids)[0]),
+    step.encode_and_start(source_ids),
     limits,
-    tf.ensure_shape(numbers, [None, params.beam_size, None]),
+    tf.ensure_shape(uniforms, [None, params.beam_size, None]),
     SamplingPlan(
       rule,
       Controller(request.controls, request.sentences, vocab_size),
@@ -239,15 +241,15 @@ def _limits(
   models: Sequence[Transformer], source_ids: tf.Tensor, request: SearchRequest
 ) -> tf.Tensor:
   """Returns how many tokens each translation may have, int32 [B]."""
-  limits = length_limits(source_ids, models[0].params.extra_decode_length)
+  lengths = tf.math.count_nonzero(source_ids, axis=1, dtype=tf.int32)
+  limits = length_limits(lengths, models[0].params.extra_decode_length)
   given = tf.cast(request.sentences.prefix != PAD_ID, tf.int32)
   limits += tf.reduce_sum(given, axis=1)
   limits = tf.maximum(limits, request.controls.min_length + 1)
   for longest in {m.params.longest_output for m in models} - {None}:
     limits = tf.minimum(limits, longest)
   # A row without tokens fills a batch up.
-  is_real = tf.reduce_any(source_ids != PAD_ID, axis=1)
-  return tf.where(is_real, limits, 1)
+  return tf.where(lengths > 0, limits, 1)
 
 
 def _step(

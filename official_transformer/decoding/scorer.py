@@ -24,7 +24,7 @@ from official_transformer.decoding.memory_bounds import (
   lacks_positions,
 )
 from official_transformer.model.transformer import Transformer
-from official_transformer.model_params import PAD_ID
+from official_transformer.model.variants import biased_inputs, hide_pad
 from official_transformer.ops.cross_entropy import label_log_probabilities
 from official_transformer.search.beam_search import length_normalization
 
@@ -149,22 +149,13 @@ class Scorer:
     """Maps ids [B, S] and [B, T] to log-probabilities, float32 [B, T]."""
     params = self.transformer.params
     states = self.transformer.decoder_states([sources, targets])
-    operands = self.transformer.softmax.operands(
+    operands = self.transformer.softmax.loss_inputs(
       tf.reshape(states, [-1, params.hidden_size])
     )
     if params.suppress_pad:
-      operands = _without_pad(*operands)
+      states, table = operands
+      nothing = tf.zeros(tf.shape(table)[:1], table.dtype)
+      # Not infinite: what is padding has PAD for a label, and weight 0.
+      operands = biased_inputs(states, table, hide_pad(nothing, -1e9))
     found = label_log_probabilities(*operands, tf.reshape(targets, [-1]))
     return tf.reshape(found, tf.shape(targets))
-
-
-def _without_pad(
-  states: tf.Tensor, table: tf.Tensor
-) -> tuple[tf.Tensor, tf.Tensor]:
-  """Gives PAD no probability, as the search does: by a column of biases."""
-  is_pad = tf.equal(tf.range(tf.shape(table)[0]), PAD_ID)
-  column = tf.where(is_pad, tf.cast(-1e9, table.dtype), 0)
-  return (
-    tf.pad(states, [[0, 0], [0, 1]], constant_values=1),
-    tf.concat([table, column[:, None]], axis=1),
-  )

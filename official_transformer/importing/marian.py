@@ -179,7 +179,7 @@ def _params(
     "start_symbol": "pad_row",
     "norm": "post",
     "layer_norm_epsilon": 1e-5,
-    "positions": "marian",
+    "positions": "huggingface",
     "attention_bias": True,
     "activation": _ACTIVATIONS[activation],
     "share_embeddings": share,

@@ -12,6 +12,10 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
+from official_transformer.model.attention_layer import (
+  Attention,
+  attention_weights_of,
+)
 from official_transformer.model.model_utils import (
   get_decoder_self_attention_bias,
   get_padding_bias,
@@ -53,7 +57,7 @@ def attention_weights(
   for layer in transformer.encoder_stack.layers:
     wrapper = layer.self_attention
     y = wrapper.normalize(x)
-    encoder.append(wrapper.layer.attention_weights(y, y, source_bias))
+    encoder.append(_weights(wrapper.layer, y, y, source_bias))
     x = layer(x, source_bias)
   encoded = transformer.encoder_stack.normalize(x)
   length = tf.shape(target_ids)[1]
@@ -63,15 +67,22 @@ def attention_weights(
   for layer in transformer.decoder_stack.layers:
     wrapper = layer.self_attention
     y = wrapper.normalize(x)
-    decoder.append(wrapper.layer.attention_weights(y, y, bias))
+    decoder.append(_weights(wrapper.layer, y, y, bias))
     y = wrapper(x, bias)
     wrapper = layer.cross_attention
     cross.append(
-      wrapper.layer.attention_weights(
-        wrapper.normalize(y), encoded, source_bias
-      )
+      _weights(wrapper.layer, wrapper.normalize(y), encoded, source_bias)
     )
-    x = layer(x, bias, encoded, source_bias)
+    x = layer(x, encoded, bias, source_bias)
   return AttentionWeights(
     *(tf.stack(weights, axis=1) for weights in (encoder, decoder, cross))
   )
+
+
+def _weights(
+  layer: Attention, queries: tf.Tensor, source: tf.Tensor, bias: tf.Tensor
+) -> tf.Tensor:
+  """Returns float32 [B, N, F, T], of queries [B, F, D] on [B, T, D]."""
+  (query,) = layer.project(queries, ("query",))
+  (keys,) = layer.project(source, ("key",))
+  return attention_weights_of(query, keys, bias)

@@ -3,10 +3,10 @@
 Beams are reordered at every step. Instead of moving their keys and values
 along, each position keeps what every beam wrote there, and each hypothesis
 remembers which beam wrote each of its positions: its `origin_beams`. With few
-beams, attention reads all that a sentence's beams have written and hides what is not
-the hypothesis' own: the arithmetic it adds is small beside the products with
-kernels, and the memory traffic it saves is not. That arithmetic grows with the
-square of the beams; with many, each hypothesis' past is copied together.
+beams, attention reads all that a sentence's beams have written and hides what
+is not the hypothesis' own: that adds arithmetic, little beside the products
+with kernels, and saves much more memory traffic. The arithmetic grows with the
+square of the beams; with many, each hypothesis' history is copied together.
 
 Shapes: B sentences, K beam, R = B * K hypotheses, T positions there is room
 for, N heads, H head size.

@@ -1,4 +1,4 @@
-"""The embedding table shared by source, target and pre-softmax projection.
+"""Embeddings and softmax, of one table (paper, section 3.4).
 
 Shapes: B batch, L length, D hidden size, V vocabulary.
 """
@@ -11,17 +11,14 @@ import keras
 import tensorflow as tf
 
 from official_transformer.model_params import PAD_ID
-from official_transformer.ops.dense import (
-  PreparedKernel,
-  matmul,
-  prepare_table,
-)
+from official_transformer.ops.dense import matmul
+from official_transformer.ops.layer import ConfiguredLayer
 
 
-class EmbeddingSharedWeights(keras.layers.Layer):
-  """One table for looking tokens up and for scoring them (paper, 3.4).
+class EmbeddingSharedWeights(ConfiguredLayer):
+  """One table for looking tokens up and for scoring them (3.4).
 
-  `embed(ids) = table[ids] * sqrt(D)` and `linear(x) = x @ table^T`.
+  `embed(ids) = table[ids] * sqrt(D)` and `logits(x) = x @ table^T`.
 
   Attributes:
     vocab_size: V.
@@ -39,10 +36,11 @@ class EmbeddingSharedWeights(keras.layers.Layer):
     scaled: bool = True,
     **kwargs: Any,
   ) -> None:
-    super().__init__(autocast=False, **kwargs)
+    super().__init__(**kwargs)
     self.vocab_size = vocab_size
     self.hidden_size = hidden_size
     self.mask_pad = mask_pad
+    self.scaled = scaled
     self.scale = hidden_size**0.5 if scaled else 1.0
 
   def build(self, input_shape: Any = None) -> None:
@@ -55,24 +53,11 @@ class EmbeddingSharedWeights(keras.layers.Layer):
       ),
     )
 
-  def get_config(self) -> dict[str, Any]:
-    """Returns the constructor's arguments; unusual ones if they are so."""
-    config = {
-      **super().get_config(),
-      "vocab_size": self.vocab_size,
-      "hidden_size": self.hidden_size,
-    }
-    if not self.mask_pad:
-      config["mask_pad"] = False
-    if self.scale == 1.0:
-      config["scaled"] = False
-    return config
-
   def call(self, inputs: tf.Tensor, mode: str = "embedding") -> tf.Tensor:
     """Embeds tokens, or scores all tokens, as the official layer does.
 
     Args:
-      inputs: what `embed` or `linear` takes.
+      inputs: what `embed` or `logits` takes.
       mode: `embedding` or `linear`.
 
     Raises:
@@ -81,7 +66,7 @@ class EmbeddingSharedWeights(keras.layers.Layer):
     if mode == "embedding":
       return self.embed(inputs)
     if mode == "linear":
-      return self.linear(inputs)
+      return self.logits(inputs)
     raise ValueError(f"mode is {mode!r}: there are embedding and linear")
 
   def embed(self, ids: tf.Tensor) -> tf.Tensor:
@@ -101,26 +86,8 @@ class EmbeddingSharedWeights(keras.layers.Layer):
       embeddings *= real[..., None]
     return embeddings
 
-  def operands(self, states: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns what logits are the product of: states, and a table.
-
-    Args:
-      states: [R, D].
-
-    Returns:
-      [R, D] and float32 [V, D].
-    """
-    return states, tf.convert_to_tensor(self.shared_weights)
-
-  def linear(self, x: tf.Tensor) -> tf.Tensor:
-    """Scores every token of the vocabulary.
-
-    Args:
-      x: [..., D].
-
-    Returns:
-      Logits, [..., V], in the dtype of `x`.
-    """
+  def logits(self, x: tf.Tensor) -> tf.Tensor:
+    """Scores every token: maps [..., D] to [..., V] in the dtype of `x`."""
     flat = tf.reshape(x, [-1, self.hidden_size])
     logits = matmul(
       flat, tf.convert_to_tensor(self.shared_weights), transpose_b=True
@@ -129,54 +96,6 @@ class EmbeddingSharedWeights(keras.layers.Layer):
       logits, tf.concat([tf.shape(x)[:-1], [self.vocab_size]], axis=0)
     )
 
-  def output_projection(self) -> PreparedKernel:
-    """Returns the table as few rows are multiplied fastest."""
-    return prepare_table(
-      tf.convert_to_tensor(self.shared_weights), tf.as_dtype(self.compute_dtype)
-    )
-
-
-class BiasedOutputLayer(keras.layers.Layer):
-  """A table that scores tokens, and a bias for each of them.
-
-  To whoever computes losses, the bias is one more column of the table, whose
-  state is 1.
-
-  Attributes:
-    embedding: has the table.
-    bias: the variable, float32 [V].
-  """
-
-  def __init__(self, embedding: EmbeddingSharedWeights, **kwargs: Any) -> None:
-    super().__init__(autocast=False, **kwargs)
-    self.embedding = embedding
-    self.hidden_size = embedding.hidden_size
-
-  def build(self, input_shape: Any = None) -> None:
-    """Creates the bias; the table is the embedding's."""
-    self.bias = self.add_weight(
-      name="bias", shape=(self.embedding.vocab_size,), initializer="zeros"
-    )
-
-  def operands(self, states: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns what logits are the product of, [R, D + 1] and [V, D + 1]."""
-    table = tf.convert_to_tensor(self.embedding.shared_weights)
-    bias = tf.convert_to_tensor(self.bias)
-    return (
-      tf.pad(states, [[0, 0], [0, 1]], constant_values=1),
-      tf.concat([table, bias[:, None]], axis=1),
-    )
-
-  def linear(self, x: tf.Tensor) -> tf.Tensor:
-    """Scores every token: [..., D] to logits [..., V]."""
-    bias = tf.cast(tf.convert_to_tensor(self.bias), x.dtype)
-    return self.embedding.linear(x) + bias
-
-  def output_projection(self) -> PreparedKernel:
-    """Returns table and bias as they are used fastest."""
-    projection = self.embedding.output_projection()
-    return projection.with_bias(tf.cast(self.bias, projection.kernel.dtype))
-
-
-# What scores the vocabulary.
-Softmax = EmbeddingSharedWeights | BiasedOutputLayer
+  def loss_inputs(self, states: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns states [R, D] and float32 [V, D]; logits are their product."""
+    return states, tf.convert_to_tensor(self.shared_weights)

@@ -5,17 +5,14 @@ Shapes: B batch, T target length, V vocabulary.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import keras
 import tensorflow as tf
 
-from official_transformer.model.embedding_layer import Softmax
 from official_transformer.model_params import PAD_ID
-from official_transformer.ops.cross_entropy import (
-  linear_cross_entropy,
-  smoothed_cross_entropy,
-)
+from official_transformer.ops.cross_entropy import smoothed_cross_entropy
+from official_transformer.ops.layer import ConfiguredLayer
 
 
 def padded_cross_entropy_loss(
@@ -55,13 +52,7 @@ def transformer_loss(
   """Returns the loss of a batch, a scalar float32 in nats.
 
   It is the sum over the tokens that are not PAD, divided by their number; 0
-  if there are none.
-
-  Args:
-    logits: [B, T, V].
-    labels: integers [B, T].
-    smoothing: probability spread over the wrong tokens.
-    vocab_size: V, as in `padded_cross_entropy_loss`.
+  if there are none. The arguments are those of `padded_cross_entropy_loss`.
   """
   losses, weights = padded_cross_entropy_loss(
     logits, labels, smoothing, vocab_size
@@ -88,7 +79,7 @@ def _pad_to_same_length(
   return logits, tf.pad(labels, [[0, 0], [0, longest - lengths[1]]])
 
 
-class LossLayer(keras.layers.Layer):
+class LossLayer(ConfiguredLayer):
   """Adds the label-smoothed loss of logits to the model; returns the logits.
 
   Attributes:
@@ -99,20 +90,9 @@ class LossLayer(keras.layers.Layer):
   def __init__(
     self, vocab_size: int, label_smoothing: float, **kwargs: Any
   ) -> None:
-    super().__init__(autocast=False, **kwargs)
+    super().__init__(**kwargs)
     self.vocab_size = vocab_size
     self.label_smoothing = label_smoothing
-
-  def build(self, input_shape: Any = None) -> None:
-    """Creates nothing: the layer has no variables."""
-
-  def get_config(self) -> dict[str, Any]:
-    """Returns the constructor's arguments."""
-    return {
-      **super().get_config(),
-      "vocab_size": self.vocab_size,
-      "label_smoothing": self.label_smoothing,
-    }
 
   def call(self, inputs: list[tf.Tensor]) -> tf.Tensor:
     """Takes logits [B, T, V] and labels [B, T]; returns the logits."""
@@ -123,69 +103,10 @@ class LossLayer(keras.layers.Layer):
     return logits
 
 
-class LogitsAndLossLayer(keras.layers.Layer):
-  """Maps the decoder's states to logits, and adds their loss to the model.
-
-  Equal to the logits and `LossLayer` after each other (a test compares them).
-  But the loss is computed from the states, for some positions at a time, and
-  not at padding. If nobody reads the logits, a traced model never computes
-  them.
-
-  Attributes:
-    label_smoothing: probability spread over the wrong tokens.
-    softmax: scores the vocabulary.
-  """
-
-  def __init__(
-    self,
-    label_smoothing: float,
-    softmax: Softmax,
-    **kwargs: Any,
-  ) -> None:
-    super().__init__(autocast=False, **kwargs)
-    self.label_smoothing = label_smoothing
-    self.softmax = softmax
-
-  def build(self, input_shape: Any = None) -> None:
-    """Creates nothing: the layer has no variables of its own."""
-
-  def call(self, inputs: list[tf.Tensor]) -> tf.Tensor:
-    """Takes states [B, T, D] and labels [B, T]; returns logits [B, T, V]."""
-    given, labels = inputs
-    is_static = labels.shape.is_fully_defined()
-    states = tf.reshape(given, [-1, self.softmax.hidden_size])
-    labels = tf.reshape(labels, [-1])
-    # The vocabulary is scored if there is something to predict. Static
-    # shapes stay static: there, padding is weighted with 0.
-    if not is_static:
-      positions = tf.where(tf.not_equal(labels, PAD_ID))[:, 0]
-      states = tf.gather(states, positions)
-      labels = tf.gather(labels, positions)
-    weights = tf.cast(tf.not_equal(labels, PAD_ID), tf.float32)
-    weights = tf.math.divide_no_nan(weights, tf.reduce_sum(weights))
-    self.add_loss(
-      linear_cross_entropy(
-        *self.softmax.operands(states),
-        labels,
-        weights,
-        self.label_smoothing,
-      )
-    )
-    return self.softmax.linear(given)
-
-
 def padded_accuracy(
   logits: tf.Tensor, labels: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
-  """Tells for each token whether it is the likeliest.
-
-  Args:
-    logits: [B, T, V].
-    labels: integers [B, T].
-
-  Returns:
-    float32 [B, T] twice: 1 or 0, and the weight, 0 at PAD.
-  """
+  """Tells for each token whether it is the likeliest: top k with k = 1."""
   return padded_accuracy_topk(logits, labels, k=1)
 
 
@@ -221,10 +142,6 @@ def padded_sequence_accuracy(
 ) -> tuple[tf.Tensor, tf.Tensor]:
   """Tells for each sequence whether every token that is not PAD is right.
 
-  Args:
-    logits: [B, T, V].
-    labels: integers [B, T].
-
   Returns:
     float32 [B], 1 or 0; the weight, 1.0.
   """
@@ -236,21 +153,16 @@ def padded_sequence_accuracy(
 def padded_neg_log_perplexity(
   logits: tf.Tensor, labels: tf.Tensor, vocab_size: int | None = None
 ) -> tuple[tf.Tensor, tf.Tensor]:
-  """Returns each token's log-probability, not smoothed.
+  """Returns each token's log-probability, not smoothed, and its weight.
 
-  Args:
-    logits: [B, T, V].
-    labels: integers [B, T].
-    vocab_size: V, as in `padded_cross_entropy_loss`.
-
-  Returns:
-    float32 [B, T] twice: at most 0; and the weight, 0 at PAD.
+  Both are float32 [B, T]; the arguments are those of
+  `padded_cross_entropy_loss`.
   """
   losses, weights = padded_cross_entropy_loss(logits, labels, 0.0, vocab_size)
   return -losses, weights
 
 
-class MetricLayer(keras.layers.Layer):
+class MetricLayer(ConfiguredLayer):
   """Accumulates the official training metrics; passes the logits through.
 
   The metrics are `accuracy`, `accuracy_top5`, `accuracy_per_sequence` and
@@ -260,8 +172,10 @@ class MetricLayer(keras.layers.Layer):
     vocab_size: V.
   """
 
+  keras_defaults: ClassVar = {"dtype": "float32"}
+
   def __init__(self, vocab_size: int, **kwargs: Any) -> None:
-    super().__init__(**{"dtype": "float32", "autocast": False, **kwargs})
+    super().__init__(**kwargs)
     self.vocab_size = vocab_size
     self.means = {
       name: keras.metrics.Mean(name=name)
@@ -272,13 +186,6 @@ class MetricLayer(keras.layers.Layer):
         "neg_log_perplexity",
       )
     }
-
-  def build(self, input_shape: Any = None) -> None:
-    """Creates nothing: the metrics have their variables already."""
-
-  def get_config(self) -> dict[str, Any]:
-    """Returns the constructor's arguments."""
-    return {**super().get_config(), "vocab_size": self.vocab_size}
 
   def call(self, inputs: list[tf.Tensor]) -> tf.Tensor:
     """Takes logits [B, T, V] and labels [B, T]; returns the logits."""

@@ -16,8 +16,9 @@ import zlib
 from collections.abc import Iterator
 from typing import Any
 
-import keras
 import tensorflow as tf
+
+from official_transformer.ops.layer import ConfiguredLayer
 
 # A thread each, because a strategy traces its replicas in threads.
 _current = threading.local()
@@ -59,7 +60,7 @@ def fold_in(seed: tf.Tensor, number: int | tf.Tensor) -> tf.Tensor:
   return tf.random.fold_in(seed, number, alg=_GENERATOR)
 
 
-class Dropout(keras.layers.Layer):
+class Dropout(ConfiguredLayer):
   """Zeroes a share of its input while training, and scales up the rest.
 
   Outside `dropout_seed`, masks are drawn anew at each call.
@@ -70,12 +71,9 @@ class Dropout(keras.layers.Layer):
   """
 
   def __init__(self, rate: float, **kwargs: Any) -> None:
-    super().__init__(autocast=False, **kwargs)
+    super().__init__(**kwargs)
     self.rate = rate
     self.scale = 1.0 / (1.0 - rate)
-
-  def build(self, input_shape: Any = None) -> None:
-    """Creates nothing: the layer has no variables."""
 
   def call(self, x: tf.Tensor, training: bool = False) -> tf.Tensor:
     """Returns `x` with its mask applied; `x` itself when not training."""

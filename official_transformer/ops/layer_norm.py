@@ -5,15 +5,15 @@ Shapes: D hidden size; leading dimensions any.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
-import keras
 import tensorflow as tf
 
 from official_transformer.ops.custom_gradient import call_with_gradient
+from official_transformer.ops.layer import ConfiguredLayer
 
 
-class LayerNormalization(keras.layers.Layer):
+class LayerNormalization(ConfiguredLayer):
   """`(x - mean) / sqrt(variance + epsilon) * gamma + beta` over the last axis.
 
   Computed in float32 whatever the dtype of `x`.
@@ -23,10 +23,12 @@ class LayerNormalization(keras.layers.Layer):
     epsilon: keeps the root away from zero.
   """
 
+  keras_defaults: ClassVar = {"dtype": "float32"}
+
   def __init__(
     self, hidden_size: int, epsilon: float = 1e-6, **kwargs: Any
   ) -> None:
-    super().__init__(**{"dtype": "float32", "autocast": False, **kwargs})
+    super().__init__(**kwargs)
     self.hidden_size = hidden_size
     self.epsilon = epsilon
 
@@ -38,14 +40,6 @@ class LayerNormalization(keras.layers.Layer):
     self.beta = self.add_weight(
       name="beta", shape=(self.hidden_size,), initializer="zeros"
     )
-
-  def get_config(self) -> dict[str, Any]:
-    """Returns the constructor's arguments."""
-    return {
-      **super().get_config(),
-      "hidden_size": self.hidden_size,
-      "epsilon": self.epsilon,
-    }
 
   def call(self, x: tf.Tensor, training: bool = False) -> tf.Tensor:
     """Normalises [..., D]; returns the dtype of `x`."""

@@ -16,32 +16,28 @@ import tensorflow as tf
 from official_transformer.ops.dropout import current_seed, dropout_seed
 
 
-def call_recomputed(
-  layer: keras.layers.Layer,
-  *inputs: tf.Tensor,
-  training: bool = False,
-) -> tf.Tensor:
-  """Calls a layer, keeping nothing for its gradient but its inputs.
+def recompute_in_gradients(layer: keras.layers.Layer) -> None:
+  """Has the gradient compute a layer again, and keep nothing but its inputs.
 
-  Dropout draws the same masks both times.
+  Dropout draws the same masks both times. Without training the layer stays as
+  it is, since nobody asks for a gradient.
 
   Args:
-    layer: with all its variables; it has one output.
-    *inputs: floats, of any shape.
-    training: whether dropout is on; without, the layer is just called, since
-      nobody asks for a gradient.
-
-  Returns:
-    What the layer returns.
+    layer: with all its variables; it has one output, and reads floats.
   """
-  if not training:
-    return layer(*inputs)
+  compute = layer.call
 
-  # The seed is an argument, not a captured value, so that masks are drawn
-  # again and not kept; a float, since gradients are asked for of all arguments.
-  @tf.recompute_grad
-  def call(seed: tf.Tensor, *inputs: tf.Tensor) -> Any:
-    with dropout_seed(tf.cast(seed, tf.int32)):
-      return layer(*inputs, training=True)
+  def call(*inputs: tf.Tensor, training: bool = False, **options: Any) -> Any:
+    if not training:
+      return compute(*inputs, training=False, **options)
 
-  return call(tf.cast(current_seed(), tf.float64), *inputs)
+    # The seed is an argument, not a captured value, so that masks are drawn
+    # again and not kept; a float, since gradients are asked for of all.
+    @tf.recompute_grad
+    def again(seed: tf.Tensor, *inputs: tf.Tensor) -> Any:
+      with dropout_seed(tf.cast(seed, tf.int32)):
+        return compute(*inputs, training=True, **options)
+
+    return again(tf.cast(current_seed(), tf.float64), *inputs)
+
+  layer.call = call

@@ -1,6 +1,7 @@
 """The most probable tokens, without sorting the vocabulary.
 
-Shapes: R rows, V vocabulary, C chunk, k results.
+Shapes: R rows, V vocabulary, C chunk, k results; of a search, B batch and K
+beam.
 """
 
 from __future__ import annotations
@@ -35,6 +36,48 @@ def top_log_probabilities(
   probabilities = tf.nn.softmax(logits)
   first = tf.gather(probabilities, ids[:, :1], batch_dims=1)
   return best - best[:, :1] + tf.math.log(first), ids
+
+
+def best_continuations(
+  logits: tf.Tensor, log_probs: tf.Tensor, vocab_size: int
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+  """Returns the 2K most probable continuations of each sentence.
+
+  Args:
+    logits: float32 [B*K, V], maybe with further columns.
+    log_probs: float32 [B, K], of the alive hypotheses.
+    vocab_size: V.
+
+  Returns:
+    Log-probabilities, sorted, new tokens and parents, [B, 2K] each.
+  """
+  k = log_probs.shape[1]
+  # No more than 2K of the 2K best of all can be of one beam.
+  per_beam = min(2 * k, vocab_size)
+  best, tokens = top_log_probabilities(logits, per_beam, vocab_size)
+  best = tf.reshape(best, [-1, k, per_beam])
+  best += log_probs[:, :, None]
+  return best_of_beams(best, tf.reshape(tokens, [-1, k * per_beam]))
+
+
+def best_of_beams(
+  log_probs: tf.Tensor, tokens: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+  """Returns the 2K best of N continuations of each beam.
+
+  Args:
+    log_probs: float32 [B, K, N].
+    tokens: int32 [B, K * N], their new tokens.
+
+  Returns:
+    As `best_continuations`.
+  """
+  k, per_beam = log_probs.shape[1:]
+  best, positions = tf.math.top_k(
+    tf.reshape(log_probs, [-1, k * per_beam]), k=2 * k
+  )
+  tokens = tf.gather(tokens, positions, batch_dims=1)
+  return best, tokens, positions // per_beam
 
 
 def _top_k(logits: tf.Tensor, k: int) -> tuple[tf.Tensor, tf.Tensor]:

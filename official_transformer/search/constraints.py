@@ -1,7 +1,7 @@
 """What a translation may, must and had better not hold.
 
 Each is a function of logits or log-probabilities and of the hypotheses so far,
-which `SequenceBeamSearch` calls in the place of its own choice. What is
+which `BeamSearch` calls in the place of its own choice. What is
 forbidden has no probability, and the rest keeps its own: a score stays the
 model's log-probability, whatever was forbidden (as fairseq has it). Only the
 repetition penalty and `suppress_pad` change logits, before they are normalised.
@@ -17,7 +17,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from official_transformer.model_params import EOS_ID, PAD_ID
-from official_transformer.search.beam_search import best_of_beams
+from official_transformer.ops.top_k import best_of_beams
 from official_transformer.search.required_phrases import best_with_required
 from official_transformer.search.rules import SearchControls
 from official_transformer.search.state import NEG_INF, ActiveSentences

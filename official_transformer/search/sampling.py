@@ -1,7 +1,7 @@
 """Drawing translations from the model's own distribution.
 
 Every draw is decided by a number in [0, 1) that the caller gives: the token at
-which the distribution's sum exceeds it. Equal numbers make equal draws, in any
+which the distribution's sum exceeds it. Equal uniforms make equal draws, in any
 company.
 
 Shapes: B batch, K samples of a sentence, L longest limit, V vocabulary.
@@ -49,7 +49,7 @@ class _Draws(NamedTuple):
     ids: int32 [B, K, L].
     log_probs: float32 [B, K], of all tokens, as the model has them.
     finished: bool [B, K], which have drawn EOS.
-    search: the step function's own state.
+    decoder: the step function's own state.
   """
 
   index: tf.Tensor
@@ -57,17 +57,17 @@ class _Draws(NamedTuple):
   ids: tf.Tensor
   log_probs: tf.Tensor
   finished: tf.Tensor
-  search: DecoderState
+  decoder: DecoderState
 
 
-def choose(
-  log_probs: tf.Tensor, numbers: tf.Tensor, rule: SamplingRule
+def sample_tokens(
+  log_probs: tf.Tensor, uniforms: tf.Tensor, rule: SamplingRule
 ) -> tf.Tensor:
-  """Returns the tokens that numbers stand for.
+  """Returns the tokens that numbers in [0, 1) stand for.
 
   Args:
     log_probs: float32 [R, V].
-    numbers: float32 [R], in [0, 1).
+    uniforms: float32 [R], in [0, 1).
     rule: what is drawn from.
 
   Returns:
@@ -83,8 +83,9 @@ def choose(
     before = tf.cumsum(probabilities, axis=1, exclusive=True)
     probabilities = tf.where(before < rule.top_p, probabilities, 0.0)
   sums = tf.cumsum(probabilities, axis=1)
-  target = numbers[:, None] * sums[:, -1:]
-  # Of what has no probability, the sum is that of what comes before.
+  target = uniforms[:, None] * sums[:, -1:]
+  # Zero-probability tokens leave the cumulative sum unchanged, so `<=` skips
+  # them.
   chosen = tf.reduce_sum(tf.cast(sums <= target, tf.int32), axis=1)
   last = tf.reduce_sum(tf.cast(sums < sums[:, -1:], tf.int32), axis=1)
   chosen = tf.minimum(chosen, last)
@@ -97,22 +98,22 @@ def sample(
   step: StepFunction,
   state: DecoderState,
   limits: tf.Tensor,
-  numbers: tf.Tensor,
+  uniforms: tf.Tensor,
   plan: SamplingPlan,
 ) -> SearchResult:
   """Draws K translations of each sentence, in no order.
 
   Args:
-    step: as `SequenceBeamSearch` has it.
+    step: as `BeamSearch` has it.
     state: what it sees at first.
     limits: int32 [B], most tokens of each.
-    numbers: float32 [B, K, L], what decides each draw.
+    uniforms: float32 [B, K, L], what decides each draw.
     plan: what is drawn from.
 
   Returns:
-    The samples; those that are not finished are not, at their limit.
+    The samples; those that reach their limit without EOS are unfinished.
   """
-  shape = tf.shape(numbers)
+  shape = tf.shape(uniforms)
   rows = tf.range(shape[0])
 
   def going_on(draws: _Draws) -> tf.Tensor:
@@ -120,15 +121,15 @@ def sample(
     return tf.reduce_any(open_)
 
   def draw(draws: _Draws) -> tuple[_Draws]:
-    logits, search = step(
-      tf.reshape(draws.newest, [-1]), draws.index, draws.search
+    logits, decoder = step(
+      tf.reshape(draws.newest, [-1]), draws.index, draws.decoder
     )
     log_probs = plan.controller.log_probabilities(
       tf.cast(logits, tf.float32), draws.ids, rows, draws.index
     )
     flat = tf.reshape(log_probs, [-1, log_probs.shape[2]])
-    tokens = choose(
-      flat, tf.reshape(numbers[:, :, draws.index], [-1]), plan.rule
+    tokens = sample_tokens(
+      flat, tf.reshape(uniforms[:, :, draws.index], [-1]), plan.rule
     )
     gained = tf.gather(flat, tokens, batch_dims=1)
     tokens, gained = (tf.reshape(t, shape[:2]) for t in (tokens, gained))
@@ -142,7 +143,7 @@ def sample(
         tf.where(here, tokens[:, :, None], draws.ids),
         draws.log_probs + tf.where(idle, 0.0, gained),
         draws.finished | (tf.equal(tokens, EOS_ID) & (gained > NEG_INF)),
-        search,
+        decoder,
       ),
     )
 
@@ -155,7 +156,7 @@ def sample(
     state,
   )
   shapes = tf.nest.map_structure(lambda t: t.shape, start)
-  shapes = shapes._replace(search=growing_shapes(state))
+  shapes = shapes._replace(decoder=growing_shapes(state))
   (end,) = tf.while_loop(going_on, draw, (start,), shape_invariants=(shapes,))
   # PAD is a token like any other if it is drawn: EOS tells the length.
   is_end = tf.cast(tf.equal(end.ids, EOS_ID), tf.int32)

@@ -81,13 +81,13 @@ class SearchState(NamedTuple):
   Attributes:
     index: int32 [], steps made.
     sentences: those that have not left; their number may shrink.
-    search: the step function's own state.
+    decoder: the step function's own state.
     results: of all sentences; true of those that have left.
   """
 
   index: tf.Tensor
   sentences: ActiveSentences
-  search: DecoderState
+  decoder: DecoderState
   results: SearchResult
 
 
@@ -149,7 +149,7 @@ FinishingPenalty = Callable[[Candidates, DecoderState], tf.Tensor]
 
 
 class SearchHooks(NamedTuple):
-  """What a search calls, if it is there: nothing of it is the search's own.
+  """Optional callbacks; without them this is plain beam search.
 
   Attributes:
     watch: is told of every step.

@@ -11,10 +11,8 @@ import keras
 import tensorflow as tf
 
 from official_transformer.distribution.strategy import Distribution
-from official_transformer.model.transformer import (
-  build_transformer,
-  create_training_model,
-)
+from official_transformer.model.keras_models import create_training_model
+from official_transformer.model.transformer import build_transformer
 from official_transformer.model_directory.checkpoint_files import (
   LOSS_SCALE,
   MOVING_AVERAGE,
@@ -22,6 +20,7 @@ from official_transformer.model_directory.checkpoint_files import (
   WEIGHTS,
 )
 from official_transformer.model_params import TransformerParams
+from official_transformer.ops.recompute import recompute_in_gradients
 from official_transformer.training.frozen_weights import freeze
 from official_transformer.training.settings import TrainingSettings
 from official_transformer.training.step.loss_scale import DynamicLossScale
@@ -57,7 +56,12 @@ class TrainingModel:
     with distribution.strategy.scope():
       self.transformer = build_transformer(params, execution.dtype)
       if execution.recompute:
-        self.transformer.recompute_layers()
+        for stack in (
+          self.transformer.encoder_stack,
+          self.transformer.decoder_stack,
+        ):
+          for layer in stack.layers:
+            recompute_in_gradients(layer)
       freeze(self.transformer.weights, settings.freeze)
       model = create_training_model(
         self.transformer, settings.enable_metrics_in_training

@@ -52,7 +52,7 @@ class Validation:
     labels = tf.reshape(targets, [-1])
     weights = tf.cast(tf.not_equal(labels, PAD_ID), tf.float32)
     sums = summed_cross_entropies(
-      *self.transformer.softmax.operands(
+      *self.transformer.softmax.loss_inputs(
         tf.reshape(states, [-1, params.hidden_size])
       ),
       labels,

@@ -20,7 +20,7 @@ from official_transformer.errors import InputError
 from official_transformer.importing.marian import import_marian
 from official_transformer.model_directory.directory import ModelDirectory
 from official_transformer.model_params import EOS_ID
-from official_transformer.search.beam_search import best_continuations
+from official_transformer.ops.top_k import best_continuations
 from official_transformer.search.state import NEG_INF, SearchHooks
 
 pytestmark = pytest.mark.slow

@@ -31,8 +31,8 @@ from official_transformer.model_directory.checkpoint_files import (
 from official_transformer.model_directory.directory import ModelDirectory
 from official_transformer.model_params import PARAM_SETS
 from official_transformer.search.beam_search import (
+  BeamSearch,
   DecoderState,
-  SequenceBeamSearch,
 )
 from official_transformer.training.step.optimizer import (
   LearningRateSchedule,
@@ -267,7 +267,7 @@ def check_toy_search(restored, legacy):
       where = tf.stack([rows, tf.fill(tf.shape(rows), index), ids], axis=1)
       return tf.gather_nd(tables, where), state
 
-    search = SequenceBeamSearch(step, vocab_size, beam_size, alpha)
+    search = BeamSearch(step, vocab_size, beam_size, alpha)
     result = search.search(
       tf.zeros([sentences], tf.int32),
       tf.fill([sentences], limit),

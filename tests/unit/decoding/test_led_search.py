@@ -37,7 +37,7 @@ from official_transformer.model.transformer import build_transformer
 from official_transformer.model_params import EOS_ID, TransformerParams
 from official_transformer.search.required_phrases import turns
 from official_transformer.search.rules import SamplingRule
-from official_transformer.search.sampling import choose
+from official_transformer.search.sampling import sample_tokens
 
 pytestmark = pytest.mark.slow
 
@@ -369,7 +369,7 @@ def test_what_is_drawn_obeys(transformer):
 def test_a_number_at_the_edge_chooses_what_can_be():
   logs = tf.constant(np.log([[0.5, 0.5, 1e-30, 1e-30]]), tf.float32)
   for number, expected in ((0.0, 0), (0.49, 0), (0.51, 1), (1 - 2**-24, 1)):
-    (chosen,) = choose(logs, tf.constant([number]), SamplingRule())
+    (chosen,) = sample_tokens(logs, tf.constant([number]), SamplingRule())
     assert chosen == expected
 
 

@@ -38,7 +38,7 @@ def steps(model, targets, beam_size, parents):
     parents: int32 [T, K]: whose past each beam takes over after a step.
   """
   step = IncrementalDecoder(model, beam_size, targets.shape[2], None)
-  state = step.start(SOURCE, tf.constant(3))
+  state = step.encode_and_start(SOURCE)
   ids = tf.zeros([3 * beam_size], tf.int32)
   for t in range(targets.shape[2]):
     logits, state = step(ids, tf.constant(t), state)
@@ -189,7 +189,7 @@ def test_training_model_gives_logits_and_a_loss(params):
 def test_decoding_model_gives_the_best_hypothesis(undropped):
   model = create_model(undropped, is_train=False)
   ids, scores = model.predict(SOURCE.numpy(), verbose=0)
-  expected = model.get_layer("beam_search").transformer.beam_search(SOURCE)
+  expected = model.get_layer("transformer").beam_search(SOURCE)
   np.testing.assert_array_equal(ids, expected.ids[:, 0])
   np.testing.assert_allclose(scores, expected.scores[:, 0], atol=1e-5)
 
@@ -219,14 +219,17 @@ def test_the_source_is_projected_once(model, monkeypatch):
   """However many steps the search makes, traced or not."""
   attention = model.decoder_stack.layers[0].cross_attention.layer
   calls = []
-  project = attention.project_keys_values
+  project = attention.project
   monkeypatch.setattr(
     attention,
-    "project_keys_values",
-    lambda source: calls.append(tuple(source.shape)) or project(source),
+    "project",
+    lambda source, names: (
+      calls.append((tuple(source.shape), names)) or project(source, names)
+    ),
   )
   model.beam_search(SOURCE)
-  assert calls == [(3, 4, 16)]  # Three sentences, not a tile for each beam.
+  # Three sentences, not a tile for each beam.
+  assert calls == [((3, 4, 16), ("key", "value"))]
 
 
 def test_two_equal_tables_are_as_one(params):

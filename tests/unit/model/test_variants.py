@@ -20,12 +20,10 @@ from model_variants import (
 
 from official_transformer.errors import InputError
 from official_transformer.hardware import processor
-from official_transformer.model import beam_cache, positions
+from official_transformer.model import beam_cache, variants
 from official_transformer.model.incremental_decoder import IncrementalDecoder
-from official_transformer.model.transformer import (
-  build_transformer,
-  create_training_model,
-)
+from official_transformer.model.keras_models import create_training_model
+from official_transformer.model.transformer import build_transformer
 from official_transformer.ops import dense
 
 pytestmark = pytest.mark.slow
@@ -279,8 +277,8 @@ def test_the_loss_is_that_of_the_logits(name):
 
 
 def test_positions_of_one_signal_are_a_permutation_of_another():
-  marian = positions.marian_signal(50, 16).numpy()
-  interleaved = positions.interleaved_signal(50, 16).numpy()
+  marian = variants.huggingface_sinusoid(50, 16).numpy()
+  interleaved = variants.interleaved_sinusoid(50, 16).numpy()
   np.testing.assert_array_equal(interleaved[:, 0::2], marian[:, :8])
   np.testing.assert_array_equal(interleaved[:, 1::2], marian[:, 8:])
 
@@ -298,7 +296,7 @@ def test_steps_equal_the_whole_in_half_precision():
   )
   whole = model([SOURCE, TARGET]).numpy().astype("float32")
   step = IncrementalDecoder(model, 1, 5, None)
-  state = step.start(SOURCE, tf.constant(3))
+  state = step.encode_and_start(SOURCE)
   ids = tf.zeros([3], tf.int32)
   for t in range(5):
     logits, state = step(ids, tf.constant(t), state)

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from official_transformer.search import beam_search as lib
+from official_transformer.search import compaction
 from official_transformer.search.beam_search import (
+  BeamSearch,
   DecoderState,
-  SequenceBeamSearch,
   finishes_for_patience,
   length_normalization,
 )
@@ -59,7 +59,7 @@ def exhaustive(table, limit, alpha):
 
 def search(table, limits, beam_size, alpha):
   batch = len(limits)
-  result = SequenceBeamSearch(
+  result = BeamSearch(
     graph_step(table), table.shape[1], beam_size, alpha, EOS
   ).search(tf.zeros([batch], tf.int32), tf.constant(limits), NOTHING)
   return tuple(t.numpy() for t in result)
@@ -170,7 +170,7 @@ def test_state_follows_its_hypothesis_and_may_grow():
     return logits, DecoderState({"ids": history}, state.per_sentence)
 
   state = DecoderState({"ids": tf.zeros([4, 0], tf.int32)}, [tf.zeros([1, 1])])
-  result = SequenceBeamSearch(step, 5, 4, 0.6, EOS).search(
+  result = BeamSearch(step, 5, 4, 0.6, EOS).search(
     tf.zeros([1], tf.int32), tf.constant([6]), state
   )
   assert len(seen) >= 2
@@ -187,7 +187,7 @@ def test_state_follows_its_hypothesis_and_may_grow():
 
 def test_works_inside_a_graph():
   table = random_table(2, 5, 6)
-  searcher = SequenceBeamSearch(graph_step(table), 6, 3, 0.6, EOS)
+  searcher = BeamSearch(graph_step(table), 6, 3, 0.6, EOS)
 
   @tf.function(input_signature=[tf.TensorSpec([None], tf.int32)] * 2)
   def traced(initial, limits):
@@ -210,7 +210,7 @@ def test_length_normalization_by_hand():
 @pytest.mark.parametrize("sizes", [(1, 4), (5, 0)])
 def test_impossible_sizes_are_refused(sizes):
   with pytest.raises(ValueError, match="must be at least"):
-    SequenceBeamSearch(graph_step(np.zeros([1, 2, 2])), *sizes, 0.6)
+    BeamSearch(graph_step(np.zeros([1, 2, 2])), *sizes, 0.6)
 
 
 def plain_search(table, limit, k, alpha, wanted):
@@ -267,7 +267,7 @@ def test_patience_is_that_of_a_plain_search(patience, wanted, alpha, longest):
   @tf.function
   def find():
     zeros = tf.zeros([number], tf.int32)
-    return SequenceBeamSearch(step, vocab_size, k, alpha, EOS).search(
+    return BeamSearch(step, vocab_size, k, alpha, EOS).search(
       zeros,
       zeros + limit,
       DecoderState(per_beam=[], per_sentence=tf.range(number)),
@@ -304,7 +304,7 @@ def test_patience_ends_a_search_sooner():
       tf.py_function(lambda i: seen.append(int(i)), [index], [])
       return tf.gather(tf.constant(table[0], tf.float32), ids), state
 
-    found = SequenceBeamSearch(step, 3, 2, 3.0, EOS).search(
+    found = BeamSearch(step, 3, 2, 3.0, EOS).search(
       tf.zeros([1], tf.int32),
       tf.constant([40]),
       NOTHING,
@@ -320,7 +320,7 @@ def test_patience_ends_a_search_sooner():
 @pytest.mark.parametrize("static", [True, False])
 def test_sentences_stop_and_leave_as_they_would_alone(static, monkeypatch):
   """Each sentence has a graph of its own, found by what the search gathers."""
-  monkeypatch.setattr(lib, "LEAVE_TOGETHER", 3)
+  monkeypatch.setattr(compaction, "DROPPED_SHARE", 3)
   rng = np.random.default_rng(8)
   sentences, length, vocab_size, k = 12, 9, 7, 3
   tables = rng.normal(size=(sentences, length, vocab_size, vocab_size)) * 2
@@ -338,7 +338,7 @@ def test_sentences_stop_and_leave_as_they_would_alone(static, monkeypatch):
 
   def find(rows):
     rows = tf.cast(rows, tf.int32)
-    return SequenceBeamSearch(step, vocab_size, k, 0.6, EOS).search(
+    return BeamSearch(step, vocab_size, k, 0.6, EOS).search(
       tf.zeros_like(rows),
       tf.gather(limits, rows),
       DecoderState(per_beam=[], per_sentence=rows),
@@ -367,7 +367,7 @@ def test_what_is_beyond_the_vocabulary_is_never_chosen(beam_size):
   rng = np.random.default_rng(3)
   table = rng.normal(size=(6, 9, 9)).astype(np.float32)
   table[..., 6:] += 5.0
-  found = SequenceBeamSearch(graph_step(table), 6, beam_size, 0.6, EOS).search(
+  found = BeamSearch(graph_step(table), 6, beam_size, 0.6, EOS).search(
     tf.zeros([1], tf.int32), tf.constant([6]), NOTHING
   )
   assert found.ids.numpy().max() < 6

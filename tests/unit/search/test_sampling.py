@@ -29,7 +29,7 @@ def test_pad_counts_as_a_token_when_it_is_drawn():
     lambda ids, index, state: (tf.zeros([2, 4]), state),
     DecoderState(tf.zeros([2]), tf.zeros([1])),
     limits=tf.constant([5]),
-    numbers=tf.constant([[[0.1, 0.9, 0.4, 0, 0], [0.9, 0.4, 0, 0, 0]]]),
+    uniforms=tf.constant([[[0.1, 0.9, 0.4, 0, 0], [0.9, 0.4, 0, 0, 0]]]),
     plan=plan,
   )
   assert found.ids.numpy().tolist() == [[[0, 3, 1, 0, 0], [3, 1, 0, 0, 0]]]

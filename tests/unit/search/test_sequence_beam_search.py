@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from official_transformer.search.beam_search import SequenceBeamSearch
+from official_transformer.search.beam_search import BeamSearch
 from official_transformer.search.sequence_beam_search import (
   sequence_beam_search,
 )
@@ -82,7 +82,7 @@ def test_it_is_the_search_of_the_model():
     total = state.per_beam + ids
     return logits_of(total), DecoderState(total, [])
 
-  found = SequenceBeamSearch(step, VOCAB_SIZE, 3, 0.6, EOS).search(
+  found = BeamSearch(step, VOCAB_SIZE, 3, 0.6, EOS).search(
     STARTS, tf.fill([3], LIMIT), DecoderState(tf.zeros([9], tf.int32), [])
   )
   ids, scores = search(by_ids, {}, 3)

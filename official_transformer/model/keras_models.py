@@ -1,0 +1,193 @@
+"""Keras models of a transformer that exists already.
+
+Equal to those of `transformer.create_model`, and what this project itself uses:
+the one that trains computes its loss in less time and memory, the one that
+translates can be limited to a vocabulary.
+
+Shapes: B batch, S source length, T target length, L longest limit, D hidden
+size, V vocabulary.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from official_transformer.model.metrics import MetricLayer
+from official_transformer.model.transformer import (
+  Transformer,
+  build_transformer,
+)
+from official_transformer.model.variants import OutputLayer
+from official_transformer.model_params import PAD_ID, TransformerParams
+from official_transformer.ops.cross_entropy import linear_cross_entropy
+from official_transformer.ops.precision import INFERENCE_POLICIES
+
+
+class TeacherForcing(keras.layers.Layer):
+  """Source and target ids to the decoder's states, as a layer.
+
+  Attributes:
+    transformer: built already.
+  """
+
+  def __init__(self, transformer: Transformer, **kwargs: Any) -> None:
+    super().__init__(autocast=False, **kwargs)
+    self.transformer = transformer
+
+  def build(self, input_shape: Any = None) -> None:
+    """Creates nothing: the transformer has all variables."""
+
+  def call(self, inputs: list[tf.Tensor], training: bool = False) -> tf.Tensor:
+    """Maps ids [B, S] and [B, T] to states [B, T, D]."""
+    return self.transformer.decoder_states(inputs, training)
+
+
+class LogitsAndLossLayer(keras.layers.Layer):
+  """Maps the decoder's states to logits, and adds their loss to the model.
+
+  Equal to the logits and `LossLayer` after each other (a test compares them).
+  But the loss is computed from the states, for some positions at a time, and
+  not at padding. If nobody reads the logits, a traced model never computes
+  them.
+
+  Attributes:
+    label_smoothing: probability spread over the wrong tokens.
+    softmax: scores the vocabulary.
+  """
+
+  def __init__(
+    self,
+    label_smoothing: float,
+    softmax: OutputLayer,
+    **kwargs: Any,
+  ) -> None:
+    super().__init__(autocast=False, **kwargs)
+    self.label_smoothing = label_smoothing
+    self.softmax = softmax
+
+  def build(self, input_shape: Any = None) -> None:
+    """Creates nothing: the layer has no variables of its own."""
+
+  def call(self, inputs: list[tf.Tensor]) -> tf.Tensor:
+    """Takes states [B, T, D] and labels [B, T]; returns logits [B, T, V]."""
+    given, labels = inputs
+    is_static = labels.shape.is_fully_defined()
+    states = tf.reshape(given, [-1, self.softmax.hidden_size])
+    labels = tf.reshape(labels, [-1])
+    # The vocabulary is scored if there is something to predict. Static
+    # shapes stay static: there, padding is weighted with 0.
+    if not is_static:
+      positions = tf.where(tf.not_equal(labels, PAD_ID))[:, 0]
+      states = tf.gather(states, positions)
+      labels = tf.gather(labels, positions)
+    weights = tf.cast(tf.not_equal(labels, PAD_ID), tf.float32)
+    weights = tf.math.divide_no_nan(weights, tf.reduce_sum(weights))
+    self.add_loss(
+      linear_cross_entropy(
+        *self.softmax.loss_inputs(states),
+        labels,
+        weights,
+        self.label_smoothing,
+      )
+    )
+    return self.softmax.logits(given)
+
+
+@keras.saving.register_keras_serializable("official_transformer")
+class BeamSearchLayer(keras.layers.Layer):
+  """Beam search as a layer: source ids to the best hypothesis and its score.
+
+  Attributes:
+    transformer: the model searched, built already.
+    vocabulary_size: as in `Transformer.beam_search`.
+  """
+
+  def __init__(
+    self,
+    transformer: Transformer,
+    vocabulary_size: int | None = None,
+    **kwargs: Any,
+  ) -> None:
+    super().__init__(autocast=False, **kwargs)
+    self.transformer = transformer
+    self.vocabulary_size = vocabulary_size
+    # Batches shrink and caches grow: Keras is not to have XLA compile that.
+    self.supports_jit = False
+
+  def build(self, input_shape: Any = None) -> None:
+    """Creates nothing: the transformer has all variables."""
+
+  def call(self, source_ids: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Maps ids [B, S] to outputs, int32 [B, L], and scores, float32 [B]."""
+    result = self.transformer.beam_search(source_ids, self.vocabulary_size)
+    return result.ids[:, 0], result.scores[:, 0]
+
+  def get_config(self) -> dict[str, Any]:
+    """Returns what `from_config` makes the same layer of, without weights."""
+    policy = self.transformer.dtype_policy.name
+    (dtype,) = (k for k, name in INFERENCE_POLICIES.items() if name == policy)
+    return {
+      **super().get_config(),
+      "params": dataclasses.asdict(self.transformer.params),
+      "transformer_dtype": dtype,
+      "vocabulary_size": self.vocabulary_size,
+    }
+
+  @classmethod
+  def from_config(cls, config: dict[str, Any]) -> BeamSearchLayer:
+    """Makes a layer of a saved one's description."""
+    config = dict(config)
+    params = TransformerParams(**config.pop("params"))
+    dtype = config.pop("transformer_dtype")
+    return cls(build_transformer(params, dtype, is_train=False), **config)
+
+
+def create_training_model(
+  transformer: Transformer, with_metrics: bool = False
+) -> keras.Model:
+  """Returns the Keras functional model that trains a transformer.
+
+  Args:
+    transformer: built to be trained.
+    with_metrics: whether accuracy, top-5 accuracy, accuracy per sequence and
+      negative log perplexity are measured too.
+
+  Returns:
+    `[inputs [B, S], targets [B, T]]` to logits [B, T, V], with the
+    label-smoothed loss added.
+  """
+  inputs = keras.Input([None], dtype="int64", name="inputs")
+  targets = keras.Input([None], dtype="int64", name="targets")
+  states = TeacherForcing(transformer, name="teacher_forcing")(
+    [inputs, targets]
+  )
+  logits = LogitsAndLossLayer(
+    transformer.params.label_smoothing, transformer.softmax, name="loss"
+  )([states, targets])
+  if with_metrics:
+    metrics = MetricLayer(transformer.params.vocab_size, name="metrics")
+    logits = metrics([logits, targets])
+  return keras.Model([inputs, targets], logits, name="transformer_trainer")
+
+
+def create_decoding_model(
+  transformer: Transformer, vocabulary_size: int | None = None
+) -> keras.Model:
+  """Returns the Keras functional model that translates with a transformer.
+
+  Args:
+    transformer: the model.
+    vocabulary_size: as in `Transformer.beam_search`.
+
+  Returns:
+    `inputs [B, S]` to the best hypotheses, int32 [B, L], and their scores,
+    float32 [B].
+  """
+  inputs = keras.Input([None], dtype="int64", name="inputs")
+  search = BeamSearchLayer(transformer, vocabulary_size, name="beam_search")
+  outputs = search(inputs)
+  return keras.Model(inputs, list(outputs), name="transformer_decoder")

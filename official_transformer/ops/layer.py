@@ -1,0 +1,94 @@
+"""Layers whose description is what they were made with."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from typing import Any, ClassVar
+
+import keras
+
+
+class ConfiguredLayer(keras.layers.Layer):
+  """A Keras layer that keeps each argument in an attribute of the same name.
+
+  A subclass can be saved and loaded by Keras without more ado. Keras casts none
+  of its inputs. A dictionary that is passed as `cache` is changed in place,
+  though Keras copies whatever else a layer is called with.
+  """
+
+  # What Keras' own arguments are if they are not given.
+  keras_defaults: ClassVar[dict[str, Any]] = {}
+
+  def __init__(self, **kwargs: Any) -> None:
+    self._given = dict(kwargs)
+    super().__init__(**{"autocast": False, **self.keras_defaults, **kwargs})
+
+  def __init_subclass__(cls, **kwargs: Any) -> None:
+    super().__init_subclass__(**kwargs)
+    keras.saving.register_keras_serializable("official_transformer")(cls)
+
+  def __call__(self, *args: Any, cache: Any = None, **kwargs: Any) -> Any:
+    """Calls the layer; see `call`."""
+    if cache is not None:
+      kwargs["cache"] = cache if isinstance(cache, Shared) else Shared(cache)
+    return super().__call__(*args, **kwargs)
+
+  def build(self, input_shape: Any = None) -> None:
+    """Builds the layers that this one holds, in the order of its attributes."""
+    for value in list(vars(self).values()):
+      for layer in keras.tree.flatten(value):
+        if isinstance(layer, keras.layers.Layer) and not layer.built:
+          layer.build(None)
+
+  def get_config(self) -> dict[str, Any]:
+    """Returns the constructor's arguments; optional ones if they differ."""
+    config = {
+      name: value
+      for name, value in super().get_config().items()
+      if name in self._given
+    }
+    for name, parameter in _parameters(type(self)).items():
+      value = getattr(self, name)
+      if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        value = dataclasses.asdict(value)
+      elif isinstance(value, keras.layers.Layer):
+        value = keras.saving.serialize_keras_object(value)
+      if parameter.default is parameter.empty or value != parameter.default:
+        config[name] = value
+    return config
+
+  @classmethod
+  def from_config(cls, config: dict[str, Any]) -> Any:
+    """Makes a layer of what `get_config` returned."""
+    config = dict(config)
+    for name in _parameters(cls).keys() & config.keys():
+      value = config[name]
+      if isinstance(value, dict) and "class_name" in value:
+        config[name] = keras.saving.deserialize_keras_object(value)
+    return super().from_config(config)
+
+
+@dataclasses.dataclass(frozen=True)
+class Shared:
+  """Hands a dictionary to a layer as it is: Keras copies only what it knows.
+
+  Attributes:
+    cache: the caller's dictionary.
+  """
+
+  cache: dict[str, Any]
+
+  @staticmethod
+  def of(cache: Any) -> dict[str, Any] | None:
+    """Returns the caller's dictionary, if there is one."""
+    return cache.cache if isinstance(cache, Shared) else cache
+
+
+def _parameters(cls: type) -> dict[str, inspect.Parameter]:
+  """Returns the constructor's own parameters, those of Keras left out."""
+  return {
+    name: parameter
+    for name, parameter in inspect.signature(cls).parameters.items()
+    if parameter.kind is not parameter.VAR_KEYWORD
+  }
