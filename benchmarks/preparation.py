@@ -195,13 +195,13 @@ def compare_encoding(
   for path in (source, target):
     with open(path, encoding="utf-8") as stream:
       lines += [line.strip() for line in itertools.islice(stream, ENCODED)]
-  tokenizer = Subtokenizer.load(vocab_file)
+  tokenizer = Subtokenizer(vocab_file)
   gc.disable()  # As the workers do.
   began = time.perf_counter()
   packed = tokenizer.pack_lines(lines)
   packing = time.perf_counter() - began
   gc.enable()
-  tokenizer = Subtokenizer.load(vocab_file)
+  tokenizer = Subtokenizer(vocab_file)
   began = time.perf_counter()
   ids = [tokenizer.encode(line, add_eos=True) for line in lines]
   seconds = time.perf_counter() - began

@@ -88,6 +88,45 @@ def define_compute_bleu_flags() -> None:
   define_comet_flags(Effect())
 
 
+def bleu_tokenize(string: str) -> list[str]:
+  """Splits a line as official BLEU does (mteval-v14)."""
+  from official_transformer.evaluation import bleu
+
+  return bleu.bleu_tokenize(string)
+
+
+def bleu_on_list(
+  ref_lines: list[str], hyp_lines: list[str], case_sensitive: bool = False
+) -> float:
+  """Returns official BLEU, from 0 to 100, of translations.
+
+  Args:
+    ref_lines: references.
+    hyp_lines: as many translations.
+    case_sensitive: whether case counts.
+
+  Raises:
+    ValueError: if the numbers of lines differ.
+  """
+  from official_transformer.evaluation.bleu import official_bleu
+
+  return official_bleu(ref_lines, hyp_lines, case_sensitive)
+
+
+def bleu_wrapper(
+  ref_filename: str, hyp_filename: str, case_sensitive: bool = False
+) -> float:
+  """Returns official BLEU, from 0 to 100, of a file of translations.
+
+  Raises:
+    InputError: if the numbers of lines differ.
+  """
+  from official_transformer.data.text_files import read_parallel_files
+
+  ref_lines, hyp_lines = read_parallel_files([ref_filename, hyp_filename])
+  return bleu_on_list(ref_lines, hyp_lines, case_sensitive)
+
+
 def main(_: list[str]) -> None:
   """Prints the scores."""
   for line in flags_core.without_effect(FLAGS):

@@ -455,6 +455,15 @@ def get_params(name: str, num_gpus: int = 1) -> TransformerParams:
   return sets[name]
 
 
+def get_model_params(param_set: str, num_gpus: int) -> dict[str, Any]:
+  """Returns a named set as a fresh dictionary: upstream's call.
+
+  Arguments and errors are those of `get_params`.
+  """
+  params = dataclasses.asdict(get_params(param_set, num_gpus))
+  return {**params, "vocab_size": _UPSTREAMS_VOCAB_SIZE}
+
+
 _READERS: dict[str, Callable[[str], Any]] = {
   "int": int,
   "float": float,

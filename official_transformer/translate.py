@@ -5,9 +5,14 @@ r"""Translates a sentence or a file: the official model's first command line.
 
 The same as `transformer_main.py --mode=predict`, but for one default of old: a
 translation may be 100 tokens longer than its source.
+
+Upstream's functions are here, too: `translate_file`, `translate_from_text` and
+`translate_from_input`.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 from absl import flags, logging
 
@@ -18,6 +23,7 @@ from official_transformer.errors import describe_failures
 from official_transformer.flag_groups import core as flags_core
 
 EXTRA_DECODE_LENGTH = 100
+_FUNCTIONS = ("translate_file", "translate_from_text", "translate_from_input")
 
 
 def define_translate_flags() -> None:
@@ -34,6 +40,15 @@ def define_translate_flags() -> None:
   define_decoding_flags()
   flags.FLAGS.set_default("extra_decode_length", EXTRA_DECODE_LENGTH)
   flags_core.define_num_gpus()
+
+
+def __getattr__(name: str) -> Any:
+  """Returns upstream's functions, which the command line does not load."""
+  if name not in _FUNCTIONS:
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+  from official_transformer.decoding import official_calls
+
+  return getattr(official_calls, name)
 
 
 def main(_: list[str]) -> None:

@@ -27,7 +27,7 @@ from official_transformer.storage.durable_files import write_text
 
 Computed = TypeVar("Computed")
 
-RESERVED_TOKENS = ("<pad>", "<EOS>")
+PAD, EOS = RESERVED_TOKENS = ("<pad>", "<EOS>")
 ESCAPE_CHARACTERS = frozenset("\\_u;0123456789")
 # What an escape for no valid code point decodes to: the geta mark.
 UNDEFINED_CHARACTER = "\u3013"
@@ -167,7 +167,37 @@ class Subtokenizer:
     alphabet: the characters that are written without escapes.
   """
 
-  def __init__(self, subtokens: Sequence[str]) -> None:
+  def __init__(
+    self,
+    vocab_file: str,
+    reserved_tokens: Sequence[str] | None = None,
+    master_char_set: Iterable[str] | None = None,
+  ) -> None:
+    """Reads a vocabulary file.
+
+    Args:
+      vocab_file: its path.
+      reserved_tokens: what the first ids stand for; None is `RESERVED_TOKENS`.
+      master_char_set: must be None: the characters of words are the letters
+        and numbers of all scripts.
+
+    Raises:
+      InputError: if a line does not stand between quotes.
+      ValueError: if `master_char_set` is given.
+    """
+    _refuse(master_char_set=master_char_set)
+    if reserved_tokens is None:
+      reserved_tokens = RESERVED_TOKENS
+    self._index([*reserved_tokens, *_read(vocab_file, reserved_tokens)])
+
+  @classmethod
+  def of(cls, subtokens: Sequence[str]) -> Subtokenizer:
+    """Returns one of a vocabulary in memory, in the order of its ids."""
+    made = cls.__new__(cls)
+    made._index(subtokens)
+    return made
+
+  def _index(self, subtokens: Sequence[str]) -> None:
     self.subtokens = list(subtokens)
     self._ids = {subtoken: i for i, subtoken in enumerate(self.subtokens)}
     self.alphabet = _alphabet(self.subtokens)
@@ -183,37 +213,46 @@ class Subtokenizer:
     ).__getitem__
 
   @classmethod
-  def load(cls, vocab_file: str) -> Subtokenizer:
-    """Reads a vocabulary file.
+  def init_from_files(
+    cls,
+    vocab_file: str,
+    files: Sequence[str],
+    target_vocab_size: int,
+    threshold: int,
+    min_count: int | None = None,
+    file_byte_limit: float = 1e6,
+    reserved_tokens: Sequence[str] | None = None,
+    correct_strip: bool = True,
+    master_char_set: Iterable[str] | None = None,
+  ) -> Subtokenizer:
+    """Reads a vocabulary file, and makes it first if it is not there.
+
+    Upstream's call; the arguments are those of `build`, and these:
+
+    Args:
+      vocab_file: what is read, or written.
+      files: plain UTF-8 text.
+      target_vocab_size: number of subtokens to come near to.
+      threshold: as in `build`.
+      min_count: as in `build`.
+      file_byte_limit: as in `build`.
+      reserved_tokens: must be None, `<pad>` and `<EOS>`.
+      correct_strip: must be true: blanks at a line's ends are no part of it.
+      master_char_set: must be None.
 
     Raises:
-      InputError: if a line does not stand between quotes.
+      ValueError: if one of the last three is another.
     """
-    subtokens = list(RESERVED_TOKENS)
-    with file_system.open_file(vocab_file, "rb") as stream:
-      for number, raw in enumerate(stream, start=1):
-        try:
-          line = raw.decode("utf-8").strip()
-        except UnicodeDecodeError as error:
-          raise InputError(
-            f"{vocab_file}, line {number}: not UTF-8 (byte {error.start + 1} "
-            "of the line); is it damaged, or was it converted to another "
-            "encoding?"
-          ) from None
-        if len(line) < 2 or line[0] != line[-1] or line[0] not in "'\"":
-          raise InputError(
-            f"{vocab_file}, line {number}: {line!r} does not stand between "
-            "quotes, as each line of a subtoken vocabulary does"
-          )
-        subtoken = line[1:-1]
-        # Tensor2Tensor writes the reserved two as it does all others, with
-        # the end mark; counted anew, they would shift every id.
-        tensor2tensor = number <= 2 and subtoken.removesuffix("_") in (
-          RESERVED_TOKENS
-        )
-        if subtoken not in RESERVED_TOKENS and not tensor2tensor:
-          subtokens.append(subtoken)
-    return cls(subtokens)
+    _refuse(
+      master_char_set=master_char_set,
+      reserved_tokens=reserved_tokens,
+      correct_strip=None if correct_strip else correct_strip,
+    )
+    if not file_system.exists(vocab_file):
+      cls.build(
+        files, target_vocab_size, threshold, min_count, file_byte_limit
+      ).save(vocab_file)
+    return cls(vocab_file)
 
   @classmethod
   def build(
@@ -245,10 +284,10 @@ class Subtokenizer:
       return _with_letters(growth.grow(min_count), alphabet)
 
     if min_count is not None:
-      return cls(generate(min_count))
+      return cls.of(generate(min_count))
     if threshold is None:
       threshold = max(1, target_size // 100)
-    return cls(_search(generate, target_size, threshold))
+    return cls.of(_search(generate, target_size, threshold))
 
   def save(self, vocab_file: str) -> None:
     """Writes the vocabulary file.
@@ -333,6 +372,42 @@ class Subtokenizer:
         found += [Span(start, end)] * len(parts)
       start = end
     return found
+
+
+def _refuse(**arguments: object) -> None:
+  """Raises ValueError if an argument of upstream's call is not its default."""
+  for name, value in arguments.items():
+    if value is not None:
+      raise ValueError(f"{name}={value!r} is not supported: leave it out")
+
+
+def _read(vocab_file: str, reserved_tokens: Sequence[str]) -> list[str]:
+  """Returns the subtokens of a vocabulary file but for the reserved ones."""
+  subtokens = []
+  with file_system.open_file(vocab_file, "rb") as stream:
+    for number, raw in enumerate(stream, start=1):
+      try:
+        line = raw.decode("utf-8").strip()
+      except UnicodeDecodeError as error:
+        raise InputError(
+          f"{vocab_file}, line {number}: not UTF-8 (byte {error.start + 1} "
+          "of the line); is it damaged, or was it converted to another "
+          "encoding?"
+        ) from None
+      if len(line) < 2 or line[0] != line[-1] or line[0] not in "'\"":
+        raise InputError(
+          f"{vocab_file}, line {number}: {line!r} does not stand between "
+          "quotes, as each line of a subtoken vocabulary does"
+        )
+      subtoken = line[1:-1]
+      # Tensor2Tensor writes the reserved two as it does all others, with the
+      # end mark; counted anew, they would shift every id.
+      tensor2tensor = number <= 2 and subtoken.removesuffix("_") in (
+        RESERVED_TOKENS
+      )
+      if subtoken not in reserved_tokens and not tensor2tensor:
+        subtokens.append(subtoken)
+  return subtokens
 
 
 def _alphabet(subtokens: Iterable[str]) -> set[str]:

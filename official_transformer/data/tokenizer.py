@@ -226,7 +226,7 @@ def load_tokenizer(vocab_file: str, form: TextForm | None = None) -> Tokenizer:
     # of its first protocol buffer field, which is a line feed.
     kind = stream.read(1)
   if kind in (b"'", b'"'):
-    return Subtokenizer.load(vocab_file)
+    return Subtokenizer(vocab_file)
   return SentencePieceTokenizer(vocab_file)
 
 

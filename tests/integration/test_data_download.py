@@ -114,7 +114,7 @@ def test_upstreams_corpus_from_a_server_with_faults(server, text, tmp_path):
   made = Subtokenizer.build(
     [str(raw / "news.en"), str(raw / "news.de")], 32768, 327, 6
   )
-  vocabulary = Subtokenizer.load(str(data / "vocab.ende.32768"))
+  vocabulary = Subtokenizer(str(data / "vocab.ende.32768"))
   assert vocabulary.subtokens == made.subtokens
   found = set()
   for path in data.glob("wmt32k-train-*"):

@@ -61,7 +61,7 @@ def test_file_has_the_official_format(tokenizer, tmp_path):
   assert lines[:2] == ["'<pad>'", "'<EOS>'"]
   assert lines[-1] == ""
   assert len(lines) - 1 == tokenizer.vocab_size
-  again = lib.Subtokenizer.load(str(path))
+  again = lib.Subtokenizer(str(path))
   assert again.subtokens == tokenizer.subtokens
 
 
@@ -98,7 +98,7 @@ def test_a_file_of_another_kind_is_refused(tmp_path):
   path = tmp_path / "vocab"
   path.write_text("'<pad>'\n'<EOS>'\nword\n", encoding="utf-8")
   with pytest.raises(InputError, match="line 3: 'word' does not stand"):
-    lib.Subtokenizer.load(str(path))
+    lib.Subtokenizer(str(path))
 
 
 def test_ids_beyond_the_vocabulary_decode_to_nothing(tokenizer):
