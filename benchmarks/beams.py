@@ -22,7 +22,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from official_transformer.model.transformer import build_transformer
+from official_transformer.model.building import build_transformer
 from official_transformer.model_params import TransformerParams
 
 SENTENCES, LENGTH = 16, 12

@@ -52,9 +52,9 @@ from official_transformer.hardware.cpu_threads import (
   serve_single_lines,
   share_processors,
 )
+from official_transformer.model.building import build_transformer
 from official_transformer.model.transformer import (
   Transformer,
-  build_transformer,
 )
 from official_transformer.model_directory.directory import ModelDirectory
 from official_transformer.model_params import PARAM_SETS

@@ -30,8 +30,10 @@ import tensorflow as tf
 from official_transformer.data.buckets import Batching
 from official_transformer.data.data_pipeline import train_dataset
 from official_transformer.data.record_check import check_records
-from official_transformer.model.keras_models import create_training_model
-from official_transformer.model.transformer import build_transformer
+from official_transformer.model.building import (
+  build_transformer,
+  create_training_model,
+)
 from official_transformer.model_params import PARAM_SETS, TransformerParams
 from official_transformer.ops.recompute import recompute_in_gradients
 from official_transformer.training.step.loss_scale import DynamicLossScale

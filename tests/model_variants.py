@@ -5,7 +5,7 @@ import itertools
 
 import numpy as np
 
-from official_transformer.model.transformer import build_transformer
+from official_transformer.model.building import build_transformer
 from official_transformer.model_params import (
   NOTEBOOK,
   PAPER_BASE,

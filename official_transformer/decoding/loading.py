@@ -16,9 +16,9 @@ from official_transformer.data.vocabulary_files import (
 )
 from official_transformer.errors import InputError
 from official_transformer.hardware.processor import is_fast_dtype
+from official_transformer.model.building import build_transformer
 from official_transformer.model.transformer import (
   Transformer,
-  build_transformer,
 )
 from official_transformer.model_directory.checkpoint_files import (
   AVERAGED_STEPS,

@@ -24,7 +24,7 @@ from official_transformer.exporting.verification import (
   batched,
   verify_search,
 )
-from official_transformer.model.keras_models import create_decoding_model
+from official_transformer.model.building import create_decoding_model
 from official_transformer.storage import file_system
 from official_transformer.storage.durable_files import (
   new_directory,

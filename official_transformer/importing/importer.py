@@ -31,7 +31,7 @@ from official_transformer.importing.model_writing import (
   new_directory,
   write_model,
 )
-from official_transformer.model.transformer import build_transformer
+from official_transformer.model.building import build_transformer
 from official_transformer.model_directory.checkpoint_files import (
   read_tensors,
   stored_shapes,

@@ -29,7 +29,7 @@ from official_transformer.importing.model_writing import (
   new_directory,
   write_model,
 )
-from official_transformer.model.transformer import build_transformer
+from official_transformer.model.building import build_transformer
 from official_transformer.model_directory.description import Origin
 from official_transformer.model_params import TransformerParams
 from official_transformer.storage import file_system

@@ -53,6 +53,12 @@ class EmbeddingSharedWeights(ConfiguredLayer):
       ),
     )
 
+  def __call__(  # type: ignore[override]
+    self, inputs: Any, mode: str = "embedding"
+  ) -> tf.Tensor:
+    """Calls the layer; Keras takes no word by its position."""
+    return super().__call__(inputs, mode=mode)
+
   def call(self, inputs: tf.Tensor, mode: str = "embedding") -> tf.Tensor:
     """Embeds tokens, or scores all tokens, as the official layer does.
 
@@ -70,14 +76,7 @@ class EmbeddingSharedWeights(ConfiguredLayer):
     raise ValueError(f"mode is {mode!r}: there are embedding and linear")
 
   def embed(self, ids: tf.Tensor) -> tf.Tensor:
-    """Embeds tokens.
-
-    Args:
-      ids: integers [B, L], each below V.
-
-    Returns:
-      [B, L, D] in the layer's compute dtype.
-    """
+    """Embeds ids [B, L], each below V: [B, L, D] in the compute dtype."""
     table = tf.convert_to_tensor(self.shared_weights)
     embeddings = tf.gather(table, ids) * self.scale
     embeddings = tf.cast(embeddings, self.compute_dtype)

@@ -5,7 +5,6 @@ Shapes: B batch, L length, D hidden size, F filter size.
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import keras
@@ -13,26 +12,9 @@ import tensorflow as tf
 
 from official_transformer.model.variants import ACTIVATIONS
 from official_transformer.model_params import TransformerParams
-from official_transformer.ops.dense import dense
+from official_transformer.ops.dense import DenseLayer
 from official_transformer.ops.dropout import Dropout
 from official_transformer.ops.layer import ConfiguredLayer
-
-
-@dataclasses.dataclass(frozen=True)
-class DenseLayer:
-  """`x @ kernel + bias`.
-
-  Attributes:
-    kernel: [I, O].
-    bias: [O].
-  """
-
-  kernel: Any
-  bias: Any
-
-  def __call__(self, x: tf.Tensor, training: bool = False) -> tf.Tensor:
-    """Maps [..., I] to [..., O]."""
-    return dense(x, [self.kernel], self.bias, training)
 
 
 class FeedForwardNetwork(ConfiguredLayer):
@@ -44,8 +26,6 @@ class FeedForwardNetwork(ConfiguredLayer):
     relu_dropout: share of the inner units dropped while training.
     initializer_gain: scale of the kernels' uniform initialiser.
     activation: the name of f in `variants.ACTIVATIONS`.
-    filter_dense_layer: [..., D] to [..., F].
-    output_dense_layer: [..., F] to [..., D].
   """
 
   def __init__(
@@ -80,15 +60,16 @@ class FeedForwardNetwork(ConfiguredLayer):
 
   def build(self, input_shape: Any = None) -> None:
     """Creates two kernels and two biases."""
-    self.filter_dense_layer = self._dense(
+    self.filter_kernel, self.filter_bias = self._dense(
       "filter", self.hidden_size, self.filter_size
     )
-    self.output_dense_layer = self._dense(
+    self.output_kernel, self.output_bias = self._dense(
       "output", self.filter_size, self.hidden_size
     )
     self.dropout.build(None)
 
-  def _dense(self, name: str, inputs: int, outputs: int) -> DenseLayer:
+  def _dense(self, name: str, inputs: int, outputs: int) -> tuple[Any, Any]:
+    """Creates a kernel and a bias."""
     kernel = self.add_weight(
       name=f"{name}_kernel",
       shape=(inputs, outputs),
@@ -99,7 +80,17 @@ class FeedForwardNetwork(ConfiguredLayer):
     bias = self.add_weight(
       name=f"{name}_bias", shape=(outputs,), initializer="zeros"
     )
-    return DenseLayer(kernel, bias)
+    return kernel, bias
+
+  @property
+  def filter_dense_layer(self) -> DenseLayer:
+    """Maps [..., D] to [..., F]."""
+    return DenseLayer(self.filter_kernel, self.filter_bias)
+
+  @property
+  def output_dense_layer(self) -> DenseLayer:
+    """Maps [..., F] to [..., D]."""
+    return DenseLayer(self.output_kernel, self.output_bias)
 
   def call(self, x: tf.Tensor, training: bool = False) -> tf.Tensor:
     """Maps [B, L, D] to [B, L, D]."""
@@ -107,10 +98,9 @@ class FeedForwardNetwork(ConfiguredLayer):
     flat = tf.reshape(x, [-1, self.hidden_size])
     inner = self.filter_dense_layer(flat, training)
     inner = self.activate(self.dropout, inner, training)
-    outer = self.output_dense_layer
-    kernel = outer.kernel
+    kernel = tf.convert_to_tensor(self.output_kernel)
     if training:
       # Dropout has left the scaling to the kernel, which is smaller.
-      kernel = tf.convert_to_tensor(kernel) * self.dropout.scale
-    outputs = DenseLayer(kernel, outer.bias)(inner, training)
+      kernel *= self.dropout.scale
+    outputs = DenseLayer(kernel, self.output_bias)(inner, training)
     return tf.reshape(outputs, tf.shape(x))

@@ -37,7 +37,10 @@ def padded_cross_entropy_loss(
   Raises:
     ValueError: if `vocab_size` is not V.
   """
-  _check_vocab_size(logits, vocab_size)
+  if vocab_size not in (None, logits.shape[-1]):
+    raise ValueError(
+      f"vocab_size is {vocab_size}, but there are {logits.shape[-1]} logits"
+    )
   logits, labels = _pad_to_same_length(logits, labels)
   weights = tf.cast(tf.not_equal(labels, PAD_ID), tf.float32)
   return smoothed_cross_entropy(logits, labels, smoothing) * weights, weights
@@ -58,13 +61,6 @@ def transformer_loss(
     logits, labels, smoothing, vocab_size
   )
   return tf.math.divide_no_nan(tf.reduce_sum(losses), tf.reduce_sum(weights))
-
-
-def _check_vocab_size(logits: tf.Tensor, vocab_size: int | None) -> None:
-  if vocab_size not in (None, logits.shape[-1]):
-    raise ValueError(
-      f"vocab_size is {vocab_size}, but there are {logits.shape[-1]} logits"
-    )
 
 
 def _pad_to_same_length(

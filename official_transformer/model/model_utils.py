@@ -69,29 +69,17 @@ def get_decoder_self_attention_bias(
 def get_padding(
   x: tf.Tensor, padding_value: int = PAD_ID, dtype: tf.DType = tf.float32
 ) -> tf.Tensor:
-  """Returns 1 where `x` holds the padding value, else 0.
-
-  Args:
-    x: of any shape.
-    padding_value: what stands for padding.
-    dtype: of what is returned, in the shape of `x`.
-  """
+  """Returns 1 where `x` holds the padding value and 0 elsewhere."""
   return tf.cast(tf.equal(x, padding_value), dtype)
 
 
 def get_padding_bias(
   x: tf.Tensor, padding_value: int = PAD_ID, dtype: tf.DType = tf.float32
 ) -> tf.Tensor:
-  """Returns the bias that hides padding.
+  """Returns the bias [B, 1, 1, L] that hides the padding of `x` [B, L].
 
-  Args:
-    x: [B, L].
-    padding_value: what stands for padding.
-    dtype: of the bias.
-
-  Returns:
-    [B, 1, 1, L]: a large negative number, as in
-    `get_decoder_self_attention_bias`, where `x` holds padding, else 0.
+  It is 0 but for padding, where it is as large and negative as that of
+  `get_decoder_self_attention_bias`.
   """
   padding = get_padding(x, padding_value, dtype)
   return (padding * _negative_bias(dtype))[:, None, None, :]

@@ -15,7 +15,6 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from official_transformer.errors import InputError
 from official_transformer.model import incremental_decoder, variants
 from official_transformer.model.attention_layer import Attention, SelfAttention
 from official_transformer.model.ffn_layer import FeedForwardNetwork
@@ -27,19 +26,10 @@ from official_transformer.model.model_utils import (
 from official_transformer.model_params import TransformerParams
 from official_transformer.ops.dropout import Dropout
 from official_transformer.ops.layer import ConfiguredLayer, Shared
-from official_transformer.ops.precision import (
-  DTYPE_POLICIES,
-  INFERENCE_POLICIES,
-  default_policy,
-)
-from official_transformer.search.state import (
-  NO_HOOKS,
-  SearchHooks,
-  SearchResult,
-)
+from official_transformer.ops.precision import default_policy, keras_policy
+from official_transformer.search.state import SearchResult
 
 Params = TransformerParams | Mapping[str, Any]
-Cache = dict[str, dict[str, tf.Tensor]]
 
 
 class LayerNormResidualWrapper(ConfiguredLayer):
@@ -183,17 +173,10 @@ class EncoderStack(_Stack):
     inputs_padding: tf.Tensor | None = None,
     training: bool = False,
   ) -> tf.Tensor:
-    """Encodes embedded sources.
+    """Encodes embedded sources, [B, S, D] to [B, S, D].
 
-    Args:
-      encoder_inputs: [B, S, D].
-      attention_bias: [B, 1, 1, S], hides padding.
-      inputs_padding: not read: an argument of the official layer, which does
-        not read it either.
-      training: whether dropout is on.
-
-    Returns:
-      [B, S, D].
+    The bias [B, 1, 1, S] hides padding. `inputs_padding` is an argument of the
+    official layer, which does not read it either.
     """
     x = encoder_inputs
     for layer in self.layers:
@@ -215,7 +198,7 @@ class DecoderStack(_Stack):
     decoder_self_attention_bias: tf.Tensor,
     attention_bias: tf.Tensor,
     training: bool = False,
-    cache: Cache | None = None,
+    cache: dict[str, dict[str, tf.Tensor]] | None = None,
     decode_loop_step: tf.Tensor | None = None,
   ) -> tf.Tensor:
     """Decodes embedded targets, all at once or behind those of a cache.
@@ -227,9 +210,8 @@ class DecoderStack(_Stack):
         C cached ones, broadcastable to [B, 1, T, C + T].
       attention_bias: [B, 1, 1, S], hides the source's padding.
       training: whether dropout is on.
-      cache: by `layer_0`, `layer_1`, ..., the dictionaries that
-        `Attention.call` reads and fills. Slower than `IncrementalDecoder`,
-        which translations are made with, and equal to it.
+      cache: by `layer_0`, `layer_1`, ..., what `Attention.call` reads and
+        fills: equal to `IncrementalDecoder`, and slower.
       decode_loop_step: int32 [], as `Attention.call` has it.
 
     Returns:
@@ -384,11 +366,6 @@ class Transformer(ConfiguredLayer):
 
     It is the start symbol, then all targets but the last ("shifted right" in
     figure 1). With `zero` the embedding masks PAD, so id 0 is the zero vector.
-
-    Args:
-      ids: [B, T].
-      length: int32 [], T.
-      training: whether dropout is on.
     """
     shifted = tf.concat([tf.zeros_like(ids[:, :1]), ids[:, :-1]], axis=1)
     x = self.embedding(shifted)
@@ -419,41 +396,11 @@ class Transformer(ConfiguredLayer):
     return {"outputs": outputs, "scores": found.scores[:, 0]}
 
   def beam_search(
-    self,
-    source_ids: tf.Tensor,
-    vocabulary_size: int | None = None,
-    static: bool = False,
-    hooks: SearchHooks = NO_HOOKS,
+    self, source_ids: tf.Tensor, *options: Any, **named: Any
   ) -> SearchResult:
     """Translates source ids [B, S]; see `incremental_decoder.beam_search`."""
     encoded = incremental_decoder.encode(self, source_ids)
-    return incremental_decoder.beam_search(
-      self, encoded, vocabulary_size, static, hooks
-    )
-
-
-def build_transformer(
-  params: Params, dtype: str = "fp32", is_train: bool = True
-) -> Transformer:
-  """Returns a transformer with all its variables, freshly initialised.
-
-  Args:
-    params: its hyper-parameters; `vocab_size` must be set.
-    dtype: a key of `DTYPE_POLICIES`. With `bf16` and `fp16` all is computed
-      in that type but softmax, layer norms and loss.
-    is_train: whether it may be trained: variables are float32 then, else they
-      are of `dtype` too but for the layer norms'.
-
-  Raises:
-    InputError: if Keras runs on another backend than TensorFlow.
-  """
-  if keras.backend.backend() != "tensorflow":
-    raise InputError(
-      f"Keras is set to the {keras.backend.backend()} backend; set "
-      "KERAS_BACKEND=tensorflow in the environment"
-    )
-  policies = DTYPE_POLICIES if is_train else INFERENCE_POLICIES
-  return Transformer(params, name="transformer", dtype=policies[dtype])
+    return incremental_decoder.beam_search(self, encoded, *options, **named)
 
 
 def create_model(
@@ -470,18 +417,18 @@ def create_model(
     is_train: whether the model is to train.
     with_metrics: whether accuracy, top-5 accuracy, accuracy per sequence and
       negative log perplexity are measured too.
-    dtype: what to compute in, as in `build_transformer`.
+    dtype: what to compute in, as in `keras_policy`.
 
   Returns:
     `[inputs [B, S], targets [B, T]]` to logits [B, T, V], with the
-    label-smoothed loss added (5.4), to be trained by `fit` or by
-    a loop of one's own. Or `inputs [B, S]` to the best hypotheses, int32
-    [B, L], and their scores, float32 [B] (6.1).
+    label-smoothed loss added (5.4); or `inputs [B, S]` to the best hypotheses,
+    int32 [B, L], and their scores, float32 [B] (6.1).
 
   Raises:
     InputError: if Keras runs on another backend than TensorFlow.
   """
-  transformer = build_transformer(params, dtype, is_train)
+  policy = keras_policy(dtype, is_train)
+  transformer = Transformer(params, name="transformer", dtype=policy)
   params = transformer.params
   inputs = keras.Input([None], dtype="int64", name="inputs")
   if not is_train:

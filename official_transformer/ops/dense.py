@@ -5,6 +5,7 @@ Shapes: I and O a kernel's input and output size; leading dimensions any.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -70,6 +71,23 @@ def dense(
     product = tf.nn.bias_add(product, bias)
   shape = tf.concat([tf.shape(x)[:-1], [product.shape[1]]], axis=0)
   return tf.reshape(product, shape)
+
+
+@dataclasses.dataclass(frozen=True)
+class DenseLayer:
+  """`x @ kernel + bias`.
+
+  Attributes:
+    kernel: [I, O].
+    bias: [O].
+  """
+
+  kernel: Any
+  bias: Any
+
+  def __call__(self, x: tf.Tensor, training: bool = False) -> tf.Tensor:
+    """Maps [..., I] to [..., O]."""
+    return dense(x, [self.kernel], self.bias, training)
 
 
 class PreparedKernel(NamedTuple):

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 import keras
 
+from official_transformer.errors import InputError
+
 # Keras' names for what `--dtype` chooses, in training and without it.
 DTYPE_POLICIES = {
   "fp32": "float32",
@@ -25,3 +27,23 @@ def default_policy(policy: keras.DTypePolicy) -> Iterator[None]:
     yield
   finally:
     keras.config.set_dtype_policy(outer)
+
+
+def keras_policy(dtype: str, is_train: bool) -> str:
+  """Returns the name of Keras' policy for a model.
+
+  Args:
+    dtype: a key of `DTYPE_POLICIES`. With `bf16` and `fp16` all is computed
+      in that type but softmax, layer norms and loss.
+    is_train: whether it may be trained: variables are float32 then, else they
+      are of `dtype` too but for the layer norms'.
+
+  Raises:
+    InputError: if Keras runs on another backend than TensorFlow.
+  """
+  if keras.backend.backend() != "tensorflow":
+    raise InputError(
+      f"Keras is set to the {keras.backend.backend()} backend; set "
+      "KERAS_BACKEND=tensorflow in the environment"
+    )
+  return (DTYPE_POLICIES if is_train else INFERENCE_POLICIES)[dtype]

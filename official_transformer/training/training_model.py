@@ -11,8 +11,10 @@ import keras
 import tensorflow as tf
 
 from official_transformer.distribution.strategy import Distribution
-from official_transformer.model.keras_models import create_training_model
-from official_transformer.model.transformer import build_transformer
+from official_transformer.model.building import (
+  build_transformer,
+  create_training_model,
+)
 from official_transformer.model_directory.checkpoint_files import (
   LOSS_SCALE,
   MOVING_AVERAGE,

@@ -16,7 +16,7 @@ from official_transformer.importing.importer import (
   ImportRequest,
   import_checkpoint,
 )
-from official_transformer.model.transformer import build_transformer
+from official_transformer.model.building import build_transformer
 from official_transformer.model_directory.checkpoint_files import (
   WEIGHTS,
   restore_variables,

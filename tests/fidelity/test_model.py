@@ -20,8 +20,8 @@ from official_transformer.importing.importer import (
   import_checkpoint,
 )
 from official_transformer.model import metrics, model_utils
+from official_transformer.model.building import build_transformer
 from official_transformer.model.transformer import (
-  build_transformer,
   create_model,
 )
 from official_transformer.model_directory.checkpoint_files import (

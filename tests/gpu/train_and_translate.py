@@ -14,7 +14,7 @@ from shared_files import reversed_pairs
 from written_shards import write_shards
 
 from official_transformer.decoding.searcher import Searcher
-from official_transformer.model.transformer import build_transformer
+from official_transformer.model.building import build_transformer
 from official_transformer.model_directory.checkpoint_files import (
   WEIGHTS,
   restore_variables,

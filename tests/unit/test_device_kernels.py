@@ -17,7 +17,7 @@ from official_transformer.data.buckets import Batching
 from official_transformer.decoding.batching import BatchLimits
 from official_transformer.decoding.searcher import Searcher, StaticShapes
 from official_transformer.distribution.strategy import Distribution
-from official_transformer.model.transformer import build_transformer
+from official_transformer.model.building import build_transformer
 from official_transformer.ops import dense
 from official_transformer.training.settings import Execution
 from official_transformer.training.training_model import TrainingModel

@@ -59,7 +59,13 @@ LEAF_ARROWS = {
   "errors": set(),
   "model_params": {"errors"},
 }
-UPSTREAMS_CALLS = {"sequence_beam_search"}
+UPSTREAMS_CALLS = {
+  "sequence_beam_search",
+  "SequenceBeamSearch.__init__",
+  "DecoderStack.call",
+  "Subtokenizer.init_from_files",
+  "translate_file",
+}
 # Some modules know less than their room may.
 STRICTER = {
   "hardware/processor.py": set(),
@@ -181,8 +187,16 @@ def test_functions_and_classes_stay_livable(folder):
   But for calls that are upstream's, parameter for parameter.
   """
   for path in (ROOT / folder).rglob("*.py"):
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-      where = f"{path.relative_to(ROOT)}: {getattr(node, 'name', '')}"
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    classes = {
+      child: f"{node.name}."
+      for node in ast.walk(tree)
+      if isinstance(node, ast.ClassDef)
+      for child in node.body
+    }
+    for node in ast.walk(tree):
+      name = classes.get(node, "") + getattr(node, "name", "")
+      where = f"{path.relative_to(ROOT)}: {name}"
       if isinstance(node, ast.ClassDef):
         assert node.end_lineno - node.lineno + 1 <= 250, where
       elif isinstance(node, ast.FunctionDef):
@@ -200,4 +214,4 @@ def test_functions_and_classes_stay_livable(folder):
           )
           if a.arg not in ("self", "cls")
         ]
-        assert len(names) <= 6 or node.name in UPSTREAMS_CALLS, where
+        assert len(names) <= 6 or name in UPSTREAMS_CALLS, where

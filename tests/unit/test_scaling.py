@@ -8,8 +8,10 @@ import pathlib
 import pytest
 import tensorflow as tf
 
-from official_transformer.model.keras_models import create_training_model
-from official_transformer.model.transformer import build_transformer
+from official_transformer.model.building import (
+  build_transformer,
+  create_training_model,
+)
 from official_transformer.model_params import PARAM_SETS
 
 pytestmark = pytest.mark.slow

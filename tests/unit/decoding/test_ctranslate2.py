@@ -18,7 +18,7 @@ from official_transformer.decoding.scorer import Scorer
 from official_transformer.decoding.searcher import Searcher
 from official_transformer.decoding.translator import Translator
 from official_transformer.errors import InputError
-from official_transformer.model.transformer import build_transformer
+from official_transformer.model.building import build_transformer
 from official_transformer.model_params import TransformerParams
 
 pytestmark = pytest.mark.slow

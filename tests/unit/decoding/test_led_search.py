@@ -33,7 +33,7 @@ from official_transformer.decoding.search_options import (
 from official_transformer.decoding.searcher import Searcher
 from official_transformer.decoding.translator import DecodingOptions, Translator
 from official_transformer.errors import InputError
-from official_transformer.model.transformer import build_transformer
+from official_transformer.model.building import build_transformer
 from official_transformer.model_params import EOS_ID, TransformerParams
 from official_transformer.search.required_phrases import turns
 from official_transformer.search.rules import SamplingRule

@@ -13,7 +13,7 @@ from official_transformer.decoding.search_trace import (
   SearchTracer,
 )
 from official_transformer.decoding.translator import Translator
-from official_transformer.model.transformer import build_transformer
+from official_transformer.model.building import build_transformer
 
 SENTENCES = ["The woman must help the small child today.", "A dog runs."]
 

@@ -12,7 +12,7 @@ from official_transformer.decoding import translator as lib
 from official_transformer.decoding.batching import BatchLimits
 from official_transformer.decoding.long_lines import Piece
 from official_transformer.errors import InputError
-from official_transformer.model.transformer import build_transformer
+from official_transformer.model.building import build_transformer
 from official_transformer.model_params import TransformerParams
 
 

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from official_transformer.model import attention_layer
 from official_transformer.model.attention_weights import attention_weights
-from official_transformer.model.transformer import build_transformer
+from official_transformer.model.building import build_transformer
 
 SOURCES = np.array([[5, 9, 3, 1, 0], [7, 2, 1, 0, 0], [4, 8, 6, 2, 1]])
 TARGETS = np.array([[4, 4, 6, 1], [3, 1, 0, 0], [9, 8, 7, 1]])

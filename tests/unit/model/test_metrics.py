@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from official_transformer.model import keras_models, metrics
+from official_transformer.model import building, metrics
 from official_transformer.model.embedding_layer import EmbeddingSharedWeights
 
 LOGITS = np.random.default_rng(0).normal(size=(2, 3, 7)).astype("float32") * 3
@@ -121,7 +121,7 @@ def test_loss_layer_adds_the_loss_to_a_functional_model():
   inputs, labels = keras.Input([3, 4]), keras.Input([3], dtype="int64")
   model = keras.Model(
     [inputs, labels],
-    keras_models.LogitsAndLossLayer(0.1, embedding)([inputs, labels]),
+    building.LogitsAndLossLayer(0.1, embedding)([inputs, labels]),
   )
   logits = model([states, LABELS])
   np.testing.assert_allclose(
@@ -135,7 +135,7 @@ def test_loss_layer_adds_the_loss_to_a_functional_model():
 @pytest.mark.parametrize("compiled", [False, True])
 def test_loss_layer_is_the_same_for_static_and_dynamic_shapes(compiled):
   states, embedding = states_and_table()
-  layer = keras_models.LogitsAndLossLayer(0.1, embedding)
+  layer = building.LogitsAndLossLayer(0.1, embedding)
 
   def loss_and_gradients(states, labels):
     with tf.GradientTape() as tape:
@@ -164,7 +164,7 @@ def test_loss_layer_is_the_same_for_static_and_dynamic_shapes(compiled):
 
 def test_a_batch_of_padding_has_no_loss_and_no_gradient():
   states, embedding = states_and_table()
-  layer = keras_models.LogitsAndLossLayer(0.1, embedding)
+  layer = building.LogitsAndLossLayer(0.1, embedding)
 
   @tf.function(
     input_signature=[tf.TensorSpec([None, None], tf.int64)], autograph=False

@@ -6,10 +6,10 @@ import tensorflow as tf
 from reference_search import reference_beam_search
 
 from official_transformer.model import beam_cache
+from official_transformer.model.building import build_transformer
 from official_transformer.model.incremental_decoder import IncrementalDecoder
 from official_transformer.model.transformer import (
   Transformer,
-  build_transformer,
   create_model,
 )
 from official_transformer.ops.dropout import dropout_seed

@@ -21,9 +21,11 @@ from model_variants import (
 from official_transformer.errors import InputError
 from official_transformer.hardware import processor
 from official_transformer.model import beam_cache, variants
+from official_transformer.model.building import (
+  build_transformer,
+  create_training_model,
+)
 from official_transformer.model.incremental_decoder import IncrementalDecoder
-from official_transformer.model.keras_models import create_training_model
-from official_transformer.model.transformer import build_transformer
 from official_transformer.ops import dense
 
 pytestmark = pytest.mark.slow

@@ -1,8 +1,8 @@
-"""Keras models of a transformer that exists already.
+"""Transformers, and Keras models of them, as this project itself uses them.
 
-Equal to those of `transformer.create_model`, and what this project itself uses:
-the one that trains computes its loss in less time and memory, the one that
-translates can be limited to a vocabulary.
+The models are equal to those of `transformer.create_model`: but the one that
+trains computes its loss in less time and memory, and the one that translates
+can be limited to a vocabulary.
 
 Shapes: B batch, S source length, T target length, L longest limit, D hidden
 size, V vocabulary.
@@ -11,20 +11,37 @@ size, V vocabulary.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
 import keras
 import tensorflow as tf
 
 from official_transformer.model.metrics import MetricLayer
-from official_transformer.model.transformer import (
-  Transformer,
-  build_transformer,
-)
+from official_transformer.model.transformer import Transformer
 from official_transformer.model.variants import OutputLayer
 from official_transformer.model_params import PAD_ID, TransformerParams
 from official_transformer.ops.cross_entropy import linear_cross_entropy
-from official_transformer.ops.precision import INFERENCE_POLICIES
+from official_transformer.ops.precision import INFERENCE_POLICIES, keras_policy
+
+
+def build_transformer(
+  params: TransformerParams | Mapping[str, Any],
+  dtype: str = "fp32",
+  is_train: bool = True,
+) -> Transformer:
+  """Returns a transformer with all its variables, freshly initialised.
+
+  Args:
+    params: its hyper-parameters; `vocab_size` must be set.
+    dtype: as in `keras_policy`.
+    is_train: likewise.
+
+  Raises:
+    InputError: if Keras runs on another backend than TensorFlow.
+  """
+  policy = keras_policy(dtype, is_train)
+  return Transformer(params, name="transformer", dtype=policy)
 
 
 class TeacherForcing(keras.layers.Layer):
