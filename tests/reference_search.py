@@ -279,7 +279,7 @@ class ReferenceSearch:
 def attend(layer: Any, query: Any, cache: KeyValueCache, bias: Any) -> Any:
   """Attends with queries [B, N, F, H], and projects what comes out."""
   heads = layer.attend(query, *cache, bias)
-  return heads @ tf.convert_to_tensor(layer.kernels["output"])
+  return heads @ tf.convert_to_tensor(layer.output_kernel)
 
 
 def reference_beam_search(transformer: Any, source_ids: Any) -> SearchResult:

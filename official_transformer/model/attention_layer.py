@@ -100,22 +100,21 @@ class Attention(ConfiguredLayer):
     They stay apart and two-dimensional, so that checkpoints of every kind map
     onto them and the initialiser sees the right fans.
     """
-    self.kernels: dict[str, Any] = {}
-    self.biases: dict[str, Any] = {}
     for name in PROJECTIONS:
-      self.kernels[name] = self.add_weight(
+      kernel = self.add_weight(
         name=f"{name}_kernel",
         shape=(self.hidden_size, self.projection_size(name)),
         initializer=keras.initializers.VarianceScaling(
           scale=self.initializer_gain, mode="fan_avg", distribution="uniform"
         ),
       )
+      setattr(self, f"{name}_kernel", kernel)
     for name in PROJECTIONS if self.use_bias else ():
-      self.biases[name] = self.add_weight(
-        name=f"{name}_bias",
-        shape=(self.projection_size(name),),
-        initializer="zeros",
+      shape = (self.projection_size(name),)
+      bias = self.add_weight(
+        name=f"{name}_bias", shape=shape, initializer="zeros"
       )
+      setattr(self, f"{name}_bias", bias)
     self.dropout.build(None)
 
   def call(
@@ -160,8 +159,9 @@ class Attention(ConfiguredLayer):
     if cache is not None:
       keys, values = _append(cache, keys, values, decode_loop_step)
     heads = self.attend(query, keys, values, bias, training)
-    biases = self.biases.get("output")
-    return dense(heads, [self.kernels["output"]], biases, training)
+    return dense(
+      heads, self.kernels(["output"]), self.joined_biases(["output"]), training
+    )
 
   def project(
     self,
@@ -175,15 +175,20 @@ class Attention(ConfiguredLayer):
     Several kernels make one product: a wide one is faster, in the gradient too.
     For `names` and `positions` see `split_heads`.
     """
-    kernels = [self.kernels[name] for name in names]
-    products = dense(x, kernels, self.joined_biases(names), training)
+    products = dense(
+      x, self.kernels(names), self.joined_biases(names), training
+    )
     return self.split_heads(products, names, positions)
+
+  def kernels(self, names: Sequence[str]) -> list[Any]:
+    """Returns the kernels of projections."""
+    return [getattr(self, f"{name}_kernel") for name in names]
 
   def joined_biases(self, names: Sequence[str]) -> tf.Tensor | None:
     """Returns biases of projections side by side; None if there are none."""
-    if not self.biases:
+    if not self.use_bias:
       return None
-    return tf.concat([self.biases[name] for name in names], axis=0)
+    return tf.concat([getattr(self, f"{name}_bias") for name in names], axis=0)
 
   def projection_size(self, name: str) -> int:
     """Returns the columns of a kernel; a subclass may have fewer for a key."""

@@ -468,7 +468,7 @@ def finishes_for(
 def _prepare(layer: Attention, names: tuple[str, ...]) -> PreparedKernel:
   """Returns kernels of an attention layer side by side."""
   return prepare_kernel(
-    [layer.kernels[name] for name in names],
+    layer.kernels(names),
     tf.as_dtype(layer.compute_dtype),
     layer.joined_biases(names),
   )

@@ -152,6 +152,8 @@ class _Stack(ConfiguredLayer):
     self.layers = [
       layer_class(params, name=f"layer_{i}") for i in range(number)
     ]
+    for layer in self.layers:  # TensorFlow's checkpoints see no lists of Keras.
+      setattr(self, layer.name, layer)
     self.output_normalization = variants.create_stack_end(params)
 
   def normalize(self, x: tf.Tensor, training: bool = False) -> tf.Tensor:
@@ -260,10 +262,11 @@ class Transformer(ConfiguredLayer):
     with default_policy(self.dtype_policy):
       tables = variants.create_tables(params)
       self.embedding, self.source_embedding = tables.target, tables.source
-      self._output_layers = tables.output_layers
+      self.positions = variants.POSITIONS[params.positions](params)
+      for layer in (*tables.output_layers, *self.positions.layers):
+        setattr(self, f"{layer.name}_layer", layer)
       self.softmax = tables.output
       self._embed_source_ids: Callable[..., tf.Tensor] = self.source_embedding
-      self.positions = variants.POSITIONS[params.positions](params)
       self.encoder_stack = EncoderStack(params, name="encoder_stack")
       self.decoder_stack = DecoderStack(params, name="decoder_stack")
       self.source_dropout, self.target_dropout = (

@@ -49,7 +49,7 @@ ARROWS = {
 # The doors: flags in, one command run.
 DOORS = {
   "transformer_main": {"commands", "flag_groups"},
-  "translate": {"commands", "flag_groups"},
+  "translate": {"commands", "decoding", "flag_groups"},
   "compute_bleu": {"commands", "data", "evaluation", "flag_groups"},
   "translation_report": {"commands", "flag_groups"},
   "import_checkpoint": {"data", "importing", "flag_groups"},
@@ -195,7 +195,7 @@ def test_functions_and_classes_stay_livable(folder):
       for child in node.body
     }
     for node in ast.walk(tree):
-      name = classes.get(node, "") + getattr(node, "name", "")
+      name = f"{classes.get(node, '')}{getattr(node, 'name', '')}"
       where = f"{path.relative_to(ROOT)}: {name}"
       if isinstance(node, ast.ClassDef):
         assert node.end_lineno - node.lineno + 1 <= 250, where

@@ -25,9 +25,9 @@ def numpy_attention(layer, query, source, bias):
   q, k, v = (
     x @ kernel.numpy()
     for x, kernel in (
-      (query, layer.kernels["query"]),
-      (source, layer.kernels["key"]),
-      (source, layer.kernels["value"]),
+      (query, layer.query_kernel),
+      (source, layer.key_kernel),
+      (source, layer.value_kernel),
     )
   )
   for n in range(layer.num_heads):
@@ -36,7 +36,7 @@ def numpy_attention(layer, query, source, bias):
     weights = np.exp(logits - logits.max(-1, keepdims=True))
     weights /= weights.sum(-1, keepdims=True)
     heads.append(weights @ v[..., part])
-  return np.concatenate(heads, -1) @ layer.kernels["output"].numpy()
+  return np.concatenate(heads, -1) @ layer.output_kernel.numpy()
 
 
 def test_attention_matches_the_equations():
