@@ -320,7 +320,7 @@ Figure 1 of the paper, with the shapes that this sentence and its translation
 have. Each sub-layer is `x + dropout(f(layer_norm(x)))`: the norm comes first, as in
 the official model, and not last, as in the paper.
 ([`model/transformer.py`](../official_transformer/model/transformer.py),
-[`stacks.py`](../official_transformer/model/stacks.py))
+[`transformer.py`](../official_transformer/model/transformer.py))
 
 ```
 {diagram}

@@ -11,6 +11,9 @@ import pytest
 from command_shell import CommandShell
 from smaller_params import smaller_param_sets
 
+from official_transformer import model_params
+from official_transformer.model import transformer, variants
+
 pytestmark = pytest.mark.slow
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -58,9 +61,10 @@ def small_models():
     yield
 
 
-def blocks(page):
+def blocks(page, language="bash"):
   text = (ROOT / page).read_text(encoding="utf-8")
-  return re.findall(r"^ *```bash\n(.*?)^ *```", text, re.DOTALL | re.MULTILINE)
+  pattern = rf"^ *```{language}\n(.*?)^ *```"
+  return re.findall(pattern, text, re.DOTALL | re.MULTILINE)
 
 
 @pytest.fixture(scope="module")
@@ -102,6 +106,29 @@ def test_commands_run_as_they_stand(page, begun, tmp_path):
   shell = CommandShell(COMMANDS, tmp_path / "streams", PRELUDE)
   done = shell.run("\n".join(blocks(page)), work)
   assert done.status == 0, done.stderr[-3000:]
+
+
+# Pages of Python, and what their blocks find when they begin.
+PYTHON_PAGES = {"docs/python.md": MODEL, "docs/upstream.md": NOTHING}
+
+
+@pytest.mark.parametrize("page", PYTHON_PAGES)
+def test_python_runs_as_it_stands(page, begun, tmp_path, monkeypatch):
+  work = tmp_path / "work"
+  if PYTHON_PAGES[page] == NOTHING:
+    work.mkdir()
+  else:
+    shutil.copytree(begun[PYTHON_PAGES[page]], work)
+  monkeypatch.chdir(work)
+  # What a page puts in the place of parts is taken out again.
+  for owner in (variants.NORMS, variants.POSITIONS):
+    for name, part in owner.items():
+      monkeypatch.setitem(owner, name, part)
+  monkeypatch.setattr(transformer, "SelfAttention", transformer.SelfAttention)
+  params = dict(model_params.TINY_PARAMS)
+  monkeypatch.setattr(model_params, "TINY_PARAMS", params)
+  code = "\n".join(blocks(page, "python"))
+  exec(compile(code, page, "exec"), {"__name__": "page"})
 
 
 def test_the_tour_is_made_by_its_command(trained_model, tmp_path):
