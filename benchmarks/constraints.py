@@ -5,8 +5,8 @@ r"""Whether phrases are obeyed, and what leading a search costs.
 
 Of each of so many lines, drawn with a seed, one or two random words of its
 reference that its own translation lacks are required, and one or two words of
-that translation are forbidden. Told is how often both hold, what is reported as
-unmet, and the sentences a second of all kinds of search.
+that translation are forbidden. It prints how often both hold, how many are
+reported as violated, and the sentences a second of all kinds of search.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import time
 from official_transformer.data.text_files import read_lines
 from official_transformer.decoding.options import DecodingOptions
 from official_transformer.decoding.phrases import (
-  Demands,
+  DecodingConstraints,
   LineRequest,
   holds,
 )
@@ -75,11 +75,11 @@ def main() -> None:
   found = timed("phrases required and forbidden", led, requests)
   required = met = forbidden = kept = told = 0
   for request, translation in zip(requests, found, strict=True):
-    for phrase in request.demands.required:
+    for phrase in request.constraints.required:
       required += 1
       met += holds(translation.text, phrase)
       told += phrase in translation.unmet
-    for phrase in request.demands.forbidden:
+    for phrase in request.constraints.forbidden:
       forbidden += 1
       kept += not holds(translation.text, phrase)
   print(
@@ -94,13 +94,13 @@ def main() -> None:
 
 def _random_demands(
   rng: random.Random, translation: str, reference: str
-) -> Demands:
+) -> DecodingConstraints:
   """Returns words that a translation lacks, and words that it has."""
   lacking = [w for w in reference.split() if not holds(translation, w)]
   there = [w for w in translation.split() if w.isalpha()]
   required = rng.sample(lacking, min(len(lacking), rng.randint(1, 2)))
   forbidden = rng.sample(there, min(len(there), rng.randint(1, 2)))
-  return Demands(
+  return DecodingConstraints(
     required=tuple(dict.fromkeys(required)),
     forbidden=tuple(
       w

@@ -12,7 +12,10 @@ from official_transformer.commands.flag_readers import (
   predicts,
 )
 from official_transformer.data import text_files
-from official_transformer.decoding.phrases import Demands, LineRequest
+from official_transformer.decoding.phrases import (
+  DecodingConstraints,
+  LineRequest,
+)
 from official_transformer.decoding.search_options import (
   Sampling,
   SearchOptions,
@@ -63,12 +66,16 @@ def check_search_flags() -> None:
       "typed; give them by --file"
     )
   options = read_search_options()
-  if (options.leads or options.mbr) and "runner" in FLAGS and FLAGS.runner:
+  if (
+    (options.changes_search or options.mbr)
+    and "runner" in FLAGS
+    and FLAGS.runner
+  ):
     raise InputError(
       "--runner searches for what the model finds best: samples, phrases, "
       "penalties and --mbr are for --mode=predict without it"
     )
-  if options.leads and "trace_dir" in FLAGS and FLAGS.trace_dir:
+  if options.changes_search and "trace_dir" in FLAGS and FLAGS.trace_dir:
     raise InputError(
       "--trace_dir watches the search as it is, without samples, phrases or "
       "penalties"
@@ -97,7 +104,7 @@ def requests(lines: Iterable[str]) -> Iterator[str | LineRequest]:
         raise _uneven(name, f"ends before line {number}")
     prefix, phrases = (value or "" for value in found)
     wanted = tuple(p.strip() for p in phrases.split("\t") if p.strip())
-    yield LineRequest(line, Demands(prefix.strip(), wanted))
+    yield LineRequest(line, DecodingConstraints(prefix.strip(), wanted))
   for name, path, values in zip(_BY_LINE, paths, beside, strict=True):
     if path and next(values, None) is not None:
       raise _uneven(name, f"goes on after line {number}")

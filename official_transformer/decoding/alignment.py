@@ -179,7 +179,7 @@ class Alignment:
     return " ".join(f"{source}-{target}" for source, target in self.links)
 
 
-class Seam(NamedTuple):
+class Separator(NamedTuple):
   """What stands between two parts of a line, on either side."""
 
   source: str
@@ -187,7 +187,7 @@ class Seam(NamedTuple):
 
 
 def join_alignments(
-  parts: Sequence[Alignment], seams: Sequence[Seam]
+  parts: Sequence[Alignment], separators: Sequence[Separator]
 ) -> Alignment:
   """Returns the alignment of parts that follow each other on both sides.
 
@@ -196,14 +196,14 @@ def join_alignments(
 
   Args:
     parts: one or more.
-    seams: between each and the next.
+    separators: between each and the next.
   """
   if len(parts) == 1:
     return parts[0]
   sources: list[str] = []
   targets: list[str] = []
   links: set[Link] = set()
-  for part, seam in zip(parts, [None, *seams], strict=True):
+  for part, seam in zip(parts, [None, *separators], strict=True):
     source, target = (
       _append(words, more, seam and seam[side])
       for side, (words, more) in enumerate(

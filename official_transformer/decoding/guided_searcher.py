@@ -1,4 +1,4 @@
-"""Searching under demands, drawing samples, and several models as one.
+"""Searching under constraints, drawing samples, and several models as one.
 
 Slower than `Searcher`, which knows nothing of it: the whole vocabulary is
 normalised at every step.
@@ -32,8 +32,8 @@ from official_transformer.decoding.memory_bounds import (
   out_of_memory,
 )
 from official_transformer.decoding.phrases import (
-  NO_DEMANDS,
-  Demands,
+  NO_CONSTRAINTS,
+  DecodingConstraints,
   as_written,
   holds,
   overgrown,
@@ -58,7 +58,7 @@ _ROUNDS = 20
 Forbidden = set[tuple[int, ...]]
 
 
-class LedSearcher:
+class GuidedSearcher:
   """Searches as it is led; safe to call from several threads.
 
   Attributes:
@@ -92,15 +92,15 @@ class LedSearcher:
   def search(
     self,
     sources: Sequence[Sequence[int]],
-    demands: Sequence[Demands] | None = None,
+    constraints: Sequence[DecodingConstraints] | None = None,
   ) -> list[list[FoundSequence]]:
     """Searches for each source's best sequences, as `SequenceSearcher` says.
 
     Args:
       sources: token lists, each ending in EOS.
-      demands: of each.
+      constraints: of each.
     """
-    asked = demands or [NO_DEMANDS] * len(sources)
+    asked = constraints or [NO_CONSTRAINTS] * len(sources)
     forbidden = [self._forbidden_tokens(line) for line in asked]
     found = self._search_all(sources, asked, forbidden)
     for _ in range(_ROUNDS):
@@ -126,13 +126,13 @@ class LedSearcher:
     found = [self._tokens_of(phrase) for phrase in phrases]
     return [tokens for tokens in found if tokens]
 
-  def _forbidden_tokens(self, line: Demands) -> Forbidden:
+  def _forbidden_tokens(self, line: DecodingConstraints) -> Forbidden:
     return set(map(tuple, self._tokens_of_each(line.forbidden)))
 
   def _forbid_spellings(
     self,
     sequences: Sequence[FoundSequence],
-    line: Demands,
+    line: DecodingConstraints,
     forbidden: Forbidden,
   ) -> bool:
     """Adds what hypotheses should not have been; returns if that is any more.
@@ -159,15 +159,15 @@ class LedSearcher:
   def _search_all(
     self,
     sources: Sequence[Sequence[int]],
-    demands: Sequence[Demands],
+    constraints: Sequence[DecodingConstraints],
     forbidden: Sequence[Forbidden],
   ) -> list[list[FoundSequence]]:
     """Searches once."""
     longest = max(map(len, sources))
     for model in self.models:
       check_batch(model.params, len(sources) * len(self.models), longest)
-    prefixes = [prefix_of(self.target, line.prefix) for line in demands]
-    required = [self._tokens_of_each(line.required) for line in demands]
+    prefixes = [prefix_of(self.target, line.prefix) for line in constraints]
+    required = [self._tokens_of_each(line.required) for line in constraints]
     limit = longest + self.params.extra_decode_length + self.options.min_length
     limit += max(map(len, prefixes)) + 2
     try:

@@ -10,8 +10,8 @@ from typing import NamedTuple
 from official_transformer.data.vocabulary_files import Tokenizers
 from official_transformer.decoding.long_lines import Piece, cut_line
 from official_transformer.decoding.phrases import (
-  NO_DEMANDS,
-  Demands,
+  NO_CONSTRAINTS,
+  DecodingConstraints,
   LineRequest,
   as_written,
   remembered,
@@ -25,12 +25,12 @@ class PieceToTranslate(NamedTuple):
   Attributes:
     text: of it.
     ids: of it, ending in EOS.
-    demands: of its translation.
+    constraints: of its translation.
   """
 
   text: str
   ids: list[int]
-  demands: Demands
+  constraints: DecodingConstraints
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,26 +40,26 @@ class PreparedLine:
   Attributes:
     pieces: none, if it is blank; more than one, if it was cut.
     ids: of each piece, ending in EOS.
-    demands: of its translation; with a prefix or something required, it is
+    constraints: of its translation; with a prefix or something required, it is
       never cut.
     written: a phrase to how a translation would hold it.
   """
 
   pieces: list[Piece]
   ids: list[list[int]]
-  demands: Demands = NO_DEMANDS
+  constraints: DecodingConstraints = NO_CONSTRAINTS
   written: Callable[[str], str] = str
 
   def unmet_by(self, text: str) -> tuple[str, ...]:
-    """Returns which demands a translation does not meet."""
-    if self.demands == NO_DEMANDS:
+    """Returns which constraints a translation does not meet."""
+    if self.constraints == NO_CONSTRAINTS:
       return ()
-    return self.demands.unmet_by(text, self.written)
+    return self.constraints.unmet_by(text, self.written)
 
   def to_translate(self) -> list[PieceToTranslate]:
     """Returns what is searched for, piece by piece."""
     return [
-      PieceToTranslate(piece.text, ids, self.demands)
+      PieceToTranslate(piece.text, ids, self.constraints)
       for piece, ids in zip(self.pieces, self.ids, strict=True)
     ]
 
@@ -80,12 +80,12 @@ class LinePreparer:
 
   def prepare(self, request: str | LineRequest) -> PreparedLine:
     """Returns a line as it is decoded."""
-    line, ids, demands = self.whole(request)
+    line, ids, constraints = self.whole(request)
     if not line:
-      return self._prepared([], [], demands)
+      return self._prepared([], [], constraints)
     encode = self.tokenizers.source.encode
     pieces, encoded = [Piece(line, "")], [ids]
-    longest = None if demands.is_of_whole else self.max_length
+    longest = None if constraints.is_of_whole else self.max_length
     if longest is not None and len(ids) > longest:
       pieces = cut_line(line, self._length, longest)
       encoded = [encode(p.text, add_eos=True) for p in pieces]
@@ -97,24 +97,27 @@ class LinePreparer:
         kept.append((Piece(piece.text, joint), ids))
         joint = ""
     return self._prepared(
-      [piece for piece, _ in kept], [ids for _, ids in kept], demands
+      [piece for piece, _ in kept], [ids for _, ids in kept], constraints
     )
 
   def whole(self, request: str | LineRequest) -> PieceToTranslate:
     """Returns a line in one piece, however long it is."""
     request = LineRequest.of(request)
-    line, demands = request.text.strip(), request.demands
+    line, constraints = request.text.strip(), request.constraints
     if self.forbidden:
-      demands = dataclasses.replace(
-        demands, forbidden=(*self.forbidden, *demands.forbidden)
+      constraints = dataclasses.replace(
+        constraints, forbidden=(*self.forbidden, *constraints.forbidden)
       )
     ids = self.tokenizers.source.encode(line, add_eos=True)
-    return PieceToTranslate(line, ids, demands)
+    return PieceToTranslate(line, ids, constraints)
 
   def _prepared(
-    self, pieces: list[Piece], ids: list[list[int]], demands: Demands
+    self,
+    pieces: list[Piece],
+    ids: list[list[int]],
+    constraints: DecodingConstraints,
   ) -> PreparedLine:
-    return PreparedLine(pieces, ids, demands, self._written)
+    return PreparedLine(pieces, ids, constraints, self._written)
 
   @functools.cached_property
   def _written(self) -> Callable[[str], str]:

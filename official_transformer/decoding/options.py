@@ -14,7 +14,7 @@ from official_transformer.decoding.engines import (
   SequenceSearcher,
   check_installed,
 )
-from official_transformer.decoding.led_searcher import LedSearcher
+from official_transformer.decoding.guided_searcher import GuidedSearcher
 from official_transformer.decoding.search_options import SearchOptions
 from official_transformer.decoding.searcher import Searcher, StaticShapes
 from official_transformer.errors import InputError
@@ -65,12 +65,12 @@ class DecodingOptions:
         f"alignments are read from TensorFlow's attention, and the engine is "
         f"{self.engine.name}"
       )
-    if self.search.leads and self.padded_length:
+    if self.search.changes_search and self.padded_length:
       raise InputError(
         "padded_length is for XLA, which compiles no search that is led: by "
         "phrases, prefixes, penalties or samples"
       )
-    if self.search.leads and self.engine.name != TENSORFLOW:
+    if self.search.changes_search and self.engine.name != TENSORFLOW:
       raise InputError(
         "samples, phrases, prefixes and penalties are TensorFlow's search "
         f"alone, and the engine is {self.engine.name}"
@@ -93,14 +93,14 @@ class DecodingOptions:
 
   def create_searcher(
     self, transformers: Sequence[Transformer], tokenizers: Tokenizers
-  ) -> SequenceSearcher | LedSearcher:
+  ) -> SequenceSearcher | GuidedSearcher:
     """Returns what searches with a model, or with several.
 
     Raises:
       InputError: if several cannot decide together.
     """
     transformer = transformers[0]
-    if len(transformers) > 1 or self.search.leads:
+    if len(transformers) > 1 or self.search.changes_search:
       if self.engine.name != TENSORFLOW or self.padded_length:
         raise InputError(
           "several models decide together in TensorFlow's search alone, which "
@@ -108,7 +108,7 @@ class DecodingOptions:
         )
       for model in transformers:
         self._check_length(model.params)
-      return LedSearcher(transformers, tokenizers, self.search)
+      return GuidedSearcher(transformers, tokenizers, self.search)
     if self.engine.name == TENSORFLOW:
       size = tokenizers.target.vocab_size
       shapes = self.static_shapes(transformer.params)

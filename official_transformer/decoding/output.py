@@ -45,7 +45,7 @@ def json_line(translation: Translation, n_best: int) -> str:
   return json.dumps(fields_of(translation, n_best), ensure_ascii=False)
 
 
-class Told(NamedTuple):
+class OutputFields(NamedTuple):
   """What is told of a translation, beside its text and flags.
 
   Attributes:
@@ -62,15 +62,15 @@ class Told(NamedTuple):
 
 
 # But attention, which is long.
-USUAL = Told()
+DEFAULT_FIELDS = OutputFields()
 
 
 def fields_of(
-  translation: Translation, n_best: int, told: Told = USUAL
+  translation: Translation, n_best: int, include: OutputFields = DEFAULT_FIELDS
 ) -> dict[str, Any]:
   """Returns what is told of a line.
 
-  The fields are those of the best hypothesis (`translation` and what `told`
+  The fields are those of the best hypothesis (`translation` and what `include`
   says; alignments and attention only if they are there), `flags` (see
   `flags_of`) and, with `n_best` above 1, all `hypotheses`, each with fields of
   its own.
@@ -78,19 +78,19 @@ def fields_of(
 
   def fields(hypothesis: Hypothesis) -> dict[str, Any]:
     found: dict[str, Any] = {"translation": hypothesis.text}
-    if told.scores:
+    if include.scores:
       found |= {"score": _number(hypothesis.score), "tokens": hypothesis.tokens}
       if hypothesis.utility is not None:
         found["utility"] = round(hypothesis.utility, 4)
     alignment = hypothesis.alignment
     if alignment is None:
       return found
-    if told.alignments or told.attention:
+    if include.alignments or include.attention:
       found["source_words"] = alignment.source_words
       found["target_words"] = alignment.target_words
-    if told.alignments:
+    if include.alignments:
       found["alignment"] = str(alignment)
-    if told.attention and alignment.weights:
+    if include.attention and alignment.weights:
       found["attention"] = [
         [round(weight, 4) for weight in row] for row in alignment.weights
       ]

@@ -21,7 +21,7 @@ from official_transformer.model_params import EOS_ID
 
 
 @dataclasses.dataclass(frozen=True)
-class Demands:
+class DecodingConstraints:
   """What one line's translation is to be like, as text.
 
   Attributes:
@@ -63,11 +63,11 @@ class LineRequest:
 
   Attributes:
     text: the line.
-    demands: of its translation.
+    constraints: of its translation.
   """
 
   text: str
-  demands: Demands = Demands()
+  constraints: DecodingConstraints = DecodingConstraints()
 
   def __len__(self) -> int:
     return len(self.text)
@@ -78,7 +78,7 @@ class LineRequest:
     return line if isinstance(line, LineRequest) else cls(line)
 
 
-NO_DEMANDS = Demands()
+NO_CONSTRAINTS = DecodingConstraints()
 # The same ones are asked for by line after line.
 _REMEMBERED = 4096
 Found = TypeVar("Found")

@@ -83,6 +83,6 @@ class SearchOptions:
     )
 
   @property
-  def leads(self) -> bool:
+  def changes_search(self) -> bool:
     """Whether the search is another than the model's own."""
     return self != SearchOptions(mbr=self.mbr)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from official_transformer.decoding.alignment import (
   Alignment,
-  Seam,
+  Separator,
   TranslatedPiece,
   join_alignments,
 )
@@ -98,18 +98,18 @@ def join_pieces(
   joints = [piece.joint for piece in line.pieces][1:]
   hypotheses = []
   for parts in zip(*pieces, strict=False):
-    text, seams = parts[0].text, []
+    text, separators = parts[0].text, []
     for joint, part in zip(joints, parts[1:], strict=True):
       between = _joint(text, joint, part.text)
       text += between + part.text
-      seams.append(Seam(joint, between))
+      separators.append(Separator(joint, between))
     hypotheses.append(
       Hypothesis(
         text=text,
         score=sum(part.score for part in parts),
         tokens=[token for part in parts for token in part.tokens],
         finished=all(part.finished for part in parts),
-        alignment=_join_alignments(parts, seams),
+        alignment=_join_alignments(parts, separators),
         utility=_mean_utility(parts),
       )
     )
@@ -128,10 +128,10 @@ def _joint(left: str, joint: str, right: str) -> str:
 
 
 def _join_alignments(
-  parts: Sequence[Hypothesis], seams: Sequence[Seam]
+  parts: Sequence[Hypothesis], separators: Sequence[Separator]
 ) -> Alignment | None:
   found = [part.alignment for part in parts if part.alignment is not None]
-  return join_alignments(found, seams) if found else None
+  return join_alignments(found, separators) if found else None
 
 
 def _mean_utility(parts: Sequence[Hypothesis]) -> float | None:

@@ -33,11 +33,11 @@ from official_transformer.decoding.engines import (
   Engine,
   SequenceSearcher,
 )
+from official_transformer.decoding.guided_searcher import GuidedSearcher
 from official_transformer.decoding.hypotheses import (
   FoundSequence,
   as_one_line,
 )
-from official_transformer.decoding.led_searcher import LedSearcher
 from official_transformer.decoding.line_preparation import (
   LinePreparer,
   PieceToTranslate,
@@ -51,7 +51,7 @@ from official_transformer.decoding.loading import (
 )
 from official_transformer.decoding.mbr import by_risk
 from official_transformer.decoding.options import DecodingOptions
-from official_transformer.decoding.phrases import NO_DEMANDS, LineRequest
+from official_transformer.decoding.phrases import NO_CONSTRAINTS, LineRequest
 from official_transformer.decoding.pipeline import Started, in_order
 from official_transformer.decoding.translation import (
   Hypothesis,
@@ -320,13 +320,13 @@ class Translator:
 def _search_with_demands(
   searcher: SequenceSearcher, batch: Sequence[PieceToTranslate]
 ) -> list[list[FoundSequence]]:
-  """Searches for each line's best sequences, which meet its demands."""
-  _, sources, demands = zip(*batch, strict=True)
-  if isinstance(searcher, LedSearcher):
-    return searcher.search(sources, demands)
-  if any(demands_of != NO_DEMANDS for demands_of in demands):
+  """Searches for each line's best sequences, which meet its constraints."""
+  _, sources, constraints = zip(*batch, strict=True)
+  if isinstance(searcher, GuidedSearcher):
+    return searcher.search(sources, constraints)
+  if any(asked != NO_CONSTRAINTS for asked in constraints):
     raise InputError(
-      "lines come with demands of their own, of which this translator was "
+      "lines come with constraints of their own, of which this translator was "
       "not told: give it options with SearchOptions(by_line=True)"
     )
   return searcher.search(sources)

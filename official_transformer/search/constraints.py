@@ -67,7 +67,7 @@ class Controller:
     log_probs += sentences.alive_log_probs[:, :, None]
     required = tf.gather(self.sentences.required, sentences.rows)
 
-    def freely() -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    def unconstrained() -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
       number = min(2 * log_probs.shape[1], self.vocab_size)
       best, tokens = tf.math.top_k(log_probs, number)
       tokens = tf.reshape(tokens, [tf.shape(tokens)[0], -1])
@@ -78,7 +78,7 @@ class Controller:
     return tf.cond(
       tf.reduce_any(required != PAD_ID),
       lambda: best_with_required(log_probs, history, required, index),
-      freely,
+      unconstrained,
     )
 
   def log_probabilities(

@@ -21,7 +21,7 @@ from fastapi.security import HTTPBearer
 from starlette.exceptions import HTTPException
 
 from official_transformer.decoding.engines import TENSORFLOW
-from official_transformer.decoding.output import Told, fields_of
+from official_transformer.decoding.output import OutputFields, fields_of
 from official_transformer.decoding.translation import Translation
 from official_transformer.errors import InputError
 from official_transformer.serving.batcher import (
@@ -113,9 +113,9 @@ class Question(pydantic.BaseModel):
   )
 
   @property
-  def told(self) -> Told:
+  def told(self) -> OutputFields:
     """What an answer holds of a translation, beside its text."""
-    return Told(self.scores, self.alignments, self.attention)
+    return OutputFields(self.scores, self.alignments, self.attention)
 
 
 class _Told(pydantic.BaseModel):

@@ -10,7 +10,7 @@ from official_transformer.decoding.alignment import (
   Alignment,
   AlignmentRule,
   Link,
-  Seam,
+  Separator,
   TranslatedPiece,
   Words,
   join_alignments,
@@ -74,7 +74,7 @@ def test_words_without_weight_have_no_link():
 def test_parts_follow_each_other():
   one = Alignment(["a", "b"], ["x"], [Link(1, 0)], [[0.2, 0.8]])
   two = Alignment(["c"], ["y", "z"], [Link(0, 0), Link(0, 1)])
-  joined = join_alignments([one, two], [Seam(" ", " ")])
+  joined = join_alignments([one, two], [Separator(" ", " ")])
   assert joined.source_words == ["a", "b", "c"]
   assert joined.target_words == ["x", "y", "z"]
   assert str(joined) == "1-0 2-1 2-2"
@@ -86,9 +86,9 @@ def test_parts_follow_each_other():
   ("seam", "sources", "targets", "links"),
   [
     # A word that was cut is one word; what both parts link, is linked once.
-    (Seam("", " "), ["a", "bc", "d"], ["x", "y"], "0-0 1-0 1-1 2-1"),
-    (Seam(" ", ""), ["a", "b", "c", "d"], ["xy"], "0-0 1-0 2-0 3-0"),
-    (Seam("", ""), ["a", "bc", "d"], ["xy"], "0-0 1-0 2-0"),
+    (Separator("", " "), ["a", "bc", "d"], ["x", "y"], "0-0 1-0 1-1 2-1"),
+    (Separator(" ", ""), ["a", "b", "c", "d"], ["xy"], "0-0 1-0 2-0 3-0"),
+    (Separator("", ""), ["a", "bc", "d"], ["xy"], "0-0 1-0 2-0"),
   ],
 )
 def test_a_word_that_was_cut_is_one_again(seam, sources, targets, links):
@@ -103,7 +103,7 @@ def test_a_word_that_was_cut_is_one_again(seam, sources, targets, links):
 def test_in_scripts_without_blanks_no_cut_is_within_a_word():
   one = Alignment(["学"], ["x"], [Link(0, 0)])
   two = Alignment(["习"], ["y"], [Link(0, 0)])
-  assert join_alignments([one, two], [Seam("", " ")]).source_words == [
+  assert join_alignments([one, two], [Separator("", " ")]).source_words == [
     "学",
     "习",
   ]

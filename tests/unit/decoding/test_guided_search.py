@@ -14,10 +14,10 @@ import tensorflow as tf
 from official_transformer.data import tokenizer as tokenizer_lib
 from official_transformer.data.vocabulary_files import Tokenizers
 from official_transformer.data.words import Span
-from official_transformer.decoding.led_searcher import LedSearcher
+from official_transformer.decoding.guided_searcher import GuidedSearcher
 from official_transformer.decoding.mbr import chrf_matrix, utilities
 from official_transformer.decoding.phrases import (
-  Demands,
+  DecodingConstraints,
   LineRequest,
   as_written,
   holds,
@@ -89,18 +89,18 @@ def model(seed=0, **changes):
 @pytest.fixture(scope="module")
 def transformer():
   yield model()
-  led_searcher.cache_clear()
+  guided_searcher.cache_clear()
 
 
 def led(models, **options):
   models = models if isinstance(models, list) else [models]
-  return led_searcher(tuple(models), SearchOptions(**options))
+  return guided_searcher(tuple(models), SearchOptions(**options))
 
 
 @functools.lru_cache(maxsize=20)
-def led_searcher(models, options):
+def guided_searcher(models, options):
   """Tracing a search takes seconds, and is the same in many tests."""
-  return LedSearcher(list(models), Tokenizers.of(Words()), options)
+  return GuidedSearcher(list(models), Tokenizers.of(Words()), options)
 
 
 rng = np.random.default_rng(4)
@@ -164,9 +164,11 @@ def test_rows_beyond_the_vocabulary_keep_their_share_in_an_ensemble():
 
 def test_scores_stay_the_models_own(transformer):
   """Whatever is forbidden, a score is what the model gives to the ids."""
-  demands = [Demands(forbidden=("w5", "w7 w8"), prefix="w9 w4")] * len(SOURCES)
+  constraints = [
+    DecodingConstraints(forbidden=("w5", "w7 w8"), prefix="w9 w4")
+  ] * len(SOURCES)
   found = led(transformer, no_repeat_ngram_size=2, min_length=4).search(
-    SOURCES, demands
+    SOURCES, constraints
   )
   for source, sentence in zip(SOURCES, found, strict=True):
     for sequence in sentence:
@@ -220,7 +222,7 @@ def test_nothing_is_shorter_than_it_may_be(transformer):
 def test_prefixes_begin_translations(transformer):
   prefixes = ["w3 w4", "", "w23", "w2 w2 w2 w2 w2 w2 w2 w2 w2 w2", "w9", ""]
   found = led(transformer).search(
-    SOURCES, [Demands(prefix=prefix) for prefix in prefixes]
+    SOURCES, [DecodingConstraints(prefix=prefix) for prefix in prefixes]
   )
   free = led(transformer).search(SOURCES)
   for prefix, sentence, own in zip(prefixes, found, free, strict=True):
@@ -234,17 +236,17 @@ def test_prefixes_begin_translations(transformer):
 def test_phrases_are_there_or_not(transformer):
   generator = np.random.default_rng(1)
   for _ in range(12):
-    demands = []
+    constraints = []
     for _ in SOURCES:
       words = [f"w{i}" for i in generator.permutation(np.arange(2, 24))[:5]]
-      demands.append(
-        Demands(
+      constraints.append(
+        DecodingConstraints(
           required=(" ".join(words[:2]), words[2])[: generator.integers(0, 3)],
           forbidden=tuple(words[3 : 3 + generator.integers(0, 3)]),
         )
       )
-    found = led(transformer).search(SOURCES, demands)
-    for wish, sentence in zip(demands, found, strict=True):
+    found = led(transformer).search(SOURCES, constraints)
+    for wish, sentence in zip(constraints, found, strict=True):
       for sequence in sentence:
         text = Words().decode(sequence.ids)
         assert not any(holds(text, phrase) for phrase in wish.forbidden)
@@ -253,17 +255,17 @@ def test_phrases_are_there_or_not(transformer):
 
 
 def test_company_changes_nothing(transformer):
-  demands = [
-    Demands(required=("w4",)),
-    Demands(forbidden=("w5", "w6 w7")),
-    Demands(prefix="w8"),
-    Demands(),
-    Demands(required=("w9 w10", "w11")),
-    Demands(required=("w9 w10 w11 w12",), forbidden=("w2",)),
+  constraints = [
+    DecodingConstraints(required=("w4",)),
+    DecodingConstraints(forbidden=("w5", "w6 w7")),
+    DecodingConstraints(prefix="w8"),
+    DecodingConstraints(),
+    DecodingConstraints(required=("w9 w10", "w11")),
+    DecodingConstraints(required=("w9 w10 w11 w12",), forbidden=("w2",)),
   ]
   searcher = led(transformer, no_repeat_ngram_size=3)
-  together = searcher.search(SOURCES, demands)
-  for source, wish, found in zip(SOURCES, demands, together, strict=True):
+  together = searcher.search(SOURCES, constraints)
+  for source, wish, found in zip(SOURCES, constraints, together, strict=True):
     (alone,) = searcher.search([source], [wish])
     assert [s.ids for s in found] == [s.ids for s in alone]
 
@@ -356,10 +358,12 @@ def test_draws_do_not_depend_on_company(transformer):
 
 
 def test_what_is_drawn_obeys(transformer):
-  demands = [Demands(prefix="w3", forbidden=("w5",))] * len(SOURCES)
+  constraints = [DecodingConstraints(prefix="w3", forbidden=("w5",))] * len(
+    SOURCES
+  )
   found = led(
     transformer, sampling=Sampling(seed=1), no_repeat_ngram_size=2, min_length=3
-  ).search(SOURCES, demands)
+  ).search(SOURCES, constraints)
   for sequence in itertools.chain(*found):
     ids = sequence.ids
     assert ids[0] == 3 and 5 not in ids and len(ids) >= 3
@@ -422,10 +426,10 @@ def test_lines_bring_demands_of_their_own(transformer):
   )
   translator = Translator(transformer, Words(), options)
   requests = [
-    LineRequest("w4 w5", Demands(prefix="w6 w7")),
+    LineRequest("w4 w5", DecodingConstraints(prefix="w6 w7")),
     "w4 w5",
-    LineRequest("w8", Demands(required=("w9",))),
-    LineRequest(" ", Demands(required=("w9",))),
+    LineRequest("w8", DecodingConstraints(required=("w9",))),
+    LineRequest(" ", DecodingConstraints(required=("w9",))),
   ]
   found = list(translator.translate_stream(requests))
   assert found[0].text.startswith("w6 w7")
@@ -437,7 +441,7 @@ def test_lines_bring_demands_of_their_own(transformer):
 
 def test_demands_that_nobody_would_read_are_refused(transformer):
   translator = Translator(transformer, Words(), DecodingOptions())
-  request = LineRequest("w4 w5", Demands(prefix="w6 w7"))
+  request = LineRequest("w4 w5", DecodingConstraints(prefix="w6 w7"))
   with pytest.raises(InputError, match="by_line"):
     translator.translate([request])
 
@@ -468,16 +472,16 @@ def test_phrases_are_compared_as_a_vocabulary_writes_them(pieces):
   assert tokens_of(pieces, wide) == tokens_of(pieces, "a dog")
   assert pieces.decode(prefix_of(pieces, "a dog \u2603")) == "a dog"
   assert prefix_of(pieces, "\u2603") == []
-  assert Demands(prefix="a\u00a0 dog").unmet_by("a dog runs") == ()
+  assert DecodingConstraints(prefix="a\u00a0 dog").unmet_by("a dog runs") == ()
   assert as_written(pieces, wide) == "a dog"
   written = functools.partial(as_written, pieces)
   for wish in (
-    Demands(prefix=wide),
-    Demands(required=(wide,)),
-    Demands(forbidden=("cat",)),
+    DecodingConstraints(prefix=wide),
+    DecodingConstraints(required=(wide,)),
+    DecodingConstraints(forbidden=("cat",)),
   ):
     assert wish.unmet_by("a dog runs", written) == ()
-  assert Demands(forbidden=(wide,)).unmet_by("a dog runs", written)
+  assert DecodingConstraints(forbidden=(wide,)).unmet_by("a dog runs", written)
 
 
 def test_what_no_translation_can_hold_is_told_and_not_searched(
@@ -490,8 +494,8 @@ def test_what_no_translation_can_hold_is_told_and_not_searched(
   plain, found, begun = translator.translate_stream(
     [
       "the cat",
-      LineRequest("the cat", Demands(required=(unknown, nothing))),
-      LineRequest("the cat", Demands(prefix=f"a dog {unknown}")),
+      LineRequest("the cat", DecodingConstraints(required=(unknown, nothing))),
+      LineRequest("the cat", DecodingConstraints(prefix=f"a dog {unknown}")),
     ]
   )
   assert found.text == plain.text
@@ -519,13 +523,13 @@ def test_what_makes_a_phrase_a_part_of_a_longer_word_is_found():
 
 
 def test_a_required_word_is_no_part_of_a_longer_one(transformer):
-  searcher = LedSearcher(
+  searcher = GuidedSearcher(
     [transformer], Tokenizers.of(GrowingWords()), SearchOptions()
   )
   phrases = [f"w{i}" for i in range(4, 24, 2)]
   for phrase in phrases:
-    demands = [Demands(required=(phrase,))] * len(SOURCES)
-    for sentence in searcher.search(SOURCES, demands):
+    constraints = [DecodingConstraints(required=(phrase,))] * len(SOURCES)
+    for sentence in searcher.search(SOURCES, constraints):
       for sequence in sentence:
         text = GrowingWords().decode(sequence.ids)
         assert holds(text, phrase) or not sequence.finished
@@ -552,7 +556,7 @@ def test_a_prefix_may_hold_what_is_forbidden(transformer):
     search=SearchOptions(by_line=True, forbidden=("w6",), min_length=9)
   )
   translator = Translator(transformer, Words(), options)
-  request = LineRequest("w4 w5", Demands(prefix="w6 w7"))
+  request = LineRequest("w4 w5", DecodingConstraints(prefix="w6 w7"))
   (found,) = translator.translate_stream([request])
   assert found.text.startswith("w6 w7")
   assert "w6" not in found.text.removeprefix("w6 w7")

@@ -8,7 +8,7 @@ from official_transformer.evaluation.sentence_warnings import (
 )
 
 # The usual ratio of lengths comes from all lines: these make it about 1.
-USUAL = ["A dog runs along the beach today."] * 5
+DEFAULT_FIELDS = ["A dog runs along the beach today."] * 5
 TRANSLATED = ["Ein Hund läuft heute den Strand."] * 5
 
 
@@ -39,7 +39,7 @@ TRANSLATED = ["Ein Hund läuft heute den Strand."] * 5
   ],
 )  # fmt: skip
 def test_each_warning(source, translation, expected):
-  found = warnings_of([*USUAL, source], [*TRANSLATED, translation])
+  found = warnings_of([*DEFAULT_FIELDS, source], [*TRANSLATED, translation])
   assert found[-1] == expected
   assert all(name in MEANINGS for name in expected)
 
