@@ -37,7 +37,7 @@ from official_transformer.model_params import (
   PAD_ID,
   TransformerParams,
 )
-from official_transformer.search.beam_search import finishes_for_patience
+from official_transformer.search.rules import finishes_for_patience
 
 # As good as no division by length; with 0 the search ends with its first
 # hypothesis.

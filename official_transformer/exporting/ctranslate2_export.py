@@ -33,7 +33,7 @@ from official_transformer.model_params import (
   PAD_ID,
   TransformerParams,
 )
-from official_transformer.search.beam_search import finishes_for_patience
+from official_transformer.search.rules import finishes_for_patience
 
 LENGTH_PENALTIES = (0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
 # The most tokens of a line and of a translation.

@@ -240,7 +240,7 @@ class Attention(ConfiguredLayer):
 
 
 class SelfAttention(Attention):
-  """Attention of a sequence to itself."""
+  """Attention of a sequence to itself (3.2.3)."""
 
   def call(  # type: ignore[override]  # The two inputs are one here.
     self,

@@ -48,10 +48,8 @@ from official_transformer.ops.dense import (
   prepare_table,
   product_dtype,
 )
-from official_transformer.search.beam_search import (
-  BeamSearch,
-  finishes_for_patience,
-)
+from official_transformer.search.beam_search import BeamSearch
+from official_transformer.search.rules import finishes_for_patience
 from official_transformer.search.state import (
   NEG_INF,
   NO_HOOKS,

@@ -76,7 +76,7 @@ def _pad_to_same_length(
 
 
 class LossLayer(ConfiguredLayer):
-  """Adds the label-smoothed loss of logits to the model; returns the logits.
+  """Adds the label-smoothed loss (5.4) to the model; returns the logits.
 
   Attributes:
     vocab_size: V.

@@ -23,12 +23,11 @@ def get_position_encoding(
   min_timescale: float = 1.0,
   max_timescale: float = 1.0e4,
 ) -> tf.Tensor:
-  """Returns the sinusoidal timing signal ("Attention Is All You Need", 3.5).
+  """Returns the sinusoidal timing signal (paper, 3.5).
 
-  As in Tensor2Tensor, the first half of the channels is the sines and the
-  second half the cosines; the paper's formula interleaves them, which is the
-  same signal up to a permutation of channels. Timescales form a geometric
-  progression from `min_timescale` to `max_timescale`, both included.
+  As in Tensor2Tensor, all sines come before all cosines, which the paper's
+  formula interleaves. Timescales form a geometric progression from
+  `min_timescale` to `max_timescale`, both included.
 
   Args:
     length: number of positions, counted from 0.
@@ -52,7 +51,7 @@ def get_position_encoding(
 def get_decoder_self_attention_bias(
   length: int | tf.Tensor, dtype: tf.DType = tf.float32
 ) -> tf.Tensor:
-  """Returns the bias that hides later positions from earlier ones.
+  """Returns the bias that hides later positions from earlier ones (3.2.3).
 
   Args:
     length: T.

@@ -1,7 +1,7 @@
 """The Transformer of "Attention Is All You Need" (section 3), as pre-norm.
 
 The official model normalises before each sub-layer (pre-norm) and once more
-after a stack; the paper normalises each sub-layer's sum (post-norm).
+after a stack; the paper (3.1, 5.4) normalises each sub-layer's sum (post-norm).
 
 Shapes: B batch, S source length, T target length, L any length, D hidden size,
 V vocabulary.
@@ -33,9 +33,7 @@ Params = TransformerParams | Mapping[str, Any]
 
 
 class LayerNormResidualWrapper(ConfiguredLayer):
-  """`x + dropout(layer(layer_norm(x)))`: a sub-layer, its norm, its residual.
-
-  The paper (3.1, 5.4) has `layer_norm(x + dropout(layer(x)))`.
+  """`x + dropout(layer(layer_norm(x)))`: a sub-layer with norm and residual.
 
   Attributes:
     layer: the sub-layer, [B, L, D] to [B, L, D].

@@ -41,11 +41,6 @@ def length_normalization(alpha: float, length: tf.Tensor) -> tf.Tensor:
   return tf.pow((5.0 + tf.cast(length, tf.float32)) / 6.0, alpha)
 
 
-def finishes_for_patience(beam_size: int, patience: float) -> int:
-  """Returns how many hypotheses of a sentence have to end; at least 1."""
-  return max(int(beam_size * patience + 0.5), 1)
-
-
 class BeamSearch:
   """Finds the best sequences a step function can produce.
 

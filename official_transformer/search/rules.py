@@ -43,3 +43,8 @@ class SearchControls:
   no_repeat_ngram_size: int = 0
   repetition_penalty: float = 1.0
   min_length: int = 0
+
+
+def finishes_for_patience(beam_size: int, patience: float) -> int:
+  """Returns how many hypotheses of a sentence have to end; at least 1."""
+  return max(int(beam_size * patience + 0.5), 1)

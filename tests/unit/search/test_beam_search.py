@@ -11,9 +11,9 @@ from official_transformer.search import compaction
 from official_transformer.search.beam_search import (
   BeamSearch,
   DecoderState,
-  finishes_for_patience,
   length_normalization,
 )
+from official_transformer.search.rules import finishes_for_patience
 
 EOS = 1
 NOTHING = DecoderState(per_beam=[], per_sentence=[])
