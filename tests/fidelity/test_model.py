@@ -197,7 +197,7 @@ def check_stacks(restored, legacy):
   assert_close(stack.output_normalization(small), frozen["encoder_norm"])
   assert_close(stack(small, bias), frozen["encoder_stack"])
   assert_close(
-    transformer.decoder_stack(small, causal, frozen["source"], source_bias),
+    transformer.decoder_stack(small, frozen["source"], causal, source_bias),
     frozen["decoder_stack"],
   )
 

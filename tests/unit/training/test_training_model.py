@@ -18,6 +18,7 @@ from runs import (
 )
 
 from official_transformer.data.buckets import Batching
+from official_transformer.model.incremental_decoder import encode
 from official_transformer.training.settings import Execution
 
 pytestmark = pytest.mark.slow
@@ -64,7 +65,7 @@ def test_half_precision_learns_as_well(
 def test_logits_of_half_precision_are_computed_in_it(tmp_path, reversals):
   run = settings(reversals, 1, execution=Execution(dtype="bf16"))
   half = make_trainer(tmp_path, UNDROPPED, run).model.transformer
-  x = half.encode(np.array([[5, 6, 7, 1]]))
+  x = encode(half, np.array([[5, 6, 7, 1]]))
   assert x.outputs.dtype == tf.bfloat16
   assert half([np.array([[5, 1]]), np.array([[6, 1]])]).dtype == tf.bfloat16
 
