@@ -7,6 +7,7 @@ TensorFlow model (tiny, base, big and their multi-GPU kin); Tensor2Tensor's
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import math
 from collections.abc import Callable, Iterator, Mapping
@@ -66,7 +67,7 @@ class TransformerParams:
     hidden_size: width of every layer's input and output (the paper's d_model).
     num_hidden_layers: layers of the encoder, and of the decoder.
     num_encoder_layers: of the encoder, if not so many; 0 is so many.
-    num_decoder_layers: of the decoder, likewise.
+    num_decoder_layers: of the decoder, if not so many; 0 is so many.
     num_heads: attention heads; must divide `hidden_size`.
     filter_size: width inside the feed-forward network (the paper's d_ff).
     default_batch_size: tokens in a global batch, source or target side.
@@ -182,9 +183,20 @@ class TransformerParams:
 
   def __getitem__(self, name: str) -> Any:
     """Returns a field, as `params["hidden_size"]` of a dictionary does."""
-    if name not in self.__dataclass_fields__:
+    if name not in self:
       raise KeyError(name)
     return getattr(self, name)
+
+  def __contains__(self, name: object) -> bool:
+    return name in self.__dataclass_fields__
+
+  def keys(self) -> list[str]:
+    """Returns the names of all fields."""
+    return list(self.__dataclass_fields__)
+
+  def get(self, name: str, default: Any = None) -> Any:
+    """Returns a field, or else a default."""
+    return getattr(self, name) if name in self else default
 
   @property
   def encoder_layers(self) -> int:
@@ -413,29 +425,29 @@ PARAM_SETS = {
 MULTI_GPU_PARAM_SETS = {"base": BASE_MULTI_GPU, "big": BIG_MULTI_GPU}
 
 
-# Upstream's names of the official sets as dictionaries, and the size of the
-# vocabulary that they have there.
-_DICTIONARIES = {
-  "BASE_PARAMS": BASE,
-  "BIG_PARAMS": BIG,
-  "TINY_PARAMS": TINY,
-  "BASE_MULTI_GPU_PARAMS": BASE_MULTI_GPU,
-  "BIG_MULTI_GPU_PARAMS": BIG_MULTI_GPU,
-}
-_UPSTREAMS_VOCAB_SIZE = 33708
+def _dictionary(params: TransformerParams) -> dict[str, Any]:
+  """Returns a set as upstream's dictionaries have it; missing keys give None.
 
-
-def __getattr__(name: str) -> dict[str, Any]:
-  """Returns `BASE_PARAMS` and its like, made when they are first asked for.
-
-  Code that was written for upstream changes these dictionaries, and passes them
-  to `create_model`.
+  The settings of a run among them are read by upstream's code alone.
   """
-  if name not in _DICTIONARIES:
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-  params = dataclasses.asdict(_DICTIONARIES[name])
-  globals()[name] = params = {**params, "vocab_size": _UPSTREAMS_VOCAB_SIZE}
-  return params
+  return collections.defaultdict(
+    type(None),
+    dataclasses.asdict(params),
+    vocab_size=33708,
+    default_batch_size_tpu=32768,
+    max_length=DEFAULT_MAX_LENGTH,
+    learning_rate_decay_rate=1.0,
+    allow_ffn_pad=True,
+    use_tpu=False,
+    static_batch=False,
+  )
+
+
+BASE_PARAMS = _dictionary(BASE)
+BIG_PARAMS = _dictionary(BIG)
+TINY_PARAMS = _dictionary(TINY)
+BASE_MULTI_GPU_PARAMS = _dictionary(BASE_MULTI_GPU)
+BIG_MULTI_GPU_PARAMS = _dictionary(BIG_MULTI_GPU)
 
 
 def get_params(name: str, num_gpus: int = 1) -> TransformerParams:
@@ -460,8 +472,7 @@ def get_model_params(param_set: str, num_gpus: int) -> dict[str, Any]:
 
   Arguments and errors are those of `get_params`.
   """
-  params = dataclasses.asdict(get_params(param_set, num_gpus))
-  return {**params, "vocab_size": _UPSTREAMS_VOCAB_SIZE}
+  return _dictionary(get_params(param_set, num_gpus))
 
 
 _READERS: dict[str, Callable[[str], Any]] = {

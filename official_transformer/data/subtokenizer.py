@@ -21,11 +21,13 @@ from official_transformer.data.packed_ids import PackedLines, count, pack
 from official_transformer.data.subtoken_growth import SubtokenGrowth
 from official_transformer.data.words import Span
 from official_transformer.errors import InputError
-from official_transformer.model_params import EOS_ID
+from official_transformer.model_params import EOS_ID, PAD_ID
 from official_transformer.storage import file_system
 from official_transformer.storage.durable_files import write_text
 
 Computed = TypeVar("Computed")
+
+__all__ = ["EOS", "EOS_ID", "PAD", "PAD_ID", "RESERVED_TOKENS", "Subtokenizer"]
 
 PAD, EOS = RESERVED_TOKENS = ("<pad>", "<EOS>")
 ESCAPE_CHARACTERS = frozenset("\\_u;0123456789")
@@ -243,11 +245,9 @@ class Subtokenizer:
     Raises:
       ValueError: if one of the last three is another.
     """
-    _refuse(
-      master_char_set=master_char_set,
-      reserved_tokens=reserved_tokens,
-      correct_strip=None if correct_strip else correct_strip,
-    )
+    _refuse(master_char_set=master_char_set, reserved_tokens=reserved_tokens)
+    if not correct_strip:
+      raise ValueError("correct_strip=False is not supported: leave it out")
     if not file_system.exists(vocab_file):
       cls.build(
         files, target_vocab_size, threshold, min_count, file_byte_limit
@@ -303,10 +303,10 @@ class Subtokenizer:
     """Number of subtokens."""
     return len(self.subtokens)
 
-  def encode(self, text: str, add_eos: bool = False) -> list[int]:
+  def encode(self, raw_string: str, add_eos: bool = False) -> list[int]:
     """Returns the ids of one line, followed by EOS if asked for."""
     ids = list(
-      itertools.chain.from_iterable(map(self._ids_of_part, _parts(text)))
+      itertools.chain.from_iterable(map(self._ids_of_part, _parts(raw_string)))
     )
     if add_eos:
       ids.append(EOS_ID)
@@ -344,9 +344,10 @@ class Subtokenizer:
     escaped = escape_token(token, self.alphabet)
     return tuple(self._ids[s] for s in _cut(escaped, self._ids, self._longest))
 
-  def decode(self, ids: Sequence[int]) -> str:
+  def decode(self, subtokens: Sequence[int]) -> str:
     """Returns the text of ids; ids beyond the vocabulary stand for nothing."""
-    joined = "".join(self.subtokens[i] for i in ids if i < len(self.subtokens))
+    known = (i for i in subtokens if i < len(self.subtokens))
+    joined = "".join(map(self.subtokens.__getitem__, known))
     return join_tokens([unescape_token(t) for t in joined.split("_") if t])
 
   def pieces(self, ids: Sequence[int]) -> list[str]:
@@ -403,7 +404,7 @@ def _read(vocab_file: str, reserved_tokens: Sequence[str]) -> list[str]:
       # Tensor2Tensor writes the reserved two as it does all others, with the
       # end mark; counted anew, they would shift every id.
       tensor2tensor = number <= 2 and subtoken.removesuffix("_") in (
-        RESERVED_TOKENS
+        reserved_tokens
       )
       if subtoken not in reserved_tokens and not tensor2tensor:
         subtokens.append(subtoken)

@@ -51,13 +51,13 @@ class Tokenizer(Protocol):
   def vocab_size(self) -> int:
     """Number of ids; each id is below it."""
 
-  def encode(self, text: str, add_eos: bool = False) -> list[int]:
+  def encode(self, text: str, /, add_eos: bool = False) -> list[int]:
     """Returns the ids of one line, followed by EOS if asked for."""
 
   def pack_lines(self, lines: Sequence[str]) -> PackedLines:
     """Returns the ids of many lines, each followed by EOS, for records."""
 
-  def decode(self, ids: Sequence[int]) -> str:
+  def decode(self, ids: Sequence[int], /) -> str:
     """Returns the text of ids, which hold neither PAD nor EOS."""
 
   def pieces(self, ids: Sequence[int]) -> list[str]:

@@ -21,6 +21,7 @@ from ctranslate2.specs import common_spec, transformer_spec
 
 from official_transformer.data.tokenizer import Tokenizer
 from official_transformer.data.vocabulary_files import Tokenizers
+from official_transformer.errors import InputError
 from official_transformer.model.transformer import Transformer
 from official_transformer.model_params import (
   EOS_ID,
@@ -120,6 +121,8 @@ def unique_entries(tokenizer: Tokenizer, rows: int) -> list[str]:
 def _specification(transformer: Transformer, positions: int) -> Any:
   """Returns the model with all its weights."""
   params = transformer.params
+  if params.norm not in ("pre", "post"):
+    raise InputError(f"CTranslate2 has no norm {params.norm!r}")
   weights = {w.path: w.numpy() for w in transformer.weights}
   spec = transformer_spec.TransformerSpec.from_config(
     num_layers=(params.encoder_layers, params.decoder_layers),

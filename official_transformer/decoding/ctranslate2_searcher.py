@@ -37,7 +37,10 @@ from official_transformer.model_params import (
   PAD_ID,
   TransformerParams,
 )
-from official_transformer.search.rules import finishes_for_patience
+from official_transformer.search.rules import (
+  finishes_for_patience,
+  length_penalty,
+)
 
 # As good as no division by length; with 0 the search ends with its first
 # hypothesis.
@@ -200,8 +203,7 @@ class CTranslate2Searcher:
       finished = ids[-1:] == [EOS_ID]
       if finished:
         ids.pop()
-        norm = ((5 + len(tokens)) / 6) ** self.params.alpha
-        log_probability /= norm
+        log_probability /= length_penalty(len(tokens), self.params.alpha)
       sequences.append(FoundSequence(ids, log_probability, finished))
     done = [s for s in sequences if s.finished]
     return sorted(done or sequences, key=lambda s: s.score, reverse=True)

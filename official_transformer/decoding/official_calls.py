@@ -19,7 +19,7 @@ from official_transformer.decoding.hypotheses import as_one_line
 from official_transformer.model.transformer import Transformer
 from official_transformer.model_params import EOS_ID
 
-DEFAULT_BATCH_SIZE = 32
+_BATCH_SIZE = 32
 
 
 def translate_file(
@@ -35,7 +35,8 @@ def translate_file(
 
   Args:
     model: as this module says.
-    params: may say how many lines a batch has, `decode_batch_size`.
+    params: a dictionary whose `decode_batch_size` says how many lines a batch
+      has; 32 if it does not.
     subtokenizer: of the model.
     input_file: text, a sentence a line.
     output_file: gets a translation for each line, in their order.
@@ -49,7 +50,7 @@ def translate_file(
   ids = [subtokenizer.encode(line, add_eos=True) for line in lines]
   real = [number for number, line in enumerate(lines) if line]
   order = sorted(real, key=lambda number: -len(ids[number]))
-  size = params.get("decode_batch_size") or DEFAULT_BATCH_SIZE
+  size = params.get("decode_batch_size") or _BATCH_SIZE
   search = _search(model)
   translations = [""] * len(lines)
   for first in range(0, len(order), size):
@@ -69,15 +70,16 @@ def translate_file(
 def translate_from_text(model: Any, subtokenizer: Tokenizer, txt: str) -> str:
   """Returns the translation of a line, which the log shows too."""
   logging.info("Original: %s", txt)
-  ids = subtokenizer.encode(txt.strip(), add_eos=True)
-  return translate_from_input(
-    _search(model)(tf.constant([ids], tf.int64)), subtokenizer
-  )
+  ids = tf.constant([subtokenizer.encode(txt.strip(), add_eos=True)], tf.int64)
+  if isinstance(model, Transformer):
+    return translate_from_input(model([ids])["outputs"], subtokenizer)
+  # Keras keeps what it has traced for the next line.
+  return translate_from_input(model.predict_on_batch(ids)[0], subtokenizer)
 
 
 def translate_from_input(outputs: Any, subtokenizer: Tokenizer) -> str:
-  """Returns the text of a model's `outputs`, ids [1, L]; the log shows it."""
-  translation = _text(tf.convert_to_tensor(outputs).numpy()[0], subtokenizer)
+  """Returns the text of a line's ids, [L] or [1, L]; the log shows it."""
+  translation = _text(tf.reshape(outputs, [-1]).numpy(), subtokenizer)
   logging.info("Translation: %s", translation)
   return translation
 

@@ -15,7 +15,7 @@ import tensorflow as tf
 from official_transformer.model_params import TransformerParams
 from official_transformer.ops.dense import dense, matmul
 from official_transformer.ops.dropout import Dropout
-from official_transformer.ops.layer import ConfiguredLayer, Shared
+from official_transformer.ops.layer import ConfiguredLayer, UncopiedCache
 
 PROJECTIONS = ("query", "key", "value", "output")
 
@@ -84,7 +84,7 @@ class Attention(ConfiguredLayer):
 
   @classmethod
   def of(cls, params: TransformerParams, **kwargs: Any) -> Attention:
-    """Returns the attention of a model; it is made nowhere else."""
+    """Returns attention of a model's parameters."""
     return cls(
       params.hidden_size,
       params.num_heads,
@@ -138,16 +138,17 @@ class Attention(ConfiguredLayer):
         `source_input` are put behind them, in the dictionary too, and attended
         to together with them.
       decode_loop_step: int32 []; with it the shapes of the cache stay as they
-        are, and the one new position is put there.
+        are, and the one new position is put there; the bias must hide those
+        behind it.
 
     Returns:
       [B, F, D].
     """
-    cache = Shared.of(cache)
     new = None
     if cache is not None:
-      earlier = tf.shape(cache["k"])[1]
-      first = earlier if decode_loop_step is None else decode_loop_step
+      given = UncopiedCache.of(cache, decode_loop_step)
+      cache, step = given.cache, given.step
+      first = tf.shape(cache["k"])[1] if step is None else step
       new = first + tf.range(tf.shape(source_input)[1])
     if query_input is source_input:
       query, keys, values = self.project(
@@ -157,7 +158,7 @@ class Attention(ConfiguredLayer):
       keys, values = self.project(source_input, ("key", "value"), training, new)
       (query,) = self.project(query_input, ("query",), training, new)
     if cache is not None:
-      keys, values = _append(cache, keys, values, decode_loop_step)
+      keys, values = _append(cache, keys, values, step)
     heads = self.attend(query, keys, values, bias, training)
     return dense(
       heads, self.kernels(["output"]), self.joined_biases(["output"]), training

@@ -2,7 +2,8 @@
 
 The models are equal to those of `transformer.create_model`: but the one that
 trains computes its loss in less time and memory, and the one that translates
-can be limited to a vocabulary.
+can be limited to a vocabulary. Keras saves those of `create_model`, and the
+one here that translates.
 
 Shapes: B batch, S source length, T target length, L longest limit, D hidden
 size, V vocabulary.
@@ -35,7 +36,7 @@ def build_transformer(
   Args:
     params: its hyper-parameters; `vocab_size` must be set.
     dtype: as in `keras_policy`.
-    is_train: likewise.
+    is_train: as in `keras_policy`.
 
   Raises:
     InputError: if Keras runs on another backend than TensorFlow.

@@ -60,11 +60,7 @@ class EmbeddingSharedWeights(ConfiguredLayer):
     return super().__call__(inputs, mode=mode)
 
   def call(self, inputs: tf.Tensor, mode: str = "embedding") -> tf.Tensor:
-    """Embeds tokens, or scores all tokens, as the official layer does.
-
-    Args:
-      inputs: what `embed` or `logits` takes.
-      mode: `embedding` or `linear`.
+    """Does what `embed` or, if the mode is `linear`, what `logits` does.
 
     Raises:
       ValueError: if it is another mode.

@@ -48,7 +48,7 @@ class FeedForwardNetwork(ConfiguredLayer):
 
   @classmethod
   def of(cls, params: TransformerParams, **kwargs: Any) -> FeedForwardNetwork:
-    """Returns the network of a model; it is made nowhere else."""
+    """Returns the network of a model's parameters."""
     return cls(
       params.hidden_size,
       params.filter_size,

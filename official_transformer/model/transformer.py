@@ -25,9 +25,13 @@ from official_transformer.model.model_utils import (
 )
 from official_transformer.model_params import TransformerParams
 from official_transformer.ops.dropout import Dropout
-from official_transformer.ops.layer import ConfiguredLayer, Shared
+from official_transformer.ops.layer import ConfiguredLayer, UncopiedCache
 from official_transformer.ops.precision import default_policy, keras_policy
-from official_transformer.search.state import SearchResult
+from official_transformer.search.state import (
+  NO_HOOKS,
+  SearchHooks,
+  SearchResult,
+)
 
 Params = TransformerParams | Mapping[str, Any]
 
@@ -72,8 +76,9 @@ class LayerNormResidualWrapper(ConfiguredLayer):
 class EncoderLayer(ConfiguredLayer):
   """Self-attention, then a feed-forward network (3.1)."""
 
-  def __init__(self, params: TransformerParams, **kwargs: Any) -> None:
+  def __init__(self, params: Params, **kwargs: Any) -> None:
     super().__init__(**kwargs)
+    self.params = params = TransformerParams.of(params)
     self.self_attention = _attention(params, SelfAttention, "self_attention")
     self.ffn = _feed_forward(params)
 
@@ -88,8 +93,9 @@ class EncoderLayer(ConfiguredLayer):
 class DecoderLayer(ConfiguredLayer):
   """Self-attention, attention to the source, a feed-forward network (3.1)."""
 
-  def __init__(self, params: TransformerParams, **kwargs: Any) -> None:
+  def __init__(self, params: Params, **kwargs: Any) -> None:
     super().__init__(**kwargs)
+    self.params = params = TransformerParams.of(params)
     self.self_attention = _attention(params, SelfAttention, "self_attention")
     self.cross_attention = _attention(params, Attention, "cross_attention")
     self.ffn = _feed_forward(params)
@@ -201,7 +207,7 @@ class DecoderStack(_Stack):
     cache: dict[str, dict[str, tf.Tensor]] | None = None,
     decode_loop_step: tf.Tensor | None = None,
   ) -> tf.Tensor:
-    """Decodes embedded targets, all at once or behind those of a cache.
+    """Decodes embedded targets, [B, T, D], at once or behind those of a cache.
 
     Args:
       decoder_inputs: [B, T, D].
@@ -213,17 +219,13 @@ class DecoderStack(_Stack):
       cache: by `layer_0`, `layer_1`, ..., what `Attention.call` reads and
         fills: equal to `IncrementalDecoder`, and slower.
       decode_loop_step: int32 [], as `Attention.call` has it.
-
-    Returns:
-      [B, T, D].
     """
     x = decoder_inputs
-    cache = Shared.of(cache)
+    given = cache and UncopiedCache.of(cache, decode_loop_step)
     for layer in self.layers:
       cached: dict[str, Any] = {}
-      if cache is not None:
-        cached["cache"] = cache[layer.name]
-        cached["decode_loop_step"] = decode_loop_step
+      if given:
+        cached["cache"] = UncopiedCache(given.cache[layer.name], given.step)
       x = layer(
         x,
         encoder_outputs,
@@ -240,11 +242,11 @@ class Transformer(ConfiguredLayer):
 
   Attributes:
     params: its hyper-parameters; `vocab_size` must be set.
-    embedding: of targets; of sources, too, and what scores targets, if one
-      table does it all.
+    embedding: of targets; also of sources, and the output layer, if they all
+      share one table.
     source_embedding: of sources.
-    softmax: scores targets.
-    positions: what is added to embeddings.
+    softmax: the output layer, which scores targets.
+    positions: the position encodings of both sides.
     encoder_stack: the encoder.
     decoder_stack: the decoder.
   """
@@ -281,13 +283,13 @@ class Transformer(ConfiguredLayer):
       return
     super().build(input_shape)
     if self.params.target_space_embedding:
-      vector = self.add_weight(
+      self.target_space_embedding = self.add_weight(
         name="target_space_embedding",
         shape=(self.params.hidden_size,),
         initializer="zeros",
       )
       self._embed_source_ids = variants.add_to_rows(
-        self.source_embedding, vector
+        self.source_embedding, self.target_space_embedding
       )
 
   def call(
@@ -313,7 +315,7 @@ class Transformer(ConfiguredLayer):
   def decoder_states(
     self, inputs: list[tf.Tensor], training: bool = False
   ) -> tf.Tensor:
-    """Returns what logits are computed from, [B, T, D]; as `call`."""
+    """Returns the decoder's outputs, before the logits, [B, T, D]."""
     sources, targets = inputs
     attention_bias = get_padding_bias(sources)
     outputs = self.encode(sources, attention_bias, training)
@@ -355,7 +357,7 @@ class Transformer(ConfiguredLayer):
     )
 
   def embed_source(self, ids: tf.Tensor, training: bool = False) -> tf.Tensor:
-    """Returns what the encoder reads of ids [B, S] (3.4, 3.5): [B, S, D]."""
+    """Returns embeddings plus positions of ids [B, S] (3.4, 3.5), [B, S, D]."""
     x = self._embed_source_ids(ids)
     x += tf.cast(self.positions.source(tf.shape(x)[1]), self.compute_dtype)
     return self.source_dropout(x, training=training)
@@ -397,11 +399,17 @@ class Transformer(ConfiguredLayer):
     return {"outputs": outputs, "scores": found.scores[:, 0]}
 
   def beam_search(
-    self, source_ids: tf.Tensor, *options: Any, **named: Any
+    self,
+    source_ids: tf.Tensor,
+    vocabulary_size: int | None = None,
+    static: bool = False,
+    hooks: SearchHooks = NO_HOOKS,
   ) -> SearchResult:
     """Translates source ids [B, S]; see `incremental_decoder.beam_search`."""
     encoded = incremental_decoder.encode(self, source_ids)
-    return incremental_decoder.beam_search(self, encoded, *options, **named)
+    return incremental_decoder.beam_search(
+      self, encoded, vocabulary_size, static, hooks
+    )
 
 
 def create_model(
@@ -424,9 +432,6 @@ def create_model(
     `[inputs [B, S], targets [B, T]]` to logits [B, T, V], with the
     label-smoothed loss added (5.4); or `inputs [B, S]` to the best hypotheses,
     int32 [B, L], and their scores, float32 [B] (6.1).
-
-  Raises:
-    InputError: if Keras runs on another backend than TensorFlow.
   """
   policy = keras_policy(dtype, is_train)
   transformer = Transformer(params, name="transformer", dtype=policy)

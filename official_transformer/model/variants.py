@@ -1,4 +1,4 @@
-"""What a model may have in the place of an official part.
+"""Alternatives to the official parts.
 
 `TransformerParams` names each choice, and docs/variants.md says where it comes
 from. A part is chosen when a model is made, from a table here; what is computed
@@ -59,7 +59,7 @@ class PostNormWrapper(ConfiguredLayer):
     self, layer: keras.layers.Layer, params: TransformerParams, **kwargs: Any
   ) -> None:
     super().__init__(**kwargs)
-    self.params = params
+    self.params = params = TransformerParams.of(params)
     self.layer = layer
     self.layer_norm = create_norm(params, "layer_norm")
     self.dropout = Dropout(params.layer_postprocess_dropout, name="dropout")
@@ -182,7 +182,7 @@ class Positions(NamedTuple):
   Attributes:
     source: of source tokens.
     target: of target tokens.
-    layers: whose variables are a part of it.
+    layers: those that own tables of positions.
   """
 
   source: PositionEncoding
@@ -286,7 +286,7 @@ class Tables(NamedTuple):
     target: looks target tokens up.
     source: looks source tokens up.
     output: scores target tokens.
-    output_layers: of `output`, those that neither of the other two is.
+    output_layers: layers of `output` that are neither of the other two.
   """
 
   target: EmbeddingSharedWeights

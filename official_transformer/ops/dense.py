@@ -91,7 +91,7 @@ class DenseLayer:
 
 
 class PreparedKernel(NamedTuple):
-  """What a product is made with, for many products with few rows each.
+  """A kernel prepared for repeated products with few rows.
 
   Attributes:
     kernel: [I, O + P] in the dtype of the product, with P columns of padding;

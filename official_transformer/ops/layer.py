@@ -1,4 +1,4 @@
-"""Layers whose description is what they were made with."""
+"""The base of all layers: its config is made of its constructor's arguments."""
 
 from __future__ import annotations
 
@@ -26,12 +26,19 @@ class ConfiguredLayer(keras.layers.Layer):
 
   def __init_subclass__(cls, **kwargs: Any) -> None:
     super().__init_subclass__(**kwargs)
-    keras.saving.register_keras_serializable("official_transformer")(cls)
+    package = cls.__module__.partition(".")[0]
+    keras.saving.register_keras_serializable(package)(cls)
 
-  def __call__(self, *args: Any, cache: Any = None, **kwargs: Any) -> Any:
+  def __call__(
+    self,
+    *args: Any,
+    cache: Any = None,
+    decode_loop_step: Any = None,
+    **kwargs: Any,
+  ) -> Any:
     """Calls the layer; see `call`."""
     if cache is not None:
-      kwargs["cache"] = cache if isinstance(cache, Shared) else Shared(cache)
+      kwargs["cache"] = UncopiedCache.of(cache, decode_loop_step)
     return super().__call__(*args, **kwargs)
 
   def build(self, input_shape: Any = None) -> None:
@@ -42,11 +49,17 @@ class ConfiguredLayer(keras.layers.Layer):
           layer.build(None)
 
   def get_config(self) -> dict[str, Any]:
-    """Returns the constructor's arguments; optional ones if they differ."""
+    """Returns the constructor's arguments; optional ones if they differ.
+
+    Of Keras' own, `name` is there if it was given.
+    """
+    usual = self.keras_defaults.get("dtype", "float32")
     config = {
-      name: value
-      for name, value in super().get_config().items()
-      if name in self._given
+      key: value
+      for key, value in super().get_config().items()
+      if key in self._given
+      or (key == "dtype" and self.dtype_policy.name != usual)
+      or (key == "trainable" and not value)
     }
     for name, parameter in _parameters(type(self)).items():
       value = getattr(self, name)
@@ -66,23 +79,28 @@ class ConfiguredLayer(keras.layers.Layer):
       value = config[name]
       if isinstance(value, dict) and "class_name" in value:
         config[name] = keras.saving.deserialize_keras_object(value)
-    return super().from_config(config)
+    layer = super().from_config(config)
+    if not config.get("trainable", True):
+      layer.trainable = False  # And all that it holds.
+    return layer
 
 
 @dataclasses.dataclass(frozen=True)
-class Shared:
+class UncopiedCache:
   """Hands a dictionary to a layer as it is: Keras copies only what it knows.
 
   Attributes:
     cache: the caller's dictionary.
+    step: int32 [], where it is written to; None appends.
   """
 
   cache: dict[str, Any]
+  step: Any = None
 
-  @staticmethod
-  def of(cache: Any) -> dict[str, Any] | None:
-    """Returns the caller's dictionary, if there is one."""
-    return cache.cache if isinstance(cache, Shared) else cache
+  @classmethod
+  def of(cls, cache: Any, step: Any = None) -> UncopiedCache:
+    """Returns a cache that may be one already."""
+    return cache if isinstance(cache, cls) else cls(cache, step)
 
 
 def _parameters(cls: type) -> dict[str, inspect.Parameter]:

@@ -1,4 +1,4 @@
-"""What numbers are computed in, as Keras calls it."""
+"""Keras' dtype policies."""
 
 from __future__ import annotations
 

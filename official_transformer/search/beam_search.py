@@ -19,6 +19,7 @@ from official_transformer.search.compaction import (
   record,
   results_of,
 )
+from official_transformer.search.rules import length_penalty
 from official_transformer.search.state import (
   NEG_INF,
   NO_HOOKS,
@@ -38,7 +39,7 @@ UNLIMITED = 2**31 - 1
 
 def length_normalization(alpha: float, length: tf.Tensor) -> tf.Tensor:
   """Returns `((5 + length) / 6)^alpha`, float32 in the shape of `length`."""
-  return tf.pow((5.0 + tf.cast(length, tf.float32)) / 6.0, alpha)
+  return length_penalty(tf.cast(length, tf.float32), alpha)
 
 
 class BeamSearch:
@@ -220,8 +221,7 @@ class BeamSearch:
   ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
     """Keeps the K best candidates that have not ended.
 
-    Returns:
-      Their ids [B, K, L], log-probabilities, parents and new tokens [B, K].
+    Returns their ids [B, K, L], log-probabilities, parents and tokens [B, K].
     """
     log_probs = tf.where(
       tf.equal(candidates.tokens, self.eos_id), NEG_INF, candidates.log_probs
@@ -242,8 +242,7 @@ class BeamSearch:
   ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     """Merges candidates that end with those finished earlier; keeps K.
 
-    Returns:
-      Ids [B, K, L], scores [B, K] and flags [B, K].
+    Returns ids [B, K, L], scores [B, K] and flags [B, K].
     """
     old = state.sentences
     norm = length_normalization(self.alpha, state.index + 1)
@@ -263,13 +262,10 @@ class BeamSearch:
 def _may_improve(
   sentences: ActiveSentences, steps: tf.Tensor, alpha: float
 ) -> tf.Tensor:
-  """Tells which sentences are below their limit and not decided yet.
+  """Tells which sentences are below their limit and not decided yet, bool [B].
 
   Log-probabilities only fall, so the best an alive hypothesis can become is its
   present one divided by the largest norm, the one at the limit.
-
-  Returns:
-    bool [B].
   """
   norm = length_normalization(alpha, sentences.limits)
   best_possible = sentences.alive_log_probs[:, 0] / norm

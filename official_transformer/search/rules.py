@@ -7,6 +7,7 @@ before.
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,6 +44,18 @@ class SearchControls:
   no_repeat_ngram_size: int = 0
   repetition_penalty: float = 1.0
   min_length: int = 0
+
+
+def length_penalty(length: Any, alpha: float) -> Any:
+  """Returns `((5 + length) / 6)^alpha` (Wu et al. 2016, equation 14).
+
+  It must never fall with the length: the search ends early on that condition.
+
+  Args:
+    length: tokens, EOS included; a number or a float tensor.
+    alpha: strength of the normalisation; 0 is none.
+  """
+  return ((5.0 + length) / 6.0) ** alpha
 
 
 def finishes_for_patience(beam_size: int, patience: float) -> int:

@@ -63,8 +63,7 @@ class SequenceBeamSearch:
       initial_ids: int32 [B], what each sequence starts from.
       initial_cache: any nest of tensors [B, ...]. The function gets them with
         rows [B * K, ...], those of a hypothesis at its place, and may return
-        them with another size where a size was 0: a cache that grows begins
-        empty.
+        them with other sizes; the last stays, and with `padded_decode` all do.
 
     Returns:
       int32 [B, K, L + 1], best first: the initial id, the tokens, zeros after
@@ -73,10 +72,7 @@ class SequenceBeamSearch:
     """
     initial_ids = tf.cast(initial_ids, tf.int32)
     batch = tf.shape(initial_ids)[0]
-    cache = tf.nest.map_structure(
-      lambda t: tf.repeat(tf.convert_to_tensor(t), self.beam_size, axis=0),
-      initial_cache,
-    )
+    cache = tf.nest.map_structure(self._of_each_beam, initial_cache)
     search = BeamSearch(
       self._step_of(tf.nest.map_structure(lambda t: t.shape, cache)),
       self.vocab_size,
@@ -96,13 +92,19 @@ class SequenceBeamSearch:
     first = tf.tile(initial_ids[:, None, None], [1, self.beam_size, 1])
     return tf.concat([first, found.ids], axis=2), found.scores
 
+  def _of_each_beam(self, tensor: Any) -> tf.Tensor:
+    """Returns a cache's rows of each beam, of sizes that may change."""
+    tensor = tf.repeat(tf.convert_to_tensor(tensor), self.beam_size, axis=0)
+    shape = self._sizes(tensor.shape)
+    return tf.raw_ops.PlaceholderWithDefault(input=tensor, shape=shape)
+
+  def _sizes(self, shape: tf.TensorShape) -> list[int | None]:
+    """Returns the sizes that stay what they are."""
+    inner = shape[1:] if self.padded_decode else shape[-1:]
+    return [None] * (len(shape) - len(inner)) + list(inner)
+
   def _step_of(self, shapes: Any) -> Any:
     """Returns the step function of a search, for a cache of given shapes."""
-
-    def of_its_shape(tensor: tf.Tensor, shape: tf.TensorShape) -> tf.Tensor:
-      """Tells the loop what it cannot see: only sizes of 0 may change."""
-      sizes = [None if size == 0 else size for size in shape[1:]]
-      return tf.ensure_shape(tensor, [None, *sizes])
 
     def step(
       ids: tf.Tensor, index: tf.Tensor, state: DecoderState
@@ -112,7 +114,10 @@ class SequenceBeamSearch:
       if not self.padded_decode:
         newest = history = tf.concat([history, newest], axis=1)
       logits, cache = self.symbols_to_logits_fn(newest, index, cache)
-      cache = tf.nest.map_structure(of_its_shape, cache, shapes)
+      # The loop cannot see what stays.
+      cache = tf.nest.map_structure(
+        lambda t, shape: tf.ensure_shape(t, self._sizes(shape)), cache, shapes
+      )
       return logits, DecoderState((history, cache), state.per_sentence)
 
     return step

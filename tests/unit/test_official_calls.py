@@ -1,5 +1,7 @@
 """Upstream's Python calls, each as a reader of its code would type it."""
 
+import inspect
+
 import keras
 import numpy as np
 import pytest
@@ -26,7 +28,10 @@ from official_transformer.model.transformer import (
 )
 from official_transformer.ops.layer_norm import LayerNormalization
 from official_transformer.search.sequence_beam_search import SequenceBeamSearch
-from official_transformer.training.step.optimizer import LearningRateSchedule
+from official_transformer.training.step.optimizer import (
+  LearningRateSchedule,
+  create_optimizer,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -106,6 +111,38 @@ def test_the_stacks():
     np.testing.assert_allclose(y[:, 0], whole[:, t], atol=1e-5)
 
 
+@pytest.mark.parametrize("graph", [False, True])
+def test_the_decoder_stack_fills_static_caches(graph):
+  source, target = (tf.random.normal([2, n, 16], seed=n) for n in (4, 5))
+  bias = model_utils.get_padding_bias(SOURCE)
+  own = model_utils.get_decoder_self_attention_bias(5)
+  stack = DecoderStack(PARAMS)
+  whole = stack(target, source, own, bias, training=False)
+  cache = {
+    f"layer_{n}": {"k": tf.zeros([2, 5, 2, 8]), "v": tf.zeros([2, 5, 2, 8])}
+    for n in range(2)
+  }
+
+  def step(t, cache):
+    cache = tf.nest.map_structure(tf.identity, cache)
+    y = stack(
+      target[:, t : t + 1],
+      source,
+      own[:, :, t : t + 1],
+      bias,
+      training=False,
+      cache=cache,
+      decode_loop_step=t,
+    )
+    return y, cache
+
+  if graph:
+    step = tf.function(step)
+  for t in range(5):
+    y, cache = step(tf.constant(t), cache)
+    np.testing.assert_allclose(y[:, 0], whole[:, t], atol=1e-5)
+
+
 def test_a_sub_layer_is_wrapped():
   wrapped = LayerNormResidualWrapper(FeedForwardNetwork(16, 32, 0.1), PARAMS)
   x = tf.random.normal([2, 4, 16], seed=3)
@@ -141,8 +178,11 @@ def test_the_cached_decoder_is_the_incremental_one():
     found.append(ids)
   outputs = model([SOURCE], training=False)
   assert not np.any(np.concatenate(found, 1) == 1), "EOS: choose other weights"
-  first = outputs["outputs"][0]
-  np.testing.assert_array_equal(np.concatenate(found, 1)[0], first)
+  # The second sentence is one token shorter, and so is its limit.
+  for row, length in enumerate((8, 7)):
+    np.testing.assert_array_equal(
+      np.concatenate(found, 1)[row, :length], outputs["outputs"][row, :length]
+    )
   assert float(outputs["scores"][0]) == pytest.approx(float(total[0]), abs=1e-4)
 
 
@@ -203,15 +243,93 @@ def test_a_search_over_a_function_with_any_cache(static):
   assert set(seen) == ({1} if static else set(range(1, len(seen) + 1)))
 
 
+def test_a_cache_may_grow_from_any_size():
+  def symbols_to_logits(ids, i, cache):
+    del i
+    new = tf.cast(ids[:, -1:, None], tf.float32)
+    cache = {"seen": tf.concat([cache["seen"], new], axis=1)}
+    following = tf.cast(tf.reduce_sum(cache["seen"], axis=[1, 2]), tf.int32)
+    return 5.0 * tf.one_hot(following % 8, 8), cache
+
+  def search():
+    made = SequenceBeamSearch(symbols_to_logits, 8, 1, 1, 0.0, 4, 1)
+    return made.search(tf.constant([2]), {"seen": tf.ones([1, 1, 1])})[0]
+
+  # 1 + 2 is 3, and 3 more is 6, and 6 more is 12; the best that ends is given.
+  for ids in (search(), tf.function(search)()):
+    assert ids[0, 0].numpy().tolist() == [2, 3, 6, 4, 1]
+
+
+def test_arguments_bear_upstreams_names():
+  for function, names in (
+    (Subtokenizer.encode, "raw_string add_eos"),
+    (Subtokenizer.decode, "subtokens"),
+    (Subtokenizer, "vocab_file reserved_tokens master_char_set"),
+    (LearningRateSchedule, "initial_learning_rate hidden_size warmup_steps"),
+    (LearningRateSchedule.__call__, "global_step"),
+    (Attention.call, "query_input source_input bias training cache"),
+    (SelfAttention.call, "query_input bias training cache decode_loop_step"),
+    (FeedForwardNetwork.call, "x training"),
+    (EmbeddingSharedWeights.call, "inputs mode"),
+    (
+      EncoderStack.call,
+      "encoder_inputs attention_bias inputs_padding training",
+    ),
+    (
+      DecoderStack.call,
+      "decoder_inputs encoder_outputs decoder_self_attention_bias "
+      "attention_bias training cache decode_loop_step",
+    ),
+    (Transformer.call, "inputs training"),
+    (Transformer.encode, "inputs attention_bias training"),
+    (
+      Transformer.decode,
+      "targets encoder_outputs attention_bias training",
+    ),
+    (
+      Transformer.predict,
+      "encoder_outputs encoder_decoder_attention_bias training",
+    ),
+    (create_model, "params is_train"),
+    (padded_cross_entropy_loss, "logits labels smoothing vocab_size"),
+    (
+      SequenceBeamSearch,
+      "symbols_to_logits_fn vocab_size batch_size beam_size alpha "
+      "max_decode_length eos_id",
+    ),
+    (
+      translate.translate_file,
+      "model params subtokenizer input_file output_file "
+      "print_all_translations distribution_strategy",
+    ),
+    (compute_bleu.bleu_wrapper, "ref_filename hyp_filename case_sensitive"),
+  ):
+    found = [n for n in inspect.signature(function).parameters if n != "self"]
+    expected = names.split()
+    assert found[: len(expected)] == expected, function
+
+
+def test_a_record_of_parameters_reads_as_a_dictionary():
+  params = model_params.TransformerParams.of(PARAMS)
+  assert params["hidden_size"] == 16 and "use_tpu" not in params
+  assert params.get("use_tpu", 3) == 3 and params.get("alpha") == 0.6
+  assert dict(params)["beam_size"] == 3
+  with pytest.raises(KeyError):
+    params["use_tpu"]
+  assert create_optimizer(PARAMS).learning_rate == 0.0
+  assert model_params.BASE_PARAMS["max_length"] == 256
+  assert model_params.BASE_PARAMS["no_such_key"] is None
+
+
 def test_subtokenizers(tmp_path):
   text, vocab_file = tmp_path / "text", tmp_path / "vocab"
   text.write_text("a test of a test\n" * 9, "utf-8")
   made = Subtokenizer.init_from_files(str(vocab_file), [str(text)], 40, 20)
   again = Subtokenizer.init_from_files(str(vocab_file), [], 40, 20)
-  assert made.subtokens == again.subtokens[:] and made.subtokens[:2] == [
-    "<pad>",
-    "<EOS>",
-  ]
+  assert made.subtokens == again.subtokens
+  assert made.subtokens[:2] == ["<pad>", "<EOS>"]
+  whole = Subtokenizer(str(vocab_file), reserved_tokens=[])
+  assert whole.subtokens == made.subtokens
   assert made.decode(made.encode("a test")) == "a test"
   vocab_file.write_text("'123_'\n'test'\n'ing_'\n", "utf-8")
   bare = Subtokenizer(str(vocab_file), reserved_tokens=[])
@@ -249,12 +367,21 @@ def test_files_and_lines_are_translated(kind, tmp_path):
   if kind == "transformer":
     model = model.get_layer("transformer")
   out = str(tmp_path / "out")
-  found = translate.translate_file(model, params, subtokenizer, str(text), out)
+  found = translate.translate_file(
+    model,
+    model_params.TransformerParams.of(params),
+    subtokenizer,
+    str(text),
+    out,
+  )
   assert len(found) == 3 and found[1] == ""
   assert (tmp_path / "out").read_text("utf-8") == "".join(
     f"{line}\n" for line in found
   )
   single = translate.translate_from_text(model, subtokenizer, "three")
-  assert single == found[2]
+  assert single == found[2] and single
+  ids = subtokenizer.encode("three", add_eos=True)
+  for outputs in (ids, [ids]):
+    assert translate.translate_from_input(outputs, subtokenizer) == "three"
   with pytest.raises(AttributeError, match="no attribute 'translate_all'"):
     translate.translate_all  # noqa: B018

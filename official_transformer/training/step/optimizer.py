@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import keras
@@ -32,9 +32,9 @@ class LearningRateSchedule(keras.optimizers.schedules.LearningRateSchedule):
     self.hidden_size = hidden_size
     self.warmup_steps = warmup_steps
 
-  def __call__(self, step: Any) -> tf.Tensor:
-    """Returns the rate after `step` updates, float32 []."""
-    step = tf.cast(step, tf.float32)
+  def __call__(self, global_step: Any) -> tf.Tensor:
+    """Returns the rate after so many updates, float32 []."""
+    step = tf.cast(global_step, tf.float32)
     warmup = tf.cast(self.warmup_steps, tf.float32)
     rate = self.initial_learning_rate * self.hidden_size**-0.5
     rate *= tf.minimum(1.0, step / warmup)
@@ -162,9 +162,11 @@ class FusedAdam(keras.optimizers.Optimizer):
 
 
 def create_optimizer(
-  params: TransformerParams, kind: Callable[..., FusedAdam] = FusedAdam
+  params: TransformerParams | Mapping[str, Any],
+  kind: Callable[..., FusedAdam] = FusedAdam,
 ) -> FusedAdam:
   """Returns Adam with the schedule (paper, 5.3; official values)."""
+  params = TransformerParams.of(params)
   return kind(
     LearningRateSchedule(
       params.learning_rate,

@@ -5,6 +5,7 @@ must still find what the model says without any cache.
 """
 
 import dataclasses
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -13,7 +14,10 @@ from model_variants import SMALL, SOURCE
 
 from official_transformer.model import transformer, variants
 from official_transformer.model.attention_layer import Attention, SelfAttention
-from official_transformer.model.building import build_transformer
+from official_transformer.model.building import (
+  build_transformer,
+  create_training_model,
+)
 from official_transformer.ops.layer import ConfiguredLayer
 from official_transformer.search import beam_search
 from official_transformer.search.beam_search import BeamSearch
@@ -68,6 +72,8 @@ def logits_of(model):
 class RmsNorm(ConfiguredLayer):
   """`x / sqrt(mean(x^2)) * gamma` (Zhang and Sennrich 2019)."""
 
+  keras_defaults: ClassVar = {"dtype": "float32"}
+
   def __init__(self, hidden_size, **kwargs):
     super().__init__(**kwargs)
     self.hidden_size = hidden_size
@@ -79,8 +85,9 @@ class RmsNorm(ConfiguredLayer):
 
   def call(self, x, training=False):
     del training
-    mean = tf.reduce_mean(tf.square(x), axis=-1, keepdims=True)
-    return x * tf.math.rsqrt(mean + 1e-6) * tf.convert_to_tensor(self.gamma)
+    wide = tf.cast(x, tf.float32)
+    mean = tf.reduce_mean(tf.square(wide), axis=-1, keepdims=True)
+    return tf.cast(wide * tf.math.rsqrt(mean + 1e-6) * self.gamma, x.dtype)
 
 
 def test_another_norm(monkeypatch):
@@ -94,6 +101,17 @@ def test_another_norm(monkeypatch):
   assert not [w.path for w in model.weights if w.path.endswith("beta")]
   assert np.abs(logits_of(model) - official).max() > 0.1
   check_search(model)
+  trainer = create_training_model(model)
+  before = model.get_weights()
+  trainer.compile("sgd")
+  trainer.fit([SOURCE, SOURCE], verbose=0)
+  moved = [
+    np.abs(old - new).max()
+    for old, new in zip(before, model.get_weights(), strict=True)
+  ]
+  assert np.isfinite(moved).all() and min(moved) > 0
+  half = build_transformer(PARAMS, "bf16", is_train=False)
+  assert half([SOURCE, SOURCE]).dtype == tf.bfloat16
 
 
 def test_another_position_encoding(monkeypatch):
@@ -194,9 +212,7 @@ def test_rotary_positions(monkeypatch):
 
 def test_another_length_penalty(monkeypatch):
   monkeypatch.setattr(
-    beam_search,
-    "length_normalization",
-    lambda alpha, length: alpha * tf.cast(length, tf.float32),
+    beam_search, "length_penalty", lambda length, alpha: alpha * length
   )
   logits = tf.math.log([[0.1, 0.3, 0.6], [0.1, 0.8, 0.1]])
 

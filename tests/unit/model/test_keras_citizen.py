@@ -13,12 +13,21 @@ from official_transformer.model.building import (
   build_transformer,
   create_training_model,
 )
+from official_transformer.model.ffn_layer import FeedForwardNetwork
 from official_transformer.model.transformer import (
+  DecoderLayer,
+  DecoderStack,
+  EncoderLayer,
   EncoderStack,
   LayerNormResidualWrapper,
   Transformer,
   create_model,
 )
+from official_transformer.model.variants import (
+  LearnedPositions,
+  PostNormWrapper,
+)
+from official_transformer.ops.dropout import Dropout
 from official_transformer.training.step.optimizer import (
   LearningRateSchedule,
   create_optimizer,
@@ -46,6 +55,8 @@ BATCH = [tf.constant(SOURCE), tf.constant(TARGET)]
 
 def variant(name):
   usual = dataclasses.asdict(PARAMS)
+  if name == "target_space":
+    return dataclasses.replace(PARAMS, target_space_embedding=True)
   return dataclasses.replace(
     PARAMS, **{**VARIANTS[name], **{key: usual[key] for key in SIZES}}
   )
@@ -93,10 +104,14 @@ def test_a_model_is_cloned_and_summed_up():
   assert f"{model.count_params():,}" in "\n".join(lines)
 
 
-@pytest.mark.parametrize("name", ["official", "notebook"])
+@pytest.mark.parametrize(
+  "name", ["official", "notebook", "two_vocabularies", "target_space"]
+)
 def test_tensorflows_checkpoints_restore_every_variable(name, tmp_path):
   params = variant(name)
   model, other = (create_model(params, is_train=True) for _ in range(2))
+  for number, variable in enumerate(model.weights):
+    variable.assign(tf.fill(variable.shape, float(number + 1)))
   path = tf.train.Checkpoint(model=model).save(str(tmp_path / "checkpoint"))
   tf.train.Checkpoint(model=other).restore(path).assert_consumed()
   for one, another in zip(model.weights, other.weights, strict=True):
@@ -146,21 +161,43 @@ def test_the_model_of_this_projects_trainings_has_the_same_loss():
   np.testing.assert_allclose(plain.losses, fused.losses, rtol=1e-6)
 
 
-@pytest.mark.parametrize("kind", ["wrapper", "stack", "model"])
-def test_layers_are_made_of_their_configs(kind):
-  layer = {
-    "wrapper": lambda: LayerNormResidualWrapper(
+@pytest.mark.parametrize(
+  "make",
+  [
+    lambda: LayerNormResidualWrapper(
       Attention(16, 2, 0.1, name="attention"), PARAMS, name="wrapper"
     ),
-    "stack": lambda: EncoderStack(PARAMS, name="stack"),
-    "model": lambda: Transformer(PARAMS, name="transformer"),
-  }[kind]()
+    lambda: PostNormWrapper(
+      FeedForwardNetwork(16, 24, 0.1, name="network"), PARAMS, name="wrapper"
+    ),
+    lambda: EncoderLayer(PARAMS, name="layer"),
+    lambda: DecoderLayer(PARAMS, name="layer"),
+    lambda: EncoderStack(PARAMS, name="stack"),
+    lambda: DecoderStack(PARAMS, name="stack", dtype="bfloat16"),
+    lambda: LearnedPositions(9, 16, name="positions"),
+    lambda: Dropout(0.1, name="dropout"),
+    lambda: Transformer(PARAMS, name="transformer", trainable=False),
+  ],
+)
+def test_layers_are_made_of_their_configs(make):
+  layer = make()
   config = layer.get_config()
   again = type(layer).from_config(config)
   assert again.get_config() == config
   for made in (layer, again):
     made.build(None)
   assert [w.path for w in again.weights] == [w.path for w in layer.weights]
+  assert again.trainable == layer.trainable
+  assert again.dtype_policy == layer.dtype_policy
+
+
+def test_frozen_layers_stay_frozen(tmp_path):
+  model = create_model(PARAMS, is_train=True)
+  model.get_layer("transformer").trainable = False
+  assert not keras.models.clone_model(model).trainable_variables
+  model.save(tmp_path / "frozen.keras")
+  again = keras.models.load_model(tmp_path / "frozen.keras")
+  assert not again.trainable_variables and again.weights
 
 
 def test_attention_without_a_bias_sees_everything():
