@@ -79,9 +79,11 @@ class ConfiguredLayer(keras.layers.Layer):
       value = config[name]
       if isinstance(value, dict) and "class_name" in value:
         config[name] = keras.saving.deserialize_keras_object(value)
+    trainable = config.pop("trainable", True)
     layer = super().from_config(config)
-    if not config.get("trainable", True):
-      layer.trainable = False  # And all that it holds.
+    if not trainable:
+      # Only a change reaches what the layer holds.
+      layer.trainable = False
     return layer
 
 
