@@ -109,14 +109,14 @@ def _plot_schedule(path: str) -> list[str]:
 
 
 def _plot_positions(path: str) -> list[str]:
-  """Draws the timing signal that embeddings are added to."""
+  """Draws the position encoding that embeddings are added to."""
   _, params = _params()
   if params.longest:
     raise InputError(
-      "positions are learnt in this model: there is no signal to draw"
+      "positions are learnt in this model: there is no formula to draw"
     )
-  signal = POSITIONS[params.positions](params).source(FLAGS.plot_positions)
-  return save_positions(np.array(signal), path, FLAGS.picture_formats)
+  encoding = POSITIONS[params.positions](params).source(FLAGS.plot_positions)
+  return save_positions(np.array(encoding), path, FLAGS.picture_formats)
 
 
 def _plot_neighbours(path: str) -> list[str]:

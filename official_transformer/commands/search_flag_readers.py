@@ -29,7 +29,7 @@ _BY_LINE = ("prefix_file", "required_phrases")
 
 
 def read_search_options() -> SearchOptions:
-  """Reads how a search is led; not at all in modes that have no such flags."""
+  """Reads how a search is guided, in modes that have such flags."""
   if not predicts():
     return SearchOptions()
   sampling = None

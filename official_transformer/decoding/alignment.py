@@ -203,9 +203,9 @@ def join_alignments(
   sources: list[str] = []
   targets: list[str] = []
   links: set[Link] = set()
-  for part, seam in zip(parts, [None, *separators], strict=True):
+  for part, separator in zip(parts, [None, *separators], strict=True):
     source, target = (
-      _append(words, more, seam and seam[side])
+      _append(words, more, separator and separator[side])
       for side, (words, more) in enumerate(
         ((sources, part.source_words), (targets, part.target_words))
       )

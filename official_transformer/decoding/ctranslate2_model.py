@@ -3,7 +3,7 @@
 CTranslate2 (Klein et al. 2020) knows Transformers of either norm, with
 embeddings tied or not: every weight here has its place there. What differs is
 where a product's kernel has its outputs, that query, key and value stand in one
-matrix, and that its own timing signal begins with position 1: ours is written
+matrix, and that its own encoding begins with position 1: ours is written
 out.
 
 Shapes: D hidden size, V vocabulary, P positions.
@@ -130,16 +130,16 @@ def _specification(transformer: Transformer, positions: int) -> Any:
     pre_norm=params.norm == "pre",
     activation=ACTIVATIONS[params.activation],
   )
-  source_signal = transformer.positions.source(positions).numpy()
-  signal = transformer.positions.target(positions).numpy()
+  source_encoding = transformer.positions.source(positions).numpy()
+  encoding = transformer.positions.target(positions).numpy()
   table = weights["transformer/embedding/weights"]
   if params.target_space_embedding:
-    # It is added to every source token, as the signal is.
-    source_signal = (
-      source_signal + weights["transformer/target_space_embedding"]
+    # It is added to every source token, as the encoding is.
+    source_encoding = (
+      source_encoding + weights["transformer/target_space_embedding"]
     )
-  spec.encoder.position_encodings.encodings = source_signal
-  spec.decoder.position_encodings.encodings = signal
+  spec.encoder.position_encodings.encodings = source_encoding
+  spec.decoder.position_encodings.encodings = encoding
   own = weights.get("transformer/source_embedding/weights")
   spec.encoder.embeddings[0].weight = table if own is None else own
   spec.decoder.embeddings.weight = table

@@ -59,13 +59,13 @@ Forbidden = set[tuple[int, ...]]
 
 
 class GuidedSearcher:
-  """Searches as it is led; safe to call from several threads.
+  """Searches under constraints; safe to call from several threads.
 
   Attributes:
     models: that decide together; the first one's parameters count.
     params: these.
     target: the target's tokenizer.
-    options: how it is led.
+    options: phrases, penalties and samples.
   """
 
   def __init__(

@@ -67,7 +67,7 @@ class DecodingOptions:
       )
     if self.search.changes_search and self.padded_length:
       raise InputError(
-        "padded_length is for XLA, which compiles no search that is led: by "
+        "padded_length is for XLA, which compiles no guided search: by "
         "phrases, prefixes, penalties or samples"
       )
     if self.search.changes_search and self.engine.name != TENSORFLOW:

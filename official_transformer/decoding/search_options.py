@@ -26,7 +26,7 @@ class Sampling:
 
 @dataclasses.dataclass(frozen=True)
 class SearchOptions:
-  """How a search is led; the defaults leave it as it is.
+  """How a search is guided; the defaults leave it as it is.
 
   Attributes:
     no_repeat_ngram_size: as in `SearchControls`, like the next two.
@@ -37,7 +37,7 @@ class SearchOptions:
     sampling: how translations are drawn, instead of searched for.
     mbr: whether the hypothesis is chosen that is most like all the others
       (minimum Bayes risk), by chrF.
-    by_line: whether lines come with demands of their own.
+    by_line: whether lines come with constraints of their own.
   """
 
   no_repeat_ngram_size: int = 0

@@ -283,7 +283,7 @@ class Translator:
     self, batch: Sequence[PieceToTranslate]
   ) -> list[list[FoundSequence]]:
     """Returns the sequences of each line, the one that is chosen first."""
-    found = _search_with_demands(self.searcher, batch)
+    found = _search_under_constraints(self.searcher, batch)
     if self.options.search.mbr:
       # It takes all of them to choose.
       found = [by_risk(sentence, self._text) for sentence in found]
@@ -317,7 +317,7 @@ class Translator:
     return as_one_line(self.tokenizers.target.decode(found.ids))
 
 
-def _search_with_demands(
+def _search_under_constraints(
   searcher: SequenceSearcher, batch: Sequence[PieceToTranslate]
 ) -> list[list[FoundSequence]]:
   """Searches for each line's best sequences, which meet its constraints."""

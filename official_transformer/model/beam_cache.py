@@ -8,8 +8,8 @@ is not the hypothesis' own: that adds arithmetic, little beside the products
 with kernels, and saves much more memory traffic. The arithmetic grows with the
 square of the beams; with many, each hypothesis' history is copied together.
 
-Shapes: B sentences, K beam, R = B * K hypotheses, T positions there is room
-for, N heads, H head size.
+Shapes: B sentences, K beam, R = B * K hypotheses, T positions of capacity,
+N heads, H head size.
 """
 
 from __future__ import annotations
@@ -20,9 +20,8 @@ import tensorflow as tf
 
 from official_transformer.model.model_utils import NEGATIVE_BIAS
 
-# Room is made for so many positions at a time, or a quarter of what there is:
-# making it copies the cache, and room that is not used yet is attended to, with
-# weight zero.
+# The capacity grows by so many positions at a time, or by a quarter: growing
+# copies the cache, and what is not used yet is attended to, with weight zero.
 CAPACITY_STEP = 16
 NO_BEAM = -1
 # More beams than this do not attend to what all have written.
@@ -42,7 +41,7 @@ class BeamCache(NamedTuple):
 
 
 class BeamHistory(NamedTuple):
-  """Where the hypotheses' own past is in the caches of all layers.
+  """Where the hypotheses' own positions are in the caches of all layers.
 
   Attributes:
     bias: float32, hides what is not: [B, 1, K, T * K] of all that the beams of
@@ -63,14 +62,14 @@ def empty_cache(
   head_size: int,
   dtype: tf.DType,
 ) -> tf.Tensor:
-  """Returns room for keys or values, zeros [B, N, T, K, H]."""
+  """Returns an empty cache of keys or values, zeros [B, N, T, K, H]."""
   return tf.zeros([batch, num_heads, length, beam_size, head_size], dtype)
 
 
 def ensure_capacity(
   caches: list[BeamCache], origin_beams: tf.Tensor, index: tf.Tensor
 ) -> tuple[list[BeamCache], tf.Tensor]:
-  """Makes room for position `index` if there is none.
+  """Makes capacity for position `index` if there is none.
 
   Args:
     caches: of all layers.
@@ -145,7 +144,7 @@ def record_origins(
 
 
 def history_bias(origin_beams: tf.Tensor, beam_size: int) -> tf.Tensor:
-  """Returns the bias that hides all but a hypothesis' own past.
+  """Returns the bias that hides all but a hypothesis' own positions.
 
   Args:
     origin_beams: int32 [R, T]: the beam that wrote each position of a
@@ -157,14 +156,14 @@ def history_bias(origin_beams: tf.Tensor, beam_size: int) -> tf.Tensor:
   """
   own = tf.equal(origin_beams[:, :, None], tf.range(beam_size))  # [R, T, K]
   bias = tf.where(own, 0.0, NEGATIVE_BIAS)
-  room = tf.shape(origin_beams)[1] * beam_size
-  return tf.reshape(bias, [-1, 1, beam_size, room])
+  keys = tf.shape(origin_beams)[1] * beam_size
+  return tf.reshape(bias, [-1, 1, beam_size, keys])
 
 
 def history_of(
   origin_beams: tf.Tensor, beam_size: int, num_heads: int
 ) -> BeamHistory:
-  """Returns where the hypotheses' own past is.
+  """Returns where the hypotheses' own positions are.
 
   Args:
     origin_beams: int32 [R, T]: the beam that wrote each position of a
@@ -183,17 +182,17 @@ def history_of(
   return BeamHistory(bias[:, None, None, :], rows)
 
 
-def read_history(cache: tf.Tensor, past: BeamHistory) -> tf.Tensor:
+def read_history(cache: tf.Tensor, history: BeamHistory) -> tf.Tensor:
   """Returns what the hypotheses attend to.
 
   Args:
     cache: [B, N, T, K, H].
-    past: what `history_of` returned.
+    history: what `history_of` returned.
 
   Returns:
     [B, N, T * K, H], or [R, N, T, H] if it was copied together.
   """
   shape = tf.shape(cache)
-  if past.rows is None:
+  if history.rows is None:
     return tf.reshape(cache, [shape[0], shape[1], -1, cache.shape[-1]])
-  return tf.gather(tf.reshape(cache, [-1, cache.shape[-1]]), past.rows)
+  return tf.gather(tf.reshape(cache, [-1, cache.shape[-1]]), history.rows)

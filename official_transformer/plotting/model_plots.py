@@ -15,23 +15,23 @@ from official_transformer.plotting.fonts import families_for
 
 
 def save_positions(
-  signal: np.ndarray, path: str, formats: Sequence[str]
+  encoding: np.ndarray, path: str, formats: Sequence[str]
 ) -> list[str]:
-  """Writes the timing signal, and how alike positions are by it.
+  """Writes the position encoding, and how alike positions are by it.
 
   Args:
-    signal: [P, D], sines in the first half, cosines in the second.
+    encoding: [P, D], sines in the first half, cosines in the second.
     path: of the files, without the ending.
     formats: some of `figures.FORMATS`.
 
   Raises:
     OSError: if the system refuses.
   """
-  positions, size = signal.shape
+  positions, size = encoding.shape
   with figures.figure((11.0, 3.4)) as figure:
     first, second, third = figure.subplots(1, 3, width_ratios=(1.3, 1, 1))
     image = first.imshow(
-      signal,
+      encoding,
       aspect="auto",
       cmap="RdBu_r",
       vmin=-1,
@@ -42,7 +42,7 @@ def save_positions(
     first.set_xlabel(f"dimension: sines to {size // 2 - 1}, then cosines")
     first.set_ylabel("position")
     figure.colorbar(image, ax=first, pad=0.02).outline.set_visible(False)
-    products = signal @ signal.T / (size / 2)
+    products = encoding @ encoding.T / (size / 2)
     image = second.imshow(
       products, cmap="viridis", interpolation="nearest", aspect="auto"
     )
