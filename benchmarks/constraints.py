@@ -22,12 +22,12 @@ from official_transformer.decoding.phrases import (
   LineRequest,
   holds,
 )
-from official_transformer.decoding.search_options import (
+from official_transformer.decoding.translator import Translator
+from official_transformer.hardware.startup import start_tensorflow
+from official_transformer.search.options import (
   Sampling,
   SearchOptions,
 )
-from official_transformer.decoding.translator import Translator
-from official_transformer.hardware.startup import start_tensorflow
 
 
 def main() -> None:

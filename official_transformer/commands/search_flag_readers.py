@@ -16,12 +16,12 @@ from official_transformer.decoding.phrases import (
   DecodingConstraints,
   LineRequest,
 )
-from official_transformer.decoding.search_options import (
+from official_transformer.errors import InputError
+from official_transformer.search.options import (
   Sampling,
+  SamplingRule,
   SearchOptions,
 )
-from official_transformer.errors import InputError
-from official_transformer.search.rules import SamplingRule
 
 FLAGS = flags.FLAGS
 

@@ -23,7 +23,6 @@ from official_transformer.decoding.hypotheses import (
   without_end,
 )
 from official_transformer.decoding.joint_search import (
-  SearchRequest,
   sample_translations,
   search_translations,
 )
@@ -42,13 +41,14 @@ from official_transformer.decoding.phrases import (
   spelled,
   tokens_of,
 )
-from official_transformer.decoding.search_options import SearchOptions
 from official_transformer.model.transformer import Transformer
 from official_transformer.search.constraints import (
   ANY,
   NO_TOKEN,
-  SentenceControls,
+  Controller,
+  SentenceConstraints,
 )
+from official_transformer.search.options import SearchOptions
 from official_transformer.search.state import SearchResult
 
 # A phrase is found in other tokens at most so many times before it is given up.
@@ -82,10 +82,10 @@ class GuidedSearcher:
     self._written = remembered(as_written, self.target)
     ids = tf.TensorSpec([None, None], tf.int32)
     phrases = tf.TensorSpec([None, None, None], tf.int32)
-    numbers = tf.TensorSpec([None, self.params.beam_size, None], tf.float32)
+    uniforms = tf.TensorSpec([None, self.params.beam_size, None], tf.float32)
     self._function = tf.function(
       self._search,
-      input_signature=[ids, ids, phrases, phrases, numbers],
+      input_signature=[ids, ids, phrases, phrases, uniforms],
       autograph=False,
     )
 
@@ -104,7 +104,7 @@ class GuidedSearcher:
     forbidden = [self._forbidden_tokens(line) for line in asked]
     found = self._search_all(sources, asked, forbidden)
     for _ in range(_ROUNDS):
-      # What is forbidden may be spelled in tokens that nobody thought of.
+      # Another segmentation may spell the phrase: forbid that, too.
       again = [
         row
         for row, line in enumerate(asked)
@@ -176,7 +176,7 @@ class GuidedSearcher:
         pad(prefixes, 1),
         _phrase_array([sorted(f) for f in forbidden], ANY, NO_TOKEN),
         _phrase_array(required, 0, 0),
-        self._numbers(sources, limit),
+        self._uniforms(sources, limit),
       )
       arrays = [tensor.numpy().tolist() for tensor in result]
     except tf.errors.ResourceExhaustedError as error:
@@ -184,7 +184,7 @@ class GuidedSearcher:
       raise out_of_memory(len(sources), longest, said) from None
     return [self._found(*row) for row in zip(*arrays, strict=True)]
 
-  def _numbers(
+  def _uniforms(
     self, sources: Sequence[Sequence[int]], limit: int
   ) -> np.ndarray:
     """Returns what decides draws, float32 [B, K, L], by seed and source."""
@@ -192,14 +192,14 @@ class GuidedSearcher:
     shape = (len(sources), self.params.beam_size, limit)
     if not sampling:
       return np.zeros((len(sources), self.params.beam_size, 0), np.float32)
-    numbers = np.empty(shape, np.float32)
+    uniforms = np.empty(shape, np.float32)
     for row, source in enumerate(sources):
       key = zlib.crc32(np.array(source, np.int64).tobytes())
       philox = np.random.Philox(key=[sampling.seed % 2**63, key])
       drawn = np.random.Generator(philox).random((limit, shape[1]))
       # Below 1 in float32, too.
-      numbers[row] = np.minimum(drawn.T, 1 - 2**-24)
-    return numbers
+      uniforms[row] = np.minimum(drawn.T, 1 - 2**-24)
+    return uniforms
 
   def _search(
     self,
@@ -207,20 +207,17 @@ class GuidedSearcher:
     prefix: tf.Tensor,
     forbidden: tf.Tensor,
     required: tf.Tensor,
-    numbers: tf.Tensor,
+    uniforms: tf.Tensor,
   ) -> SearchResult:
     """Searches, or draws, in a graph."""
-    request = SearchRequest(
-      self.options.controls,
-      SentenceControls(prefix, forbidden, required),
+    controller = Controller(
+      self.options,
+      SentenceConstraints(prefix, forbidden, required),
       self.target.vocab_size,
-      self.options.coverage_penalty,
     )
     if self.options.sampling:
-      return sample_translations(
-        self.models, ids, numbers, self.options.sampling.rule, request
-      )
-    return search_translations(self.models, ids, request)
+      return sample_translations(self.models, ids, uniforms, controller)
+    return search_translations(self.models, ids, controller)
 
   def _found(
     self, rows: list[list[int]], scores: list[float], finished: list[bool]

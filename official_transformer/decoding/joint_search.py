@@ -5,7 +5,6 @@ Shapes: B batch, K beam, S source length, V vocabulary.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Sequence
 
@@ -25,10 +24,8 @@ from official_transformer.search.beam_search import (
 )
 from official_transformer.search.constraints import (
   Controller,
-  SentenceControls,
 )
-from official_transformer.search.rules import SamplingRule, SearchControls
-from official_transformer.search.sampling import SamplingPlan, sample
+from official_transformer.search.sampling import sample
 from official_transformer.search.state import (
   NO_HOOKS,
   Candidates,
@@ -36,27 +33,6 @@ from official_transformer.search.state import (
   FinishingPenalty,
   SearchResult,
 )
-
-
-@dataclasses.dataclass(frozen=True)
-class SearchRequest:
-  """How to search.
-
-  Attributes:
-    controls: what is forbidden, penalised or required.
-    sentences: of each sentence.
-    vocabulary_size: how many of the first tokens a translation may hold; None
-      is as many as all models have.
-    coverage_penalty: how much a hypothesis that ends loses for each part of the
-      source that it has not attended to: `b * sum log(min(attention, 1))` over
-      the source's tokens (Wu et al. 2016, equation 14), of the last layer's
-      heads in the mean; a token that nothing attends to is not counted.
-  """
-
-  controls: SearchControls
-  sentences: SentenceControls
-  vocabulary_size: int | None = None
-  coverage_penalty: float = 0.0
 
 
 class CoveringDecoder(IncrementalDecoder):
@@ -160,7 +136,7 @@ def _coverage_penalty(
 
 
 def search_translations(
-  models: Sequence[Transformer], source_ids: tf.Tensor, request: SearchRequest
+  models: Sequence[Transformer], source_ids: tf.Tensor, controller: Controller
 ) -> SearchResult:
   """Translates.
 
@@ -168,30 +144,34 @@ def search_translations(
     models: of one vocabulary; the first one's parameters decide beam, alpha,
       patience and limit.
     source_ids: int [B, S], padded with PAD.
-    request: how.
+    controller: how.
 
   Returns:
     Hypotheses, as `Transformer.beam_search` does.
   """
   params = models[0].params
   source_ids = tf.cast(source_ids, tf.int32)
-  limits = _limits(models, source_ids, request)
-  step = _step(models, tf.reduce_max(limits), request)
-  vocab_size = _vocabulary_size(models, request)
-  controller = Controller(request.controls, request.sentences, vocab_size)
+  limits = _limits(models, source_ids, controller)
+  step = _step(models, tf.reduce_max(limits), controller)
   hooks = NO_HOOKS._replace(propose=controller.propose)
-  if request.coverage_penalty:
-    penalty = _coverage_penalty(request.coverage_penalty, step)
+  strength = controller.options.coverage_penalty
+  if strength:
+    penalty = _coverage_penalty(strength, step)
     hooks = hooks._replace(penalty=penalty)
   finishes_needed = finishes_for(params, limits)
   if finishes_needed is not None:
     # Their beam is shared out: what ends first there may be improbable.
-    required = request.sentences.required != PAD_ID
+    required = controller.sentences.required != PAD_ID
     finishes_needed = tf.where(
       tf.reduce_any(required, axis=[1, 2]), UNLIMITED, finishes_needed
     )
   search = BeamSearch(
-    step, vocab_size, params.beam_size, params.alpha, EOS_ID, hooks
+    step,
+    controller.vocab_size,
+    params.beam_size,
+    params.alpha,
+    EOS_ID,
+    hooks,
   )
   batch = tf.shape(source_ids)[0]
   return search.search(
@@ -206,8 +186,7 @@ def sample_translations(
   models: Sequence[Transformer],
   source_ids: tf.Tensor,
   uniforms: tf.Tensor,
-  rule: SamplingRule,
-  request: SearchRequest,
+  controller: Controller,
 ) -> SearchResult:
   """Draws translations from the models' distribution.
 
@@ -216,36 +195,31 @@ def sample_translations(
     source_ids: int [B, S], padded with PAD.
     uniforms: float32 [B, K, L] in [0, 1), that decide the draws of K samples
       each; L is at least the largest limit.
-    rule: what is drawn from.
-    request: what is forbidden.
+    controller: of what, and what is forbidden.
   """
   params = models[0].params
   source_ids = tf.cast(source_ids, tf.int32)
-  limits = _limits(models, source_ids, request)
-  step = _step(models, tf.reduce_max(limits), request)
-  vocab_size = _vocabulary_size(models, request)
+  limits = _limits(models, source_ids, controller)
+  step = _step(models, tf.reduce_max(limits), controller)
   return sample(
     step,
     step.encode_and_start(source_ids),
     limits,
     tf.ensure_shape(uniforms, [None, params.beam_size, None]),
-    SamplingPlan(
-      rule,
-      Controller(request.controls, request.sentences, vocab_size),
-      params.alpha,
-    ),
+    controller,
+    params.alpha,
   )
 
 
 def _limits(
-  models: Sequence[Transformer], source_ids: tf.Tensor, request: SearchRequest
+  models: Sequence[Transformer], source_ids: tf.Tensor, controller: Controller
 ) -> tf.Tensor:
   """Returns how many tokens each translation may have, int32 [B]."""
   lengths = tf.math.count_nonzero(source_ids, axis=1, dtype=tf.int32)
   limits = length_limits(lengths, models[0].params.extra_decode_length)
-  given = tf.cast(request.sentences.prefix != PAD_ID, tf.int32)
+  given = tf.cast(controller.sentences.prefix != PAD_ID, tf.int32)
   limits += tf.reduce_sum(given, axis=1)
-  limits = tf.maximum(limits, request.controls.min_length + 1)
+  limits = tf.maximum(limits, controller.options.min_length + 1)
   for longest in {m.params.longest_output for m in models} - {None}:
     limits = tf.minimum(limits, longest)
   # A row without tokens fills a batch up.
@@ -255,19 +229,13 @@ def _limits(
 def _step(
   models: Sequence[Transformer],
   positions: int | tf.Tensor,
-  request: SearchRequest,
+  controller: Controller,
 ) -> IncrementalDecoder | EnsembleStep:
   """Returns what the search calls."""
   beam_size = models[0].params.beam_size
-  kind = CoveringDecoder if request.coverage_penalty else IncrementalDecoder
+  covers = controller.options.coverage_penalty
+  kind = CoveringDecoder if covers else IncrementalDecoder
   steps = [kind(model, beam_size, positions, None) for model in models]
   if len(steps) == 1:
     return steps[0]
-  return EnsembleStep(steps, _vocabulary_size(models, request))
-
-
-def _vocabulary_size(
-  models: Sequence[Transformer], request: SearchRequest
-) -> int:
-  """Returns how many tokens there are to choose from."""
-  return request.vocabulary_size or min(m.params.vocab_size for m in models)
+  return EnsembleStep(steps, controller.vocab_size)

@@ -15,11 +15,11 @@ from official_transformer.decoding.engines import (
   check_installed,
 )
 from official_transformer.decoding.guided_searcher import GuidedSearcher
-from official_transformer.decoding.search_options import SearchOptions
 from official_transformer.decoding.searcher import Searcher, StaticShapes
 from official_transformer.errors import InputError
 from official_transformer.model.transformer import Transformer
 from official_transformer.model_params import TransformerParams
+from official_transformer.search.options import SearchOptions
 
 
 @dataclasses.dataclass(frozen=True)

@@ -18,8 +18,8 @@ import tensorflow as tf
 
 from official_transformer.model_params import EOS_ID, PAD_ID
 from official_transformer.ops.top_k import best_of_beams
+from official_transformer.search.options import SearchOptions
 from official_transformer.search.required_phrases import best_with_required
-from official_transformer.search.rules import SearchControls
 from official_transformer.search.state import NEG_INF, ActiveSentences
 
 # Stands for any token where a phrase is shorter than others, at its beginning.
@@ -27,8 +27,10 @@ ANY = -1
 NO_TOKEN = -2
 
 
-class SentenceControls(NamedTuple):
-  """What holds for each sentence; of nothing there is one, of zeros.
+class SentenceConstraints(NamedTuple):
+  """What holds for each sentence.
+
+  With no constraints, one entry of padding keeps the arrays non-empty.
 
   Attributes:
     prefix: int32 [B, P], what a translation begins with, zeros behind it.
@@ -43,18 +45,21 @@ class SentenceControls(NamedTuple):
 
 
 class Controller:
-  """Applies controls to one batch.
+  """Applies options and each sentence's constraints to one batch.
 
   Attributes:
-    controls: for all.
+    options: for all.
     sentences: for each, in the order of the caller's batch.
-    vocab_size: V.
+    vocab_size: V, how many of the first tokens a translation may hold.
   """
 
   def __init__(
-    self, controls: SearchControls, sentences: SentenceControls, vocab_size: int
+    self,
+    options: SearchOptions,
+    sentences: SentenceConstraints,
+    vocab_size: int,
   ) -> None:
-    self.controls = controls
+    self.options = options
     self.sentences = sentences
     self.vocab_size = vocab_size
 
@@ -100,16 +105,16 @@ class Controller:
       float32 [B, K, V].
     """
     shape = tf.shape(history)
-    if self.controls.repetition_penalty != 1.0:
+    if self.options.repetition_penalty != 1.0:
       logits = self._penalize(logits, history, index)
     log_probs = tf.nn.log_softmax(logits)[:, : self.vocab_size]
     log_probs = tf.reshape(log_probs, [shape[0], shape[1], self.vocab_size])
     prefix = tf.gather(self.sentences.prefix, rows)
     forbidden = tf.gather(self.sentences.forbidden, rows)
-    banned = ends_too_early(index, self.controls.min_length, self.vocab_size)
+    banned = ends_too_early(index, self.options.min_length, self.vocab_size)
     tokens = completions(history, forbidden, index)
-    if self.controls.no_repeat_ngram_size:
-      repeated = repetitions(history, self.controls.no_repeat_ngram_size, index)
+    if self.options.no_repeat_ngram_size:
+      repeated = repetitions(history, self.options.no_repeat_ngram_size, index)
       tokens = tf.concat([tokens, repeated], axis=2)
     banned |= holds(tokens, self.vocab_size)
     # A prefix may hold what nothing behind it may.
@@ -122,7 +127,7 @@ class Controller:
     """Makes tokens that a hypothesis holds already less probable."""
     here = tf.range(tf.shape(history)[2]) < index
     seen = holds(tf.where(here, history, NO_TOKEN), logits.shape[1])
-    penalty = self.controls.repetition_penalty
+    penalty = self.options.repetition_penalty
     lower = tf.where(logits < 0, logits * penalty, logits / penalty)
     return tf.where(tf.reshape(seen, tf.shape(logits)), lower, logits)
 

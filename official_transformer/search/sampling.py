@@ -16,7 +16,7 @@ import tensorflow as tf
 from official_transformer.model_params import EOS_ID, PAD_ID
 from official_transformer.search.beam_search import length_normalization
 from official_transformer.search.constraints import Controller
-from official_transformer.search.rules import SamplingRule
+from official_transformer.search.options import Sampling, SamplingRule
 from official_transformer.search.state import (
   NEG_INF,
   DecoderState,
@@ -24,20 +24,6 @@ from official_transformer.search.state import (
   StepFunction,
   growing_shapes,
 )
-
-
-class SamplingPlan(NamedTuple):
-  """What is drawn from, and how it is scored.
-
-  Attributes:
-    rule: what of the distribution.
-    controller: what may not be drawn.
-    alpha: strength of the length normalisation of the scores.
-  """
-
-  rule: SamplingRule
-  controller: Controller
-  alpha: float
 
 
 class _Draws(NamedTuple):
@@ -99,7 +85,8 @@ def sample(
   state: DecoderState,
   limits: tf.Tensor,
   uniforms: tf.Tensor,
-  plan: SamplingPlan,
+  controller: Controller,
+  alpha: float,
 ) -> SearchResult:
   """Draws K translations of each sentence, in no order.
 
@@ -108,11 +95,14 @@ def sample(
     state: what it sees at first.
     limits: int32 [B], most tokens of each.
     uniforms: float32 [B, K, L], what decides each draw.
-    plan: what is drawn from.
+    controller: what is drawn from, by its options' `sampling`, and what may
+      not be drawn.
+    alpha: strength of the length normalisation of the scores.
 
   Returns:
     The samples; those that reach their limit without EOS are unfinished.
   """
+  rule = (controller.options.sampling or Sampling()).rule
   shape = tf.shape(uniforms)
   rows = tf.range(shape[0])
 
@@ -124,12 +114,12 @@ def sample(
     logits, decoder = step(
       tf.reshape(draws.newest, [-1]), draws.index, draws.decoder
     )
-    log_probs = plan.controller.log_probabilities(
+    log_probs = controller.log_probabilities(
       tf.cast(logits, tf.float32), draws.ids, rows, draws.index
     )
     flat = tf.reshape(log_probs, [-1, log_probs.shape[2]])
     tokens = sample_tokens(
-      flat, tf.reshape(uniforms[:, :, draws.index], [-1]), plan.rule
+      flat, tf.reshape(uniforms[:, :, draws.index], [-1]), rule
     )
     gained = tf.gather(flat, tokens, batch_dims=1)
     tokens, gained = (tf.reshape(t, shape[:2]) for t in (tokens, gained))
@@ -161,6 +151,6 @@ def sample(
   # PAD is a token like any other if it is drawn: EOS tells the length.
   is_end = tf.cast(tf.equal(end.ids, EOS_ID), tf.int32)
   lengths = tf.argmax(is_end, axis=2, output_type=tf.int32) + 1
-  norms = length_normalization(plan.alpha, lengths)
+  norms = length_normalization(alpha, lengths)
   scores = tf.where(end.finished, end.log_probs / norms, end.log_probs)
   return SearchResult(end.ids, scores, end.finished)

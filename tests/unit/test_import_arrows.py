@@ -86,6 +86,7 @@ STRICTER = {
   "search/beam_search.py": {"ops", "search"},
   "search/state.py": set(),
   "search/rules.py": set(),
+  "search/options.py": {"errors"},
   "commands/export_flags.py": {"exporting", "flag_groups"},
   "commands/serving_flags.py": {"commands", "flag_groups", "serving"},
   "serving/settings.py": {"errors"},

@@ -26,17 +26,17 @@ from official_transformer.decoding.phrases import (
   prefix_of,
   tokens_of,
 )
-from official_transformer.decoding.search_options import (
-  Sampling,
-  SearchOptions,
-)
 from official_transformer.decoding.searcher import Searcher
 from official_transformer.decoding.translator import DecodingOptions, Translator
 from official_transformer.errors import InputError
 from official_transformer.model.building import build_transformer
 from official_transformer.model_params import EOS_ID, TransformerParams
+from official_transformer.search.options import (
+  Sampling,
+  SamplingRule,
+  SearchOptions,
+)
 from official_transformer.search.required_phrases import turns
-from official_transformer.search.rules import SamplingRule
 from official_transformer.search.sampling import sample_tokens
 
 pytestmark = pytest.mark.slow

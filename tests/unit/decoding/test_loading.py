@@ -15,7 +15,6 @@ from official_transformer.data.vocabulary_files import VocabFiles
 from official_transformer.decoding import loading
 from official_transformer.decoding.options import DecodingOptions
 from official_transformer.decoding.scorer import Scorer
-from official_transformer.decoding.search_options import SearchOptions
 from official_transformer.decoding.translator import Translator
 from official_transformer.errors import InputError
 from official_transformer.model.building import build_transformer
@@ -27,6 +26,7 @@ from official_transformer.model_directory.checkpoint_files import (
 from official_transformer.model_directory.description import ModelDescription
 from official_transformer.model_directory.directory import ModelDirectory
 from official_transformer.ops import dense
+from official_transformer.search.options import SearchOptions
 
 SUBTOKENS = "abcdefghijklmnopqr"
 

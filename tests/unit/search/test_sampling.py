@@ -4,33 +4,29 @@ import tensorflow as tf
 from official_transformer.search.constraints import (
   NO_TOKEN,
   Controller,
-  SentenceControls,
+  SentenceConstraints,
 )
-from official_transformer.search.rules import (
-  SamplingRule,
-  SearchControls,
-)
-from official_transformer.search.sampling import SamplingPlan, sample
+from official_transformer.search.options import Sampling, SearchOptions
+from official_transformer.search.sampling import sample
 from official_transformer.search.state import DecoderState
 
 
 def test_pad_counts_as_a_token_when_it_is_drawn():
   """All four tokens are equally probable; the numbers draw 0, 3, 1 and 3, 1."""
   nothing = np.zeros([1, 1, 1], np.int32)
-  controls = SentenceControls(
+  constraints = SentenceConstraints(
     prefix=tf.zeros([1, 0], tf.int32),
     forbidden=tf.constant(nothing + NO_TOKEN),
     required=tf.constant(nothing),
   )
-  plan = SamplingPlan(
-    SamplingRule(), Controller(SearchControls(), controls, 4), alpha=0.6
-  )
+  controller = Controller(SearchOptions(sampling=Sampling()), constraints, 4)
   found = sample(
     lambda ids, index, state: (tf.zeros([2, 4]), state),
     DecoderState(tf.zeros([2]), tf.zeros([1])),
     limits=tf.constant([5]),
     uniforms=tf.constant([[[0.1, 0.9, 0.4, 0, 0], [0.9, 0.4, 0, 0, 0]]]),
-    plan=plan,
+    controller=controller,
+    alpha=0.6,
   )
   assert found.ids.numpy().tolist() == [[[0, 3, 1, 0, 0], [3, 1, 0, 0, 0]]]
   np.testing.assert_allclose(

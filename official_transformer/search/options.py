@@ -1,14 +1,33 @@
-"""What is searched for, besides what the model finds most probable."""
+"""How a search is guided, and how samples are drawn.
+
+Without TensorFlow, which takes seconds to import: a mistyped flag is answered
+before.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 
 from official_transformer.errors import InputError
-from official_transformer.search.rules import (
-  SamplingRule,
-  SearchControls,
-)
+
+
+@dataclasses.dataclass(frozen=True)
+class SamplingRule:
+  """What is drawn from.
+
+  The order is that of Hugging Face's and CTranslate2's: the temperature, then
+  the k most probable tokens, then of those the fewest that sum up to p.
+
+  Attributes:
+    temperature: divides log-probabilities; above 0.
+    top_k: tokens to draw from; 0 is all.
+    top_p: their probability, once it is reached; the token that crosses it
+      stays (nucleus sampling, Holtzman et al. 2020).
+  """
+
+  temperature: float = 1.0
+  top_k: int = 0
+  top_p: float = 1.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,10 +48,15 @@ class SearchOptions:
   """How a search is guided; the defaults leave it as it is.
 
   Attributes:
-    no_repeat_ngram_size: as in `SearchControls`, like the next two.
-    repetition_penalty: likewise.
-    min_length: likewise.
-    coverage_penalty: as in `SearchRequest`.
+    no_repeat_ngram_size: no hypothesis has an n-gram of so many tokens twice; 0
+      allows it.
+    repetition_penalty: logits of tokens that a hypothesis holds are divided by
+      it if they are above 0, and multiplied if below (Keskar et al. 2019).
+    min_length: tokens before a hypothesis may end.
+    coverage_penalty: how much a hypothesis that ends loses for each part of the
+      source that it has not attended to: `b * sum log(min(attention, 1))` over
+      the source's tokens (Wu et al. 2016, equation 14), of the last layer's
+      heads in the mean; a token that nothing attends to is not counted.
     forbidden: phrases that no translation has.
     sampling: how translations are drawn, instead of searched for.
     mbr: whether the hypothesis is chosen that is most like all the others
@@ -74,13 +98,6 @@ class SearchOptions:
         raise InputError(f"top_k is {rule.top_k}, must not be below 0")
       if not 0 < rule.top_p <= 1:
         raise InputError(f"top_p is {rule.top_p}, must be in (0, 1]")
-
-  @property
-  def controls(self) -> SearchControls:
-    """What holds for all sentences, of what changes candidates."""
-    return SearchControls(
-      self.no_repeat_ngram_size, self.repetition_penalty, self.min_length
-    )
 
   @property
   def changes_search(self) -> bool:
