@@ -105,10 +105,8 @@ class UncopiedCache:
     return cache if isinstance(cache, cls) else cls(cache, step)
 
 
-def _parameters(cls: type) -> dict[str, inspect.Parameter]:
+def _parameters(cls: Any) -> dict[str, inspect.Parameter]:
   """Returns the constructor's own parameters, those of Keras left out."""
-  return {
-    name: parameter
-    for name, parameter in inspect.signature(cls).parameters.items()
-    if parameter.kind is not parameter.VAR_KEYWORD
-  }
+  # Not those of the class: Python may take them from Keras' `__new__`.
+  _, *parameters = inspect.signature(cls.__init__).parameters.values()
+  return {p.name: p for p in parameters if p.kind is not p.VAR_KEYWORD}
