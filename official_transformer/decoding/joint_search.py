@@ -120,10 +120,9 @@ def _coverage_penalty(
 ) -> FinishingPenalty:
   """Returns what a search adds to the scores of hypotheses that end."""
 
-  def penalty(candidates: Candidates, search: DecoderState) -> tf.Tensor:
-    states = (
-      search.per_beam if isinstance(step, EnsembleStep) else [search.per_beam]
-    )
+  def penalty(candidates: Candidates, decoder: DecoderState) -> tf.Tensor:
+    per_beam = decoder.per_beam
+    states = per_beam if isinstance(step, EnsembleStep) else [per_beam]
     covered = tf.add_n([state[1] for state in states]) / len(states)
     shape = tf.shape(candidates.parents)
     covered = tf.reshape(covered, [shape[0], shape[1] // 2, -1])  # [B, K, S]

@@ -9,15 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 from absl import logging
 
 from official_transformer.data.text_files import read_lines, write_lines
 from official_transformer.data.tokenizer import Tokenizer
-from official_transformer.decoding.batching import pad
-from official_transformer.decoding.hypotheses import as_one_line
+from official_transformer.decoding.batching import (
+  BatchLimits,
+  map_by_length,
+  pad,
+)
+from official_transformer.decoding.hypotheses import as_one_line, without_end
 from official_transformer.model.transformer import Transformer
-from official_transformer.model_params import EOS_ID
 
 _BATCH_SIZE = 32
 
@@ -47,21 +51,24 @@ def translate_file(
     The translations; that of an empty line is empty.
   """
   lines = [line.strip() for line in read_lines(input_file)]
-  ids = [subtokenizer.encode(line, add_eos=True) for line in lines]
-  real = [number for number, line in enumerate(lines) if line]
-  order = sorted(real, key=lambda number: -len(ids[number]))
-  size = params.get("decode_batch_size") or _BATCH_SIZE
   search = _search(model)
-  translations = [""] * len(lines)
-  for first in range(0, len(order), size):
-    numbers = order[first : first + size]
-    outputs = search(tf.constant(pad([ids[n] for n in numbers]), tf.int64))
-    for number, row in zip(numbers, outputs.numpy(), strict=True):
-      translations[number] = _text(row, subtokenizer)
-      if print_all_translations:
-        logging.info(
-          "%d: %s -> %s", number + 1, lines[number], translations[number]
-        )
+
+  def translate(batch: Sequence[list[int]]) -> list[str]:
+    outputs = search(tf.constant(pad(batch), tf.int64))
+    return [_text(row, subtokenizer) for row in outputs.numpy()]
+
+  size = params.get("decode_batch_size") or _BATCH_SIZE
+  found = map_by_length(
+    [subtokenizer.encode(line, add_eos=True) for line in lines if line],
+    len,
+    BatchLimits(lines=size),
+    translate,
+  )
+  following = iter(found)
+  translations = [next(following) if line else "" for line in lines]
+  if print_all_translations:
+    for line, translation in zip(lines, translations, strict=True):
+      logging.info("%s -> %s", line, translation)
   if output_file is not None:
     write_lines(output_file, translations)
   return translations
@@ -98,9 +105,6 @@ def _search(model: Any) -> Callable[[tf.Tensor], tf.Tensor]:
   return search
 
 
-def _text(ids: Sequence[int], subtokenizer: Tokenizer) -> str:
-  """Returns the text of ids up to EOS, or to the padding behind them."""
-  found = list(map(int, ids))
-  if EOS_ID in found:
-    found = found[: found.index(EOS_ID)]
-  return as_one_line(subtokenizer.decode([i for i in found if i]))
+def _text(ids: np.ndarray, subtokenizer: Tokenizer) -> str:
+  """Returns the text of ids [L], which EOS ends."""
+  return as_one_line(subtokenizer.decode(without_end(ids.tolist())))

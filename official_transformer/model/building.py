@@ -23,6 +23,7 @@ from official_transformer.model.transformer import Transformer
 from official_transformer.model.variants import OutputLayer
 from official_transformer.model_params import PAD_ID, TransformerParams
 from official_transformer.ops.cross_entropy import linear_cross_entropy
+from official_transformer.ops.layer import ConfiguredLayer
 from official_transformer.ops.precision import INFERENCE_POLICIES, keras_policy
 
 
@@ -45,7 +46,7 @@ def build_transformer(
   return Transformer(params, name="transformer", dtype=policy)
 
 
-class TeacherForcing(keras.layers.Layer):
+class TeacherForcing(ConfiguredLayer):
   """Source and target ids to the decoder's states, as a layer.
 
   Attributes:
@@ -53,18 +54,15 @@ class TeacherForcing(keras.layers.Layer):
   """
 
   def __init__(self, transformer: Transformer, **kwargs: Any) -> None:
-    super().__init__(autocast=False, **kwargs)
+    super().__init__(**kwargs)
     self.transformer = transformer
-
-  def build(self, input_shape: Any = None) -> None:
-    """Creates nothing: the transformer has all variables."""
 
   def call(self, inputs: list[tf.Tensor], training: bool = False) -> tf.Tensor:
     """Maps ids [B, S] and [B, T] to states [B, T, D]."""
     return self.transformer.decoder_states(inputs, training)
 
 
-class LogitsAndLossLayer(keras.layers.Layer):
+class LogitsAndLossLayer(ConfiguredLayer):
   """Maps the decoder's states to logits, and adds their loss to the model.
 
   Equal to the logits and `LossLayer` after each other (a test compares them).
@@ -83,12 +81,9 @@ class LogitsAndLossLayer(keras.layers.Layer):
     softmax: OutputLayer,
     **kwargs: Any,
   ) -> None:
-    super().__init__(autocast=False, **kwargs)
+    super().__init__(**kwargs)
     self.label_smoothing = label_smoothing
     self.softmax = softmax
-
-  def build(self, input_shape: Any = None) -> None:
-    """Creates nothing: the layer has no variables of its own."""
 
   def call(self, inputs: list[tf.Tensor]) -> tf.Tensor:
     """Takes states [B, T, D] and labels [B, T]; returns logits [B, T, V]."""

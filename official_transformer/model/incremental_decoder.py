@@ -299,6 +299,8 @@ class IncrementalDecoder:
     self._layers = [
       DecoderLayerStep(layer) for layer in transformer.decoder_stack.layers
     ]
+    # All layers have heads of one number and size.
+    self._attention = self._layers[0].layer.self_attention.layer
     self._softmax = _prepare_output(transformer.softmax)
     if transformer.params.suppress_pad:
       self._softmax = _without_pad(self._softmax)
@@ -311,13 +313,12 @@ class IncrementalDecoder:
     """Returns what the first step reads of sources that are encoded."""
     batch = tf.shape(source.outputs)[0]
     sources = [layer.project_source(source.outputs) for layer in self._layers]
-    attention = self._layers[0].layer.self_attention.layer
     empty = empty_cache(
       batch,
-      attention.num_heads,
+      self._attention.num_heads,
       self.longest or 0,
       self.beam_size,
-      attention.head_size,
+      self._attention.head_size,
       product_dtype(source.outputs.dtype),
     )
     cache = DecoderCache(
@@ -357,8 +358,7 @@ class IncrementalDecoder:
     origins = record_origins(origins, index, self.beam_size)
     x = self.transformer.embedding(tf.reshape(ids, [-1, self.beam_size]))
     x += self._positions[index]
-    heads = self._layers[0].layer.self_attention.layer.num_heads
-    history = history_of(origins, self.beam_size, heads)
+    history = history_of(origins, self.beam_size, self._attention.num_heads)
     targets = []
     for layer, target, source in zip(
       self._layers, cache.targets, cache.sources, strict=True

@@ -305,11 +305,11 @@ class Transformer(ConfiguredLayer):
       Logits [B, T, V]; position t is predicted from the targets before t.
       Without targets, what `predict` returns.
     """
-    if len(inputs) == 2:
-      return self.softmax.logits(self.decoder_states(inputs, training))
-    (sources,) = inputs
+    sources, *targets = inputs
     attention_bias = get_padding_bias(sources)
     outputs = self.encode(sources, attention_bias, training)
+    if targets:
+      return self.decode(targets[0], outputs, attention_bias, training)
     return self.predict(outputs, attention_bias, training)
 
   def decoder_states(

@@ -54,12 +54,17 @@ SOURCE = tf.constant([[5, 6, 7, 1], [8, 9, 1, 0]])
 TARGET = tf.constant([[3, 4, 5, 6, 1], [6, 7, 1, 0, 0]])
 
 
+def empty_cache(length):
+  """Returns keys and values of two sentences as in upstream's caches."""
+  return {name: tf.zeros([2, length, 2, 8]) for name in ("k", "v")}
+
+
 def test_attention_grows_a_cache_by_concatenation():
   attention = SelfAttention(16, 2, 0.0)
   x = tf.random.normal([2, 5, 16], seed=1)
   bias = model_utils.get_decoder_self_attention_bias(5)
   whole = attention(x, bias)
-  cache = {"k": tf.zeros([2, 0, 2, 8]), "v": tf.zeros([2, 0, 2, 8])}
+  cache = empty_cache(0)
   for t in range(5):
     y = attention(x[:, t : t + 1], tf.zeros([1]), training=False, cache=cache)
     np.testing.assert_allclose(y[:, 0], whole[:, t], atol=1e-5)
@@ -71,7 +76,7 @@ def test_attention_fills_a_static_cache():
   x = tf.random.normal([2, 5, 16], seed=2)
   bias = model_utils.get_decoder_self_attention_bias(5)
   whole = attention(x, bias)
-  cache = {"k": tf.zeros([2, 5, 2, 8]), "v": tf.zeros([2, 5, 2, 8])}
+  cache = empty_cache(5)
   for t in range(5):
     y = attention(
       x[:, t : t + 1],
@@ -92,13 +97,7 @@ def test_the_stacks():
   stack = DecoderStack(PARAMS)
   own = model_utils.get_decoder_self_attention_bias(5)
   whole = stack(target, encoded, own, bias, training=False)
-  cache = {
-    f"layer_{n}": {
-      "k": tf.zeros([2, 0, 2, 8]),
-      "v": tf.zeros([2, 0, 2, 8]),
-    }
-    for n in range(2)
-  }
+  cache = {f"layer_{n}": empty_cache(0) for n in range(2)}
   for t in range(5):
     y = stack(
       target[:, t : t + 1],
@@ -118,10 +117,7 @@ def test_the_decoder_stack_fills_static_caches(graph):
   own = model_utils.get_decoder_self_attention_bias(5)
   stack = DecoderStack(PARAMS)
   whole = stack(target, source, own, bias, training=False)
-  cache = {
-    f"layer_{n}": {"k": tf.zeros([2, 5, 2, 8]), "v": tf.zeros([2, 5, 2, 8])}
-    for n in range(2)
-  }
+  cache = {f"layer_{n}": empty_cache(5) for n in range(2)}
 
   def step(t, cache):
     cache = tf.nest.map_structure(tf.identity, cache)
@@ -158,13 +154,7 @@ def test_the_cached_decoder_is_the_incremental_one():
   model = Transformer({**PARAMS, "beam_size": 1, "alpha": 0.0})
   bias = model_utils.get_padding_bias(SOURCE)
   encoded = model.encode(SOURCE, bias, training=False)
-  cache = {
-    f"layer_{n}": {
-      "k": tf.zeros([2, 0, 2, 8]),
-      "v": tf.zeros([2, 0, 2, 8]),
-    }
-    for n in range(2)
-  }
+  cache = {f"layer_{n}": empty_cache(0) for n in range(2)}
   positions = model_utils.get_position_encoding(8, 16)
   ids, found, total = tf.zeros([2, 1], tf.int32), [], 0.0
   for t in range(8):
