@@ -135,3 +135,10 @@ def test_data_with_something_left_out_may_be_the_same():
   whole = FULL.data
   assert dataclasses.replace(whole, pairs=599).may_be_part_of(whole)
   assert not dataclasses.replace(whole, pairs=601).may_be_part_of(whole)
+
+
+def test_the_earlier_name_of_an_encoding_is_read():
+  params = {**WRITTEN_BEFORE["params"], "positions": "marian"}
+  found = ModelDescription.from_json({**WRITTEN_BEFORE, "params": params})
+  assert found.params.positions == "huggingface"
+  assert found.to_json()["params"]["positions"] == "huggingface"

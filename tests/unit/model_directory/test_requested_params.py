@@ -4,6 +4,7 @@ from official_transformer.errors import InputError
 from official_transformer.model_directory.requested_params import (
   RequestedParams,
 )
+from official_transformer.model_params import parse_override
 
 
 def test_a_set_says_nothing_of_the_start_symbol():
@@ -30,3 +31,11 @@ def test_decoding_does_not_mind_how_the_model_was_trained():
   assert found == stored
   with pytest.raises(InputError, match="num_heads: 16 given, 8 stored"):
     RequestedParams("big", {}).for_decoding(stored, "x")
+
+
+def test_the_earlier_name_of_an_encoding_contradicts_nothing():
+  override = parse_override("positions=marian")
+  stored = RequestedParams("base", override).for_new_model("big")
+  assert stored.positions == "huggingface"
+  found = RequestedParams(None, override).for_existing_model(stored, "x")
+  assert found == stored
