@@ -9,18 +9,16 @@ Its exit status is 1 if something would break a training.
 
 from __future__ import annotations
 
-from absl import flags
+import dataclasses
 
-from data_prep import data_flags
+from data_prep.data_options import FormOptions, TextOptions, WorkerOptions
 from data_prep.data_report import Report, check_drawing
 from official_transformer.data.tokenizer import load_tokenizer
 from official_transformer.errors import InputError, describe_failures
 from official_transformer.flag_groups import core as flags_core
-from official_transformer.flag_groups.core import define, start_section
+from official_transformer.flag_groups.records import flag, parsed
 from official_transformer.hardware.startup import start_tensorflow
 from official_transformer.storage.standard_streams import show_result
-
-FLAGS = flags.FLAGS
 
 # Flags that prepared data leave nothing for.
 _OF_TEXT = (
@@ -29,117 +27,103 @@ _OF_TEXT = (
 )
 
 
-def define_check_data_flags() -> None:
-  """Defines the command's flags."""
-  data_flags.define_text_flags()
-  start_section("check_data")
-  define(
-    flags.DEFINE_string,
-    "data_dir",
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class CheckOptions(WorkerOptions, TextOptions, FormOptions):
+  """What to look at, what is odd, and how much of it is shown."""
+
+  heading = "check_data"
+
+  data_dir: str | None = flag(
     None,
     "Prepared data to check, in the place of text.",
+    path=True,
     short_name="dd",
   )
-  define(
-    flags.DEFINE_list,
-    "vocab_sizes",
-    ["2000", "8000", "32000"],
+  vocab_sizes: tuple[str, ...] = flag(
+    ("2000", "8000", "32000"),
     "Vocabularies to try on the text, SentencePiece's, by their entries.",
   )
-  define(
-    flags.DEFINE_string,
-    "vocab_file",
+  vocab_file: str | None = flag(
     None,
     "An existing vocabulary to try on the text, in the place of those.",
+    path=True,
     short_name="vf",
   )
-  _define_bounds()
-  data_flags.define_worker_flag()
-  data_flags.define_form_flags()
-
-
-def _define_bounds() -> None:
-  """Defines what is odd, and how much of it is shown."""
-  define(
-    flags.DEFINE_integer,
-    "max_tokens",
+  max_tokens: int = flag(
     256,
     "A side of more tokens counts as too long; training leaves out what is "
     "over its --max_length.",
     lower_bound=2,
   )
-  define(
-    flags.DEFINE_float,
-    "max_length_ratio",
+  max_length_ratio: float = flag(
     3.0,
     "A pair with a side of more than so many times the other's tokens counts "
     "as unequal.",
     lower_bound=1.0,
   )
-  define(
-    flags.DEFINE_integer,
-    "sample",
+  sample: int = flag(
     50_000,
     "Pairs that vocabularies are made from and tried on, drawn evenly.",
     lower_bound=1,
   )
-  define(
-    flags.DEFINE_integer,
-    "worst",
-    5,
-    "Pairs to show of each kind of oddity.",
-    lower_bound=0,
+  worst: int = flag(5, "Pairs to show of each kind of oddity.", lower_bound=0)
+  plot_dir: str | None = flag(
+    None, "Where to draw the histograms, as PNG (extra [plots]).", path=True
   )
-  define(
-    flags.DEFINE_string,
-    "plot_dir",
-    None,
-    "Where to draw the histograms, as PNG (extra [plots]).",
-  )
+
+  def __post_init__(self) -> None:
+    if bool(self.corpora) == bool(self.data_dir):
+      raise InputError(
+        "name text, with --train_source and --train_target, or prepared data, "
+        "with --data_dir"
+      )
+    if self.data_dir and (
+      given := [f"--{name}" for name in _OF_TEXT if name in self.given]
+    ):
+      raise InputError(
+        f"{', '.join(given)}: for text; prepared data have a vocabulary and a "
+        "form of their own"
+      )
+
+  @property
+  def sizes(self) -> list[int]:
+    """Entries of the vocabularies to try."""
+    return [_size(text) for text in self.vocab_sizes if text]
+
+
+OPTIONS = CheckOptions
 
 
 def main(_: list[str]) -> int:
   """Runs the command; returns its exit status."""
-  corpora = data_flags.read_corpora()
-  if bool(corpora) == bool(FLAGS.data_dir):
-    raise InputError(
-      "name text, with --train_source and --train_target, or prepared data, "
-      "with --data_dir"
-    )
-  if FLAGS.data_dir and (
-    given := [f"--{name}" for name in _OF_TEXT if FLAGS[name].present]
-  ):
-    raise InputError(
-      f"{', '.join(given)}: for text; prepared data have a vocabulary and a "
-      "form of their own"
-    )
-  if FLAGS.vocab_file:
-    load_tokenizer(FLAGS.vocab_file)  # Raises if it is none.
-  if FLAGS.plot_dir:
-    check_drawing(FLAGS.plot_dir)
-  report = Report(FLAGS.max_tokens, FLAGS.max_length_ratio, FLAGS.worst)
-  if FLAGS.data_dir:
+  options = parsed(CheckOptions)
+  if options.vocab_file:
+    load_tokenizer(options.vocab_file)  # Raises if it is none.
+  if options.plot_dir:
+    check_drawing(options.plot_dir)
+  report = Report(options.max_tokens, options.max_length_ratio, options.worst)
+  if options.data_dir:
     # Records are read with TensorFlow, which takes its time to be imported.
     start_tensorflow()
     from data_prep.prepared_check import check_prepared
 
-    check_prepared(FLAGS.data_dir, report)
+    check_prepared(options.data_dir, report)
   else:
     from data_prep.raw_check import RawCheck, RawRequest
 
     RawCheck(
       report,
       RawRequest(
-        data_flags.read_form(),
-        [_size(text) for text in FLAGS.vocab_sizes if text],
-        FLAGS.vocab_file,
-        FLAGS.sample,
+        options.form,
+        options.sizes,
+        options.vocab_file,
+        options.sample,
       ),
-      FLAGS.workers,
-    ).run(corpora)
+      options.workers,
+    ).run(options.corpora)
   show_result(report.text())
-  if FLAGS.plot_dir:
-    report.draw(FLAGS.plot_dir)
+  if options.plot_dir:
+    report.draw(options.plot_dir)
   return 1 if report.problems else 0
 
 
@@ -154,7 +138,7 @@ def _size(text: str) -> int:
 
 def run() -> None:
   """Starts the command; the console script calls this."""
-  flags_core.run(define_check_data_flags, describe_failures(main))
+  flags_core.run(OPTIONS, describe_failures(main))
 
 
 if __name__ == "__main__":

@@ -9,12 +9,13 @@ there already is not done again.
 
 from __future__ import annotations
 
+import dataclasses
 import os
 
-from absl import flags, logging
+from absl import logging
 
-from data_prep import data_flags
 from data_prep.corpora import Corpus, DataSettings
+from data_prep.data_options import WorkerOptions
 from data_prep.filters import FilterSettings
 from data_prep.preparation import prepare
 from data_prep.raw_text import RawText, hold_out
@@ -29,133 +30,140 @@ from official_transformer.data.data_directory import (
 from official_transformer.data.subtokenizer import Subtokenizer
 from official_transformer.errors import InputError, describe_failures
 from official_transformer.flag_groups import core as flags_core
-from official_transformer.flag_groups.core import define, start_section
+from official_transformer.flag_groups.records import flag, parsed
 from official_transformer.storage.file_lock import FileLock, HeldError
 
-FLAGS = flags.FLAGS
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DownloadOptions(WorkerOptions):
+  """Which corpus, and where it goes."""
 
-def define_data_download_flags() -> None:
-  """Defines the command's flags."""
-  start_section("data_download")
-  define(
-    flags.DEFINE_string,
-    "data_dir",
+  heading = "data_download"
+
+  data_dir: str = flag(
     "/tmp/translate_ende",
     "Where the data and the test set are written.",
+    path=True,
     short_name="dd",
   )
-  define(
-    flags.DEFINE_string,
-    "raw_dir",
+  raw_dir: str = flag(
     "/tmp/translate_ende_raw",
     "Where downloads and the text in them are kept.",
+    path=True,
     short_name="rd",
   )
-  define(
-    flags.DEFINE_enum,
-    "corpus",
+  corpus: str = flag(
     "wmt17-ende",
     "; ".join(f"{name}: {source.about}" for name, source in SOURCES.items())
     + ".",
-    enum_values=sorted(SOURCES),
+    choices=tuple(sorted(SOURCES)),
   )
-  define(
-    flags.DEFINE_bool,
-    "search",
+  search: bool = flag(
     False,
     "Search for the vocabulary whose size is nearest to the one aimed at. Off: "
     "keep subtokens as frequent as upstream does, if it knows the corpus.",
   )
-  define(
-    flags.DEFINE_string,
-    "source_dir",
+  source_dir: str | None = flag(
     None,
     "A directory in which downloads are looked for first, by their names.",
+    path=True,
   )
-  data_flags.define_worker_flag()
+
+  @property
+  def source(self) -> Source:
+    """The corpus."""
+    return SOURCES[self.corpus]
+
+
+OPTIONS = DownloadOptions
 
 
 def main(_: list[str]) -> None:
   """Runs the command."""
-  source = SOURCES[FLAGS.corpus]
-  if _is_done(source):
-    logging.info("the data are in %s", FLAGS.data_dir)
+  options = parsed(DownloadOptions)
+  if _is_done(options):
+    logging.info("the data are in %s", options.data_dir)
     return
-  if FLAGS.source_dir and not os.path.isdir(FLAGS.source_dir):
-    raise InputError(f"--source_dir={FLAGS.source_dir} is no directory")
-  for name in ("raw_dir", "data_dir"):
-    os.makedirs(FLAGS[name].value, exist_ok=True)
+  if options.source_dir and not os.path.isdir(options.source_dir):
+    raise InputError(f"--source_dir={options.source_dir} is no directory")
+  for path in (options.raw_dir, options.data_dir):
+    os.makedirs(path, exist_ok=True)
   try:
-    with FileLock(os.path.join(FLAGS.raw_dir, "data_download.lock")):
-      _make(source)
+    with FileLock(os.path.join(options.raw_dir, "data_download.lock")):
+      _make(options)
   except HeldError as holder:
     raise InputError(
-      f"another run, {holder}, downloads to {FLAGS.raw_dir}; wait for it or "
+      f"another run, {holder}, downloads to {options.raw_dir}; wait for it or "
       "stop it, or name another --raw_dir"
     ) from None
 
 
-def _make(source: Source) -> None:
+def _make(options: DownloadOptions) -> None:
   """Downloads a corpus and prepares it."""
-  raw = RawText(FLAGS.raw_dir, FLAGS.source_dir)
+  source = options.source
+  raw = RawText(options.raw_dir, options.source_dir)
   logging.info("Step 1/4: the test set")
-  raw.find(source.test, FLAGS.data_dir)
+  raw.find(source.test, options.data_dir)
   logging.info("Step 2/4: training and development text")
   train, dev = raw.find(source.train), raw.find(source.dev)
   held_out: tuple[str, ...] = ()
   if source.held_out:
     files = [
-      os.path.join(directory, f"{FLAGS.corpus}.{tag}.{language}")
-      for directory, tag in ((FLAGS.raw_dir, "dev"), (FLAGS.data_dir, "test"))
+      os.path.join(directory, f"{options.corpus}.{tag}.{language}")
+      for directory, tag in (
+        (options.raw_dir, "dev"),
+        (options.data_dir, "test"),
+      )
       for language in source.languages
     ]
     hold_out(train, source.held_out, files[:2], files[2:])
     dev, held_out = Corpus(files[:1], files[1:2]), tuple(files)
   logging.info("Step 3/4: the vocabulary")
-  vocab_file = _vocabulary(source, train)
+  vocab_file = _vocabulary(options, train)
   logging.info("Step 4/4: records")
   settings = DataSettings(
-    FLAGS.data_dir,
+    options.data_dir,
     vocab_file=vocab_file,
     shards=source.shards,
     filters=FilterSettings(held_out=held_out),
-    workers=FLAGS.workers,
+    workers=options.workers,
     prefix=source.prefix,
   )
   prepare({"train": train, "dev": dev}, settings)
 
 
-def _is_done(source: Source) -> bool:
+def _is_done(options: DownloadOptions) -> bool:
   """Returns whether an earlier run has made all of these data."""
-  description = read_description(FLAGS.data_dir)
+  source = options.source
+  description = read_description(options.data_dir)
   texts = [text for p in source.test for text in (p.source, p.target)]
   return (
     description is not None
     and all(
-      os.path.exists(os.path.join(FLAGS.data_dir, text.plain_name))
+      os.path.exists(os.path.join(options.data_dir, text.plain_name))
       for text in texts
     )
     and description.vocabularies.source.file == source.vocabulary
-    and has_shards(FLAGS.data_dir, TRAIN_TAG)
-    and not missing_shards(FLAGS.data_dir, TRAIN_TAG)
-    and has_shards(FLAGS.data_dir, DEV_TAG)
+    and has_shards(options.data_dir, TRAIN_TAG)
+    and not missing_shards(options.data_dir, TRAIN_TAG)
+    and has_shards(options.data_dir, DEV_TAG)
   )
 
 
-def _vocabulary(source: Source, train: Corpus) -> str:
+def _vocabulary(options: DownloadOptions, train: Corpus) -> str:
   """Returns the path of the vocabulary, made as upstream makes it."""
-  path = os.path.join(FLAGS.data_dir, source.vocabulary)
+  source = options.source
+  path = os.path.join(options.data_dir, source.vocabulary)
   if os.path.exists(path):
     logging.info("%s is there", path)
-    if FLAGS.search:
+    if options.search:
       logging.warning("--search has no effect: remove it to have another made")
     return path
   made = Subtokenizer.build(
     [*train.sources, *train.targets],
     source.vocab_size,
     source.vocab_size // 100,
-    None if FLAGS.search else source.min_count,
+    None if options.search else source.min_count,
   )
   made.save(path)
   logging.info("%s: %d subtokens", path, made.vocab_size)
@@ -164,7 +172,7 @@ def _vocabulary(source: Source, train: Corpus) -> str:
 
 def run() -> None:
   """Starts the command; the console script calls this."""
-  flags_core.run(define_data_download_flags, describe_failures(main))
+  flags_core.run(OPTIONS, describe_failures(main))
 
 
 if __name__ == "__main__":

@@ -10,45 +10,38 @@ the grammar asks of a translator beyond knowing the words.
 
 from __future__ import annotations
 
+import dataclasses
 import os
 
-from absl import flags, logging
+from absl import logging
 
 from data_prep.demo.grammar import DemoGrammar
 from official_transformer.data.text_files import write_lines
 from official_transformer.errors import describe_failures
 from official_transformer.flag_groups import core as flags_core
-from official_transformer.flag_groups.core import define, start_section
+from official_transformer.flag_groups.records import (
+  REQUIRED,
+  Options,
+  flag,
+  parsed,
+)
 from official_transformer.storage.file_system import make_directories
 
-FLAGS = flags.FLAGS
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DemoOptions(Options):
+  """How much to write, and where."""
+
+  heading = "demo_corpus"
+
+  output_dir: str = flag(REQUIRED, "Where to write.", path=True)
+  train_size: int = flag(60000, "Pairs to write for train.", lower_bound=1)
+  dev_size: int = flag(500, "Pairs to write for dev.", lower_bound=1)
+  test_size: int = flag(500, "Pairs to write for test.", lower_bound=1)
+  seed: int = flag(1, "Of the grammar.", lower_bound=0)
 
 
-def define_demo_corpus_flags() -> None:
-  """Defines the command's flags."""
-  start_section("demo_corpus")
-  define(
-    flags.DEFINE_string,
-    "output_dir",
-    None,
-    "Where to write.",
-    required=True,
-  )
-  for split, size in (("train", 60000), ("dev", 500), ("test", 500)):
-    define(
-      flags.DEFINE_integer,
-      f"{split}_size",
-      size,
-      f"Pairs to write for {split}.",
-      lower_bound=1,
-    )
-  define(
-    flags.DEFINE_integer,
-    "seed",
-    1,
-    "Of the grammar.",
-    lower_bound=0,
-  )
+OPTIONS = DemoOptions
 
 
 def draw_pairs(grammar: DemoGrammar, count: int) -> list[tuple[str, str]]:
@@ -75,35 +68,36 @@ def translate_word_for_word(grammar: DemoGrammar, sentence: str) -> str:
 
 def main(_: list[str]) -> None:
   """Writes the corpus."""
+  options = parsed(DemoOptions)
   sizes = {
-    "test": FLAGS.test_size,
-    "dev": FLAGS.dev_size,
-    "train": FLAGS.train_size,
+    "test": options.test_size,
+    "dev": options.dev_size,
+    "train": options.train_size,
   }
-  grammar = DemoGrammar(FLAGS.seed)
+  grammar = DemoGrammar(options.seed)
   pairs = draw_pairs(grammar, sum(sizes.values()))
-  make_directories(FLAGS.output_dir)
+  make_directories(options.output_dir)
   start = 0
   for split, size in sizes.items():
     part = pairs[start : start + size]
     start += size
     for side, language in enumerate(("en", "de")):
-      path = os.path.join(FLAGS.output_dir, f"{split}.{language}")
+      path = os.path.join(options.output_dir, f"{split}.{language}")
       write_lines(path, (pair[side] for pair in part))
   write_lines(
-    os.path.join(FLAGS.output_dir, "test.dictionary.de"),
+    os.path.join(options.output_dir, "test.dictionary.de"),
     (translate_word_for_word(grammar, e) for e, _ in pairs[: sizes["test"]]),
   )
   logging.info(
     "wrote %s pairs to %s",
     ", ".join(f"{size} {split}" for split, size in sizes.items()),
-    FLAGS.output_dir,
+    options.output_dir,
   )
 
 
 def run() -> None:
   """Starts the command; the console script calls this."""
-  flags_core.run(define_demo_corpus_flags, describe_failures(main))
+  flags_core.run(OPTIONS, describe_failures(main))
 
 
 if __name__ == "__main__":

@@ -9,82 +9,109 @@ writes a vocabulary, shuffled TFRecord shards and data.json.
 
 from __future__ import annotations
 
-from absl import flags
+import dataclasses
 
-from data_prep import data_flags
+from data_prep.corpora import DataSettings
+from data_prep.data_options import (
+  FilterOptions,
+  FormOptions,
+  TextOptions,
+  VocabularyOptions,
+  WorkerOptions,
+)
 from data_prep.local_engine import make_locally
 from data_prep.making import Engine
 from data_prep.preparation import prepare
 from official_transformer.distribution import beam_pipeline
 from official_transformer.errors import InputError, describe_failures
 from official_transformer.flag_groups import core as flags_core
-from official_transformer.flag_groups.core import define, start_section
+from official_transformer.flag_groups.core import BeamOptions
+from official_transformer.flag_groups.records import (
+  REQUIRED,
+  flag,
+  parsed,
+)
 
-FLAGS = flags.FLAGS
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PrepareOptions(
+  WorkerOptions,
+  BeamOptions,
+  TextOptions,
+  VocabularyOptions,
+  FormOptions,
+  FilterOptions,
+):
+  """What to make of which text, and by whom."""
 
-def define_prepare_data_flags() -> None:
-  """Defines the command's flags."""
-  data_flags.define_text_flags()
-  start_section("prepare_data")
-  define(
-    flags.DEFINE_string,
-    "data_dir",
-    None,
-    "Where to write.",
-    short_name="dd",
-    required=True,
-  )
-  define(
-    flags.DEFINE_integer,
-    "shards",
+  heading = "prepare_data"
+
+  data_dir: str = flag(REQUIRED, "Where to write.", path=True, short_name="dd")
+  shards: int = flag(
     8,
     "Files to spread the training data over.",
     lower_bound=1,
     upper_bound=99999,
   )
-  define(
-    flags.DEFINE_integer,
-    "seed",
+  seed: int = flag(
     1,
     "Of the shuffle, and of the sample for the vocabulary.",
     lower_bound=0,
     upper_bound=2**63 - 1,
   )
-  data_flags.define_worker_flag()
-  flags_core.define_beam()
-  data_flags.define_vocabulary_flags()
-  data_flags.define_form_flags()
-  data_flags.define_filter_flags()
+
+  def __post_init__(self) -> None:
+    super().__post_init__()
+    if self.beam_options and not self.runner:
+      raise InputError("--beam_options are for --runner")
+    if self.workers and self.runner:
+      raise InputError(
+        "--workers are of this machine; how many a pipeline has is said in "
+        "--beam_options"
+      )
+
+  @property
+  def settings(self) -> DataSettings:
+    """What to make of the text."""
+    return DataSettings(
+      data_dir=self.data_dir,
+      vocab_type=self.vocab_type,
+      sentencepiece_model_type=self.sentencepiece_model_type,
+      vocab_size=self.vocab_size,
+      vocab_file=self.vocab_file,
+      separate=self.separate,
+      vocab_sample=self.vocab_sample,
+      shards=self.shards,
+      seed=self.seed,
+      form=self.form,
+      filters=self.filters,
+      workers=self.workers,
+    )
+
+
+OPTIONS = PrepareOptions
 
 
 def main(_: list[str]) -> None:
   """Runs the command."""
-  corpora, settings = data_flags.read_corpora(), data_flags.read_settings()
-  prepare(corpora, settings, _engine())
+  options = parsed(PrepareOptions)
+  prepare(options.corpora, options.settings, _engine(options))
 
 
-def _engine() -> Engine:
-  """Returns what writes the records, as the flags say."""
-  if not FLAGS.runner:
-    if FLAGS.beam_options:
-      raise InputError("--beam_options are for --runner")
+def _engine(options: PrepareOptions) -> Engine:
+  """Returns what writes the records."""
+  if not options.runner:
     return make_locally
-  if FLAGS.workers:
-    raise InputError(
-      "--workers are of this machine; how many a pipeline has is said in "
-      "--beam_options"
-    )
-  beam_pipeline.check(FLAGS.runner, FLAGS.beam_options)
+  beam_pipeline.check(options.runner, options.beam_options)
   # Beam need not be installed.
   from data_prep import beam_preparation
 
-  return beam_preparation.engine(FLAGS.runner, FLAGS.beam_options)
+  return beam_preparation.engine(options.runner, options.beam_options)
 
 
 def run() -> None:
   """Starts the command; the console script calls this."""
-  flags_core.run(define_prepare_data_flags, describe_failures(main))
+  flags_core.run(OPTIONS, describe_failures(main))
 
 
 if __name__ == "__main__":

@@ -7,37 +7,33 @@ from __future__ import annotations
 
 import os
 import pathlib
-import re
 from collections.abc import Callable
 
 from absl import flags
 
-from data_prep.check_data import define_check_data_flags
-from data_prep.data_download import define_data_download_flags
-from data_prep.demo_corpus import define_demo_corpus_flags
-from data_prep.prepare_data import define_prepare_data_flags
-from official_transformer.commands.report_flags import define_report_flags
+from data_prep import check_data, data_download, demo_corpus, prepare_data
+from official_transformer.commands.report import ReportOptions
 from official_transformer.commands.serving_flags import define_serving_flags
 from official_transformer.commands.transformer_flags import (
   define_transformer_flags,
 )
-from official_transformer.compute_bleu import define_compute_bleu_flags
+from official_transformer.compute_bleu import BleuOptions
 from official_transformer.flag_groups.core import define_all, definition_of
-from official_transformer.import_checkpoint import define_import_flags
+from official_transformer.import_checkpoint import ImportOptions
 
 COMMON = "Every command"
 MAIN = "transformer_main"
 PAGE = pathlib.Path(__file__).with_name("flags.md")
-COMMANDS: dict[str, Callable[[], None]] = {
+COMMANDS: dict[str, Callable[[], None] | type] = {
   MAIN: define_transformer_flags,
-  "prepare_data": define_prepare_data_flags,
-  "data_download": define_data_download_flags,
-  "check_data": define_check_data_flags,
-  "compute_bleu": define_compute_bleu_flags,
-  "translation_report": define_report_flags,
-  "import_checkpoint": define_import_flags,
+  "prepare_data": prepare_data.OPTIONS,
+  "data_download": data_download.OPTIONS,
+  "check_data": check_data.OPTIONS,
+  "compute_bleu": BleuOptions,
+  "translation_report": ReportOptions,
+  "import_checkpoint": ImportOptions,
   "translation_server": define_serving_flags,
-  "demo_corpus": define_demo_corpus_flags,
+  "demo_corpus": demo_corpus.OPTIONS,
 }
 INTRODUCTION = """# Flags
 
@@ -56,12 +52,11 @@ command line: `transformer_main --mode=predict` with fewer flags and
 
 def row(name: str, with_modes: bool) -> str:
   """Returns the table row of a flag."""
-  flag, effect = flags.FLAGS[name], definition_of(name).effect
+  flag, definition = flags.FLAGS[name], definition_of(name)
+  text, effect = definition.text, definition.effect
   title = f"`--{name}`"
   if flag.short_name:
     title += f", `-{flag.short_name}`"
-  # absl lists the values of an enumeration before the text.
-  text = re.sub(r"^<[^>]*>: ", "", " ".join((flag.help or "").split()))
   if values := getattr(flag.parser, "enum_values", None):
     text += f" One of {', '.join(f'`{value}`' for value in values)}."
   if effect.never:
@@ -87,7 +82,7 @@ def shown_default(flag: flags.Flag) -> str:
   return f"`{str(flag.default).lower() if flag.boolean else flag.default}`"
 
 
-def sections(define: Callable[[], None]) -> dict[str, list[str]]:
+def sections(define: Callable[[], None] | type) -> dict[str, list[str]]:
   """Returns the rows of a command's flags by the heading above them."""
   absl_flags = set(flags.FLAGS)
   define_all(define)

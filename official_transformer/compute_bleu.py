@@ -9,83 +9,80 @@ python compute_bleu.py --translation=a.de --translation=b.de --reference=test.de
 
 from __future__ import annotations
 
-from absl import flags, logging
+import dataclasses
 
-from official_transformer.commands.scoring_flag_readers import (
-  read_contest_settings,
-)
-from official_transformer.commands.scoring_flags import (
-  define_certainty_flags,
-  define_comet_flags,
-  define_metrics_flag,
-  define_tokenize_flag,
+from absl import logging
+
+from official_transformer.commands.scoring import (
+  TOKENIZE_HELP,
+  MetricsOptions,
+  check_tokenizer,
+  contest_settings,
 )
 from official_transformer.errors import InputError, describe_failures
 from official_transformer.flag_groups import core as flags_core
-from official_transformer.flag_groups.core import (
-  Effect,
-  define,
-  start_section,
-)
+from official_transformer.flag_groups.records import REQUIRED, flag, parsed
 from official_transformer.storage.standard_streams import show_result
 
-FLAGS = flags.FLAGS
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class BleuOptions(MetricsOptions):
+  """What to score, and how to tell."""
 
-def define_compute_bleu_flags() -> None:
-  """Defines the command's flags."""
-  start_section("compute_bleu")
-  define(
-    flags.DEFINE_multi_string,
-    "translation",
-    None,
+  heading = "compute_bleu"
+
+  translation: tuple[str, ...] = flag(
+    REQUIRED,
     "File of translated text; - is standard input. Given again: another "
     "system, compared with the first.",
-    required=True,
+    repeated=True,
+    path=True,
   )
-  define(
-    flags.DEFINE_string,
-    "reference",
-    None,
+  reference: str = flag(
+    REQUIRED,
     "File of the reference translation; several between commas. Official BLEU "
     "takes the first.",
-    required=True,
+    path=True,
   )
-  define(
-    flags.DEFINE_enum,
-    "bleu_variant",
+  bleu_variant: str = flag(
     "both",
     "Which of the official scores to print; sacreBLEU's, with their "
     "signatures, always follow.",
-    enum_values=["both", "uncased", "cased"],
+    choices=("both", "uncased", "cased"),
     short_name="bv",
     case_sensitive=False,
   )
-  define_tokenize_flag("tokenize", Effect())
-  define_metrics_flag(Effect())
-  define_certainty_flags(Effect())
-  define(
-    flags.DEFINE_enum,
-    "output_format",
+  tokenize: str = flag("auto", TOKENIZE_HELP)
+  output_format: str = flag(
     "text",
     "text: lines to read. json: one object. latex: a table.",
-    enum_values=["text", "json", "latex"],
+    choices=("text", "json", "latex"),
   )
-  define(
-    flags.DEFINE_string,
-    "sentence_scores",
+  sentence_scores: str | None = flag(
     None,
     "A file that gets the scores of each line, in columns with tabs between; "
     "- is standard output. JSON has them in any case.",
+    path=True,
   )
-  define(
-    flags.DEFINE_string,
-    "source",
+  source: str | None = flag(
     None,
     "File of the source text, which COMET reads.",
-    Effect().idle_if(lambda v: not v.comet_model, "there is no --comet_model"),
+    (lambda v: not v.comet_model, "there is no --comet_model"),
+    path=True,
   )
-  define_comet_flags(Effect())
+
+  def __post_init__(self) -> None:
+    if self.sentence_scores == "-" and self.output_format == "json":
+      raise InputError(
+        "JSON has the scores of each line already: leave --sentence_scores out"
+      )
+    if self.comet_model and not self.source:
+      raise InputError(
+        "--comet_model reads the source text, too: pass --source"
+      )
+
+
+OPTIONS = BleuOptions
 
 
 def bleu_tokenize(string: str) -> list[str]:
@@ -129,39 +126,28 @@ def bleu_wrapper(
 
 def main(_: list[str]) -> None:
   """Prints the scores."""
-  for line in flags_core.without_effect(FLAGS):
-    logging.warning("%s", line)
+  options = parsed(BleuOptions)
   from official_transformer.data import text_files
   from official_transformer.evaluation import contest_formats
   from official_transformer.evaluation.contest import hold_contest
   from official_transformer.evaluation.metrics import References
   from official_transformer.evaluation.scores import VARIANTS
 
-  output_format, chosen = FLAGS.output_format, FLAGS.bleu_variant
-  if FLAGS.sentence_scores:
-    text_files.check_output(FLAGS.sentence_scores)
-  settings = read_contest_settings(
-    "tokenize", bool(FLAGS.sentence_scores) or output_format == "json"
+  output_format, chosen = options.output_format, options.bleu_variant
+  if options.sentence_scores:
+    text_files.check_output(options.sentence_scores)
+  settings = contest_settings(
+    options,
+    check_tokenizer("tokenize", options.tokenize),
+    bool(options.sentence_scores) or output_format == "json",
   )
-  if FLAGS.sentence_scores == text_files.STANDARD_STREAM and (
-    output_format == "json"
-  ):
-    raise InputError(
-      "JSON has the scores of each line already: leave --sentence_scores out"
-    )
-  references = text_files.listed_files(FLAGS.reference)
-  sources = []
-  if settings.comet:
-    if not FLAGS.source:
-      raise InputError(
-        "--comet_model reads the source text, too: pass --source"
-      )
-    sources.append(FLAGS.source)
-  files = [*FLAGS.translation, *references, *sources]
-  if FLAGS.sentence_scores:
-    text_files.check_not_read(FLAGS.sentence_scores, files, "sentence_scores")
+  references = text_files.listed_files(options.reference)
+  sources = [options.source] if settings.comet and options.source else []
+  files = [*options.translation, *references, *sources]
+  if options.sentence_scores:
+    text_files.check_not_read(options.sentence_scores, files, "sentence_scores")
   lines = text_files.read_parallel_files(files)
-  systems = list(zip(FLAGS.translation, lines, strict=False))
+  systems = list(zip(options.translation, lines, strict=False))
   lines = lines[len(systems) :]
   contest = hold_contest(
     systems,
@@ -175,15 +161,15 @@ def main(_: list[str]) -> None:
     logging.info("official BLEU knows one reference: %s", references[0])
   variants = VARIANTS if chosen == "both" else (chosen,)
   show_result(contest_formats.FORMATS[output_format](contest, variants))
-  if FLAGS.sentence_scores:
+  if options.sentence_scores:
     text_files.write_lines(
-      FLAGS.sentence_scores, contest_formats.sentence_table(contest)
+      options.sentence_scores, contest_formats.sentence_table(contest)
     )
 
 
 def run() -> None:
   """Starts the command; the console script calls this."""
-  flags_core.run(define_compute_bleu_flags, describe_failures(main))
+  flags_core.run(OPTIONS, describe_failures(main))
 
 
 if __name__ == "__main__":

@@ -6,14 +6,18 @@ python import_checkpoint.py --format=v2 --checkpoint=/old/cp-0020.ckpt \
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
-
-from absl import flags
 
 from official_transformer.data.vocabulary_files import VocabFiles
 from official_transformer.errors import InputError, describe_failures
 from official_transformer.flag_groups import core as flags_core
-from official_transformer.flag_groups.core import define, start_section
+from official_transformer.flag_groups.records import (
+  REQUIRED,
+  Options,
+  flag,
+  parsed,
+)
 from official_transformer.hardware.startup import start_tensorflow
 from official_transformer.importing.formats import (
   FORMATS,
@@ -27,101 +31,76 @@ from official_transformer.model_params import (
 )
 from official_transformer.storage.standard_streams import show_result
 
-FLAGS = flags.FLAGS
+_OWN_VOCABULARY = (
+  "In place of --vocab_file: that of the {}, if the model has two."
+)
 
 
-def define_import_flags() -> None:
-  """Defines the command's flags."""
-  start_section("import_checkpoint")
-  define(
-    flags.DEFINE_enum,
-    "format",
-    None,
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ImportOptions(Options):
+  """Whose checkpoint becomes a model, and what no name in it shows."""
+
+  heading = "import_checkpoint"
+
+  format: str = flag(
+    REQUIRED,
     "Who wrote the checkpoint. v2: the official model on TensorFlow 2. v1: "
     "the official model on TensorFlow 1. t2t: Tensor2Tensor, with the "
     "settings of transformer_base: no name shows others, such as a proximity "
     "bias. marian_hf: a Marian model in Hugging Face's files.",
-    enum_values=[*FORMATS, MARIAN_HF],
-    required=True,
+    choices=(*FORMATS, MARIAN_HF),
   )
-  define(
-    flags.DEFINE_string,
-    "checkpoint",
-    None,
+  checkpoint: str = flag(
+    REQUIRED,
     "Its path without .index, or the directory of the newest one. With "
     "marian_hf: the directory with config.json, model.safetensors, source.spm, "
     "target.spm and vocab.json.",
-    required=True,
+    path=True,
   )
-  define(
-    flags.DEFINE_string,
-    "vocab_file",
+  vocab_file: str | None = flag(
     None,
     "The vocabulary it was trained with.",
+    path=True,
     short_name="vf",
   )
-  for side in ("source", "target"):
-    define(
-      flags.DEFINE_string,
-      f"{side}_vocab_file",
-      None,
-      f"In place of --vocab_file: that of the {side}, if the model has two.",
-    )
-  define(
-    flags.DEFINE_string,
-    "model_dir",
-    None,
-    "The model directory to make.",
-    short_name="md",
-    required=True,
+  source_vocab_file: str | None = flag(
+    None, _OWN_VOCABULARY.format("source"), path=True
   )
-  _define_settings_flags()
-
-
-def _define_settings_flags() -> None:
-  """Defines what no name and no size in a checkpoint shows."""
-  define(
-    flags.DEFINE_enum,
-    "param_set",
+  target_vocab_file: str | None = flag(
+    None, _OWN_VOCABULARY.format("target"), path=True
+  )
+  model_dir: str = flag(
+    REQUIRED, "The model directory to make.", path=True, short_name="md"
+  )
+  param_set: str | None = flag(
     None,
     "The set it was trained with. Unset: sizes are read off the checkpoint, "
     "the rest is the set's of the same hidden size.",
-    enum_values=list(PARAM_SETS),
+    choices=tuple(PARAM_SETS),
     short_name="mp",
   )
-  define(
-    flags.DEFINE_string,
-    "params_override",
-    "",
-    "Fields it was trained with, e.g. beam_size=5,alpha=1.",
+  params_override: str = flag(
+    "", "Fields it was trained with, e.g. beam_size=5,alpha=1."
   )
-  define(
-    flags.DEFINE_integer,
-    "num_heads",
+  num_heads: int | None = flag(
     None,
     "Attention heads. Unset: read off the checkpoint if it shows them, "
     "else those of the parameter set with its hidden size.",
     lower_bound=1,
   )
-  define(
-    flags.DEFINE_enum,
-    "start_symbol",
+  start_symbol: str | None = flag(
     None,
     "What the decoder starts from. Unset: pad_row for v2 models with "
     "three-dimensional kernels and Keras' layer norms, zero for all others. "
     "A v2 model whose embedding_layer.py masks padding needs zero.",
-    enum_values=list(START_SYMBOLS),
+    choices=START_SYMBOLS,
   )
-  define(
-    flags.DEFINE_integer,
-    "target_space_id",
+  target_space_id: int | None = flag(
     None,
     "For t2t: the SpaceID of the problem's target, 8 for German.",
     lower_bound=0,
   )
-  define(
-    flags.DEFINE_integer,
-    "spare_rows",
+  spare_rows: int | None = flag(
     None,
     "How many rows the checkpoint's table has more than the vocabulary has "
     "entries, where a constant decided its size. Unset: up to "
@@ -129,30 +108,63 @@ def _define_settings_flags() -> None:
     lower_bound=0,
   )
 
+  def __post_init__(self) -> None:
+    parse_override(self.params_override)  # Says what is wrong with it.
+    if self.format == MARIAN_HF:
+      given = [
+        f"--{name}"
+        for name in (
+          *("vocab_file", "source_vocab_file", "target_vocab_file"),
+          *("param_set", "target_space_id", "spare_rows"),
+        )
+        if getattr(self, name) is not None
+      ]
+      if given:
+        raise InputError(
+          f"{', '.join(given)}: a Marian model's directory says that; leave it "
+          "out"
+        )
+      return
+    both = self.source_vocab_file, self.target_vocab_file
+    if any(both) if self.vocab_file else not all(both):
+      raise InputError(
+        "give --vocab_file, or both --source_vocab_file and "
+        "--target_vocab_file if source and target have vocabularies of their "
+        "own"
+      )
 
-def _vocab_files() -> VocabFiles:
-  """Reads which vocabularies the model has."""
-  both = FLAGS.source_vocab_file, FLAGS.target_vocab_file
-  if FLAGS.vocab_file and not any(both):
-    return VocabFiles.joint(FLAGS.vocab_file)
-  if all(both) and not FLAGS.vocab_file:
-    return VocabFiles(*both)
-  raise InputError(
-    "give --vocab_file, or both --source_vocab_file and --target_vocab_file if "
-    "source and target have vocabularies of their own"
-  )
+  @property
+  def overrides(self) -> dict[str, Any]:
+    """Parameters by field, in the place of the set's."""
+    overrides = parse_override(self.params_override)
+    if self.num_heads is not None:
+      overrides["num_heads"] = self.num_heads
+    if self.start_symbol is not None:
+      overrides["start_symbol"] = self.start_symbol
+    return overrides
+
+  @property
+  def vocab_files(self) -> VocabFiles:
+    """The vocabularies of a model that does not bring them along."""
+    if self.vocab_file:
+      return VocabFiles.joint(self.vocab_file)
+    assert self.source_vocab_file and self.target_vocab_file
+    return VocabFiles(self.source_vocab_file, self.target_vocab_file)
+
+
+OPTIONS = ImportOptions
 
 
 def main(_: list[str]) -> None:
   """Imports the checkpoint and says what came of it."""
-  overrides = parse_override(FLAGS.params_override)
-  for name in ("num_heads", "start_symbol"):
-    if FLAGS[name].value is not None:
-      overrides[name] = FLAGS[name].value
-
+  options = parsed(ImportOptions)
   start_tensorflow()
-  if FLAGS.format == MARIAN_HF:
-    _import_marian(overrides)
+  if options.format == MARIAN_HF:
+    from official_transformer.importing.marian import import_marian
+
+    show_result(
+      import_marian(options.checkpoint, options.model_dir, options.overrides)
+    )
     return
   from official_transformer.importing.importer import (
     ImportRequest,
@@ -160,39 +172,20 @@ def main(_: list[str]) -> None:
   )
 
   request = ImportRequest(
-    FLAGS.format,
-    FLAGS.checkpoint,
-    _vocab_files(),
-    FLAGS.param_set,
-    overrides,
-    FLAGS.target_space_id,
-    FLAGS.spare_rows,
+    options.format,
+    options.checkpoint,
+    options.vocab_files,
+    options.param_set,
+    options.overrides,
+    options.target_space_id,
+    options.spare_rows,
   )
-  show_result(import_checkpoint(request, FLAGS.model_dir))
-
-
-def _import_marian(overrides: dict[str, Any]) -> None:
-  """Imports a Marian model, which brings its sizes and vocabularies along."""
-  from official_transformer.importing.marian import import_marian
-
-  given = [
-    f"--{name}"
-    for name in (
-      *("vocab_file", "source_vocab_file", "target_vocab_file"),
-      *("param_set", "target_space_id", "spare_rows"),
-    )
-    if FLAGS[name].value is not None
-  ]
-  if given:
-    raise InputError(
-      f"{', '.join(given)}: a Marian model's directory says that; leave it out"
-    )
-  show_result(import_marian(FLAGS.checkpoint, FLAGS.model_dir, overrides))
+  show_result(import_checkpoint(request, options.model_dir))
 
 
 def run() -> None:
   """Starts the command; the console script calls this."""
-  flags_core.run(define_import_flags, describe_failures(main))
+  flags_core.run(OPTIONS, describe_failures(main))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ r"""Trains a Transformer, translates with it, and measures its translations.
 
 from __future__ import annotations
 
-from absl import flags, logging
+from absl import flags
 
 from official_transformer.commands.modes import run_mode
 from official_transformer.commands.transformer_flags import (
@@ -25,8 +25,6 @@ FLAGS = flags.FLAGS
 
 def main(_: list[str]) -> None:
   """Runs the mode that the flags ask for."""
-  for line in flags_core.without_effect(FLAGS):
-    logging.warning("%s", line)
   run_mode(FLAGS.mode)
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from absl import flags, logging
+from absl import flags
 
 from official_transformer.commands.decoding_flags import define_decoding_flags
 from official_transformer.commands.modes import run_mode
@@ -53,8 +53,6 @@ def __getattr__(name: str) -> Any:
 
 def main(_: list[str]) -> None:
   """Translates."""
-  for line in flags_core.without_effect(flags.FLAGS):
-    logging.warning("%s", line)
   run_mode("predict")
 
 

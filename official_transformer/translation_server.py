@@ -11,22 +11,22 @@ from __future__ import annotations
 
 import importlib
 
-from absl import flags, logging
-
 from official_transformer.commands.checks import check_server
-from official_transformer.commands.serving_flags import define_serving_flags
+from official_transformer.commands.serving_flags import (
+  ServiceOptions,
+  define_serving_flags,
+)
 from official_transformer.errors import describe_failures
 from official_transformer.flag_groups import core as flags_core
+from official_transformer.flag_groups.records import parsed
 
 
 def main(_: list[str]) -> None:
   """Checks what can be checked at once, and answers."""
-  for line in flags_core.without_effect(flags.FLAGS):
-    logging.warning("%s", line)
   check_server()
   # What it imports may not be installed, which is said by now.
   name = "official_transformer.commands.start_service"
-  importlib.import_module(name).start_service()
+  importlib.import_module(name).start_service(parsed(ServiceOptions))
 
 
 def run() -> None:

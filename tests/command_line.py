@@ -33,21 +33,21 @@ _DEFINERS = {
     "official_transformer.commands.transformer_flags",
     "define_transformer_flags",
   ),
-  BLEU: (BLEU, "define_compute_bleu_flags"),
-  IMPORT: (IMPORT, "define_import_flags"),
+  BLEU: (BLEU, "OPTIONS"),
+  IMPORT: (IMPORT, "OPTIONS"),
   SERVER: (
     "official_transformer.commands.serving_flags",
     "define_serving_flags",
   ),
   REPORT: (
-    "official_transformer.commands.report_flags",
-    "define_report_flags",
+    "official_transformer.commands.report",
+    "ReportOptions",
   ),
   TRANSLATE: (TRANSLATE, "define_translate_flags"),
-  PREPARE: (PREPARE, "define_prepare_data_flags"),
-  DEMO: (DEMO, "define_demo_corpus_flags"),
-  DOWNLOAD: (DOWNLOAD, "define_data_download_flags"),
-  CHECK: (CHECK, "define_check_data_flags"),
+  PREPARE: (PREPARE, "OPTIONS"),
+  DEMO: (DEMO, "OPTIONS"),
+  DOWNLOAD: (DOWNLOAD, "OPTIONS"),
+  CHECK: (CHECK, "OPTIONS"),
 }
 
 
@@ -65,8 +65,8 @@ class Done(NamedTuple):
   stderr: str
 
 
-def definer_of(command: str) -> Callable[[], None]:
-  """Returns the function that defines a command's flags."""
+def definer_of(command: str) -> Callable[[], None] | type:
+  """Returns the record of a command's flags, or what defines them."""
   module, name = _DEFINERS[command]
   return getattr(importlib.import_module(module), name)
 
@@ -130,7 +130,7 @@ def run(command: str, *arguments: object, stdin: str | bytes = "") -> Done:
     status: int | str | None = 0
     try:
       rest = flags.FLAGS([command, *map(str, arguments)])
-      flags_core.configure_logging()
+      flags_core.begin()
       describe_failures(module.main)(rest)
     except flags.Error as error:
       err.write(f"FATAL Flags parsing error: {error}\n")

@@ -15,9 +15,10 @@ from official_transformer.commands.flag_readers import (
   read_requested_params,
 )
 from official_transformer.commands.picture_flags import PLOTS
-from official_transformer.commands.scoring_flag_readers import (
+from official_transformer.commands.scoring import (
+  MetricsOptions,
   check_tokenizer,
-  read_contest_settings,
+  contest_settings,
 )
 from official_transformer.commands.search_flag_readers import (
   check_line_counts,
@@ -45,6 +46,7 @@ from official_transformer.exporting.formats import (
   check_extras,
   is_installed,
 )
+from official_transformer.flag_groups.records import parsed
 from official_transformer.model_directory.description import ModelDescription
 from official_transformer.model_directory.directory import ModelDirectory
 from official_transformer.model_directory.measurements import VALIDATION_LOSS
@@ -119,7 +121,10 @@ def check_eval() -> None:
     )
   for path in (*sources, *references):
     text_files.check_input(path)
-  read_contest_settings("bleu_tokenize")
+  contest_settings(
+    parsed(MetricsOptions),
+    check_tokenizer("bleu_tokenize", FLAGS.bleu_tokenize),
+  )
   if FLAGS.compare_with:
     other = ModelDirectory(FLAGS.compare_with)
     other.read()
@@ -392,7 +397,7 @@ def _check_evaluation_set() -> None:
     if path:
       text_files.check_input(path)
   if FLAGS.bleu_source:
-    check_tokenizer("bleu_tokenize")
+    check_tokenizer("bleu_tokenize", FLAGS.bleu_tokenize)
 
 
 def _check_both_standard(inputs: list[str]) -> None:

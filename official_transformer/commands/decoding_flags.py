@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from absl import flags
 
 from official_transformer.commands.search_flags import define_leading_flags
@@ -16,6 +18,11 @@ from official_transformer.flag_groups.core import (
   define,
   read_by,
   start_section,
+)
+from official_transformer.flag_groups.records import (
+  Options,
+  define_flags,
+  flag,
 )
 from official_transformer.model_directory.directory import LATEST
 
@@ -56,16 +63,23 @@ def define_decoding_flags() -> None:
   define_leading_flags()
 
 
-def define_checkpoint_flag() -> None:
-  """Defines which weights are used."""
-  define(
-    flags.DEFINE_string,
-    "checkpoint",
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class CheckpointOptions(Options):
+  """Which weights are used."""
+
+  checkpoint: str = flag(
     LATEST,
     "The weights to use: latest (of a model that has nothing else, the "
     "average), best (at an evaluation of training, by BLEU if it was measured, "
     "else by validation loss), average (see --mode=average), or the step of a "
     "checkpoint that is kept.",
+  )
+
+
+def define_checkpoint_flag() -> None:
+  """Defines which weights are used."""
+  define_flags(
+    CheckpointOptions,
     read_by("eval", "predict", "score", "export", "attention", "plot"),
   )
 

@@ -13,8 +13,10 @@ from official_transformer.commands.loading import (
   load_translator,
   read_compared_plan,
 )
-from official_transformer.commands.scoring_flag_readers import (
-  read_contest_settings,
+from official_transformer.commands.scoring import (
+  MetricsOptions,
+  check_tokenizer,
+  contest_settings,
 )
 from official_transformer.data import text_files
 from official_transformer.decoding.translator import Translator
@@ -30,6 +32,7 @@ from official_transformer.evaluation.evaluation_set import (
   keep_translations,
 )
 from official_transformer.evaluation.metrics import References
+from official_transformer.flag_groups.records import parsed
 from official_transformer.model_directory.directory import (
   SCORES_FILE,
   TRANSLATIONS,
@@ -68,7 +71,10 @@ class _Model:
 
 def evaluate() -> None:
   """Prints scores; keeps them and the translations in the model directory."""
-  settings = read_contest_settings("bleu_tokenize")
+  settings = contest_settings(
+    parsed(MetricsOptions),
+    check_tokenizer("bleu_tokenize", FLAGS.bleu_tokenize),
+  )
   sources = text_files.listed_files(FLAGS.bleu_source)
   references = text_files.listed_files(FLAGS.bleu_ref)
   files = list(zip(sources, references, strict=True))

@@ -2,88 +2,165 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 from typing import TYPE_CHECKING
 
-from absl import flags, logging
+from absl import logging
 
-from official_transformer.commands.scoring_flag_readers import (
-  read_contest_settings,
+from official_transformer.commands.decoding_flags import CheckpointOptions
+from official_transformer.commands.scoring import (
+  TOKENIZE_HELP,
+  ScoringOptions,
+  check_tokenizer,
+  contest_settings,
 )
 from official_transformer.data import text_files
 from official_transformer.errors import InputError
-from official_transformer.evaluation.contest import Contest
-from official_transformer.evaluation.metrics import References
-from official_transformer.evaluation.report_data import (
-  Reported,
-  ReportRequest,
-  choose_lines,
-  judge,
-  report_data,
-)
-from official_transformer.evaluation.report_page import render_page
+from official_transformer.flag_groups.core import GpuOptions
+from official_transformer.flag_groups.records import REQUIRED, Options, flag
 from official_transformer.storage import file_system
 from official_transformer.storage.typed_json import DAMAGE
 
 if TYPE_CHECKING:
   from official_transformer.decoding.attention import LineAttention
-
-FLAGS = flags.FLAGS
+  from official_transformer.evaluation.contest import Contest
+  from official_transformer.evaluation.report_data import (
+    Reported,
+    ReportRequest,
+  )
 
 JSON_LINES = ".jsonl"
 
 
-def report() -> None:
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class AttentionOptions(Options):
+  """Whose attention is shown, and of which sentences."""
+
+  heading = "Attention in the report"
+
+  model_dir: str | None = flag(
+    None,
+    "The model that made the first translation: its attention is shown for "
+    "some sentences.",
+    path=True,
+  )
+  attention_lines: tuple[str, ...] | None = flag(
+    None,
+    "The sentences, by number, from 1. Unset: those where two systems differ "
+    "most, or where one is worst.",
+    (lambda v: not v.model_dir, "there is no --model_dir"),
+  )
+  attention_count: int = flag(
+    10,
+    "How many, if --attention_lines does not say.",
+    (lambda v: not v.model_dir, "there is no --model_dir"),
+    (lambda v: v.attention_lines is not None, "--attention_lines says which"),
+    lower_bound=0,
+  )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ReportOptions(
+  ScoringOptions, AttentionOptions, CheckpointOptions, GpuOptions
+):
+  """What is reported, and where the page goes."""
+
+  heading = "translation_report"
+
+  source: str = flag(REQUIRED, "File of the source text.", path=True)
+  reference: str = flag(
+    REQUIRED,
+    "File of the reference translation; several between commas.",
+    path=True,
+  )
+  translation: tuple[str, ...] = flag(
+    REQUIRED,
+    "File of translated text, or of --mode=predict's JSON lines, if its name "
+    "ends in .jsonl. Given again: a second one, to compare with the first.",
+    repeated=True,
+    path=True,
+  )
+  output: str = flag(
+    REQUIRED,
+    "The page to write: a file that any browser opens.",
+    path=True,
+  )
+  title: str | None = flag(
+    None, "The page's heading. Unset: what is translated."
+  )
+  frequency_text: str | None = flag(
+    None,
+    "Text, such as the training's target side, in which words are counted: by "
+    "their rarest word, sentences are put into groups. Unset: the references.",
+    path=True,
+  )
+  tokenize: str = flag("auto", TOKENIZE_HELP)
+
+  def __post_init__(self) -> None:
+    if len(self.translation) > 2:
+      raise InputError(
+        f"--translation is given {len(self.translation)} times: a report is of "
+        "one, or of two beside each other; compute_bleu compares more"
+      )
+
+
+def report(options: ReportOptions) -> None:
   """Writes the page."""
-  request = _read_request()
-  chosen = _read_attention_lines(len(request.sources))
+  from official_transformer.evaluation.report_data import judge
+
+  request = _read_request(options)
+  chosen = _read_attention_lines(options, len(request.sources))
   contest = judge(request)
   attention = {}
-  if FLAGS.model_dir:
-    attention = _read_attention(request, contest, chosen)
-  _write(request, contest, attention)
+  if options.model_dir:
+    attention = _read_attention(options, request, contest, chosen)
+  _write(options.output, request, contest, attention)
 
 
-def _read_request() -> ReportRequest:
+def _read_request(options: ReportOptions) -> ReportRequest:
   """Reads the files, and checks what can be before anything is computed.
 
   Raises:
     InputError: if something cannot be read, or does not match.
   """
-  if len(FLAGS.translation) > 2:
-    raise InputError(
-      f"--translation is given {len(FLAGS.translation)} times: a report is of "
-      "one, or of two beside each other; compute_bleu compares more"
-    )
-  text_files.check_output(FLAGS.output)
-  settings = read_contest_settings("tokenize")
-  names = text_files.listed_files(FLAGS.reference)
-  files = [FLAGS.source, *names, *FLAGS.translation]
-  counted = None
-  if FLAGS.frequency_text:
-    counted = list(text_files.read_lines(FLAGS.frequency_text))
-  read = [*files, FLAGS.frequency_text] if FLAGS.frequency_text else files
-  text_files.check_not_read(FLAGS.output, read, "output")
+  from official_transformer.evaluation.metrics import References
+  from official_transformer.evaluation.report_data import ReportRequest
+
+  text_files.check_output(options.output)
+  settings = contest_settings(
+    options, check_tokenizer("tokenize", options.tokenize)
+  )
+  names = text_files.listed_files(options.reference)
+  files = [options.source, *names, *options.translation]
+  counted, counted_in = None, options.frequency_text
+  read = files
+  if counted_in:
+    counted = list(text_files.read_lines(counted_in))
+    read = [*files, counted_in]
+  text_files.check_not_read(options.output, read, "output")
   source, *lines = text_files.read_parallel_files(files)
   references, translations = lines[: len(names)], lines[len(names) :]
-  title = FLAGS.title or f"Translations of {os.path.basename(FLAGS.source)}"
+  title = options.title or f"Translations of {os.path.basename(options.source)}"
   return ReportRequest(
     title,
     source,
     References(references),
     [
       _reported(name, lines)
-      for name, lines in zip(FLAGS.translation, translations, strict=True)
+      for name, lines in zip(options.translation, translations, strict=True)
     ],
     settings,
     counted,
-    os.path.basename(FLAGS.frequency_text or "") or "the references",
+    os.path.basename(counted_in or "") or "the references",
   )
 
 
 def _reported(name: str, lines: list[str]) -> Reported:
   """Returns a translation, of text or of JSON objects."""
+  from official_transformer.evaluation.report_data import Reported
+
   if not name.endswith(JSON_LINES):
     return Reported(name, lines)
   texts, unfinished = [], []
@@ -100,27 +177,33 @@ def _reported(name: str, lines: list[str]) -> Reported:
   return Reported(name, texts, unfinished)
 
 
-def _read_attention_lines(lines: int) -> list[int] | None:
+def _read_attention_lines(
+  options: ReportOptions, lines: int
+) -> list[int] | None:
   """Reads which sentences' attention is wanted, from 0; None: not said."""
-  if FLAGS.attention_lines is None or not FLAGS.model_dir:
+  if options.attention_lines is None or not options.model_dir:
     return None
   chosen = []
-  for text in FLAGS.attention_lines:
+  for text in options.attention_lines:
     if not text.isdecimal() or not 1 <= int(text) <= lines:
       raise InputError(
-        f"--attention_lines: {text!r} is no line of {FLAGS.source}, which has "
-        f"{lines}"
+        f"--attention_lines: {text!r} is no line of {options.source}, which "
+        f"has {lines}"
       )
     chosen.append(int(text) - 1)
   return chosen
 
 
 def _read_attention(
-  request: ReportRequest, contest: Contest, chosen: list[int] | None
+  options: ReportOptions,
+  request: ReportRequest,
+  contest: Contest,
+  chosen: list[int] | None,
 ) -> dict[int, LineAttention]:
   """Computes what the model attends to as it writes the first translation.
 
   Args:
+    options: what the command line says.
     request: what is reported.
     contest: what was found of it.
     chosen: the lines, from 0; None takes those that are worth a look, of a
@@ -128,12 +211,14 @@ def _read_attention(
   """
   # Without attention, TensorFlow is not needed.
   from official_transformer.decoding.translator import Translator
+  from official_transformer.evaluation.report_data import choose_lines
   from official_transformer.hardware.devices import choose_devices
   from official_transformer.hardware.startup import start_tensorflow
 
+  assert options.model_dir
   start_tensorflow()
-  choose_devices(FLAGS.num_gpus)
-  translator = Translator.load(FLAGS.model_dir, checkpoint=FLAGS.checkpoint)
+  choose_devices(options.num_gpus)
+  translator = Translator.load(options.model_dir, checkpoint=options.checkpoint)
   lines = request.systems[0].lines
   if chosen is None:
     encode = translator.tokenizers.source.encode
@@ -141,7 +226,7 @@ def _read_attention(
       bool(source.strip()) and len(encode(source)) < translator.max_length
       for source in request.sources
     ]
-    chosen = choose_lines(contest, FLAGS.attention_count, usable)
+    chosen = choose_lines(contest, options.attention_count, usable)
   found = {}
   for n in chosen:
     try:
@@ -152,18 +237,22 @@ def _read_attention(
 
 
 def _write(
+  output: str,
   request: ReportRequest,
   contest: Contest,
   attention: dict[int, LineAttention],
 ) -> None:
+  from official_transformer.evaluation.report_data import report_data
+  from official_transformer.evaluation.report_page import render_page
+
   page = render_page(report_data(request, contest, attention))
-  text_files.write_lines(FLAGS.output, page.rstrip("\n").split("\n"))
+  text_files.write_lines(output, page.rstrip("\n").split("\n"))
   if contest.tokenizer.reason:
     logging.info("%s", contest.tokenizer.reason)
-  if FLAGS.output == text_files.STANDARD_STREAM:
+  if output == text_files.STANDARD_STREAM:
     return
   logging.info(
     "wrote %s, %.1f MB: open it in a browser",
-    FLAGS.output,
-    file_system.size(FLAGS.output) / 1e6,
+    output,
+    file_system.size(output) / 1e6,
   )

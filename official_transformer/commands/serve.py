@@ -12,6 +12,7 @@ from official_transformer.commands.flag_readers import (
   read_model,
 )
 from official_transformer.commands.loading import load_translator
+from official_transformer.commands.serving_flags import ServiceOptions
 from official_transformer.decoding.translator import Translator
 from official_transformer.hardware.cpu_threads import (
   limit_processors,
@@ -23,34 +24,23 @@ from official_transformer.serving.http_server import serve
 from official_transformer.serving.local_service import LocalService
 from official_transformer.serving.metrics import Metrics
 from official_transformer.serving.model_host import ModelHost, Newest
-from official_transformer.serving.settings import ServiceLimits
 from official_transformer.storage import file_system
 
 FLAGS = flags.FLAGS
 
 
-def read_limits() -> ServiceLimits:
-  """Reads what requests are granted."""
-  return ServiceLimits(
-    body_bytes=FLAGS.max_body_bytes,
-    lines=FLAGS.max_lines,
-    line_characters=FLAGS.max_line_characters,
-    queued_tokens=FLAGS.max_queued_tokens,
-    connections=FLAGS.max_connections,
-    seconds=FLAGS.request_secs,
-    batch_wait=FLAGS.batch_wait_ms / 1000,
-  )
-
-
-def serve_requests(listener: socket.socket, key: str | None) -> None:
+def serve_requests(
+  options: ServiceOptions, listener: socket.socket, key: str | None
+) -> None:
   """Loads the model and answers.
 
   Args:
+    options: what the command line says.
     listener: a bound socket.
     key: what clients must send, if anything.
   """
-  limits = read_limits()
-  limit_processors(max(1, processors() // FLAGS.server_workers))
+  limits = options.limits
+  limit_processors(max(1, processors() // options.server_workers))
   metrics = Metrics()
   # How many hypotheses it gives of a line, each request says.
   host = ModelHost(_load, _newest, limits, metrics.on_batch)
@@ -69,8 +59,8 @@ def serve_requests(listener: socket.socket, key: str | None) -> None:
     os.getpid(),
   )
   try:
-    if FLAGS.reload_secs:
-      host.watch(FLAGS.reload_secs, lambda: service.measure(metrics))
+    if options.reload_secs:
+      host.watch(options.reload_secs, lambda: service.measure(metrics))
     serve(application, listener, limits)
   finally:
     host.close()

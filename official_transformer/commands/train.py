@@ -20,7 +20,7 @@ from official_transformer.commands.flag_readers import (
   read_training_settings,
 )
 from official_transformer.commands.loading import decoding_options
-from official_transformer.commands.scoring_flag_readers import check_tokenizer
+from official_transformer.commands.scoring import check_tokenizer
 from official_transformer.data.buckets import Batching
 from official_transformer.data.prepared_data import (
   PreparedData,
@@ -284,7 +284,8 @@ def _evaluation_in_training(directory: ModelDirectory) -> Evaluate | None:
     return None
   evaluation_set = EvaluationSet.read(FLAGS.bleu_source, FLAGS.bleu_ref)
   tokenizer = choose_tokenizer(
-    check_tokenizer("bleu_tokenize"), evaluation_set.references
+    check_tokenizer("bleu_tokenize", FLAGS.bleu_tokenize),
+    evaluation_set.references,
   )
   if tokenizer.reason:
     logging.info("%s", tokenizer.reason)

@@ -7,11 +7,9 @@ from absl import flags
 from official_transformer.commands.decoding_flags import define_decoding_flags
 from official_transformer.commands.export_flags import define_export_flags
 from official_transformer.commands.picture_flags import define_picture_flags
-from official_transformer.commands.scoring_flags import (
-  define_certainty_flags,
-  define_comet_flags,
-  define_metrics_flag,
-  define_tokenize_flag,
+from official_transformer.commands.scoring import (
+  TOKENIZE_HELP,
+  MetricsOptions,
 )
 from official_transformer.commands.training_flags import (
   define_averaging_flags,
@@ -72,8 +70,7 @@ def define_transformer_flags() -> None:
     read_by("score", "attention"),
   )
   define_picture_flags()
-  flags_core.start_section("Decoding: many files on many machines")
-  flags_core.define_beam(read_by("predict"))
+  flags_core.define_flags(flags_core.BeamOptions, read_by("predict"))
   define_export_flags()
   flags_core.start_section("Precision, compilation, threads")
   flags_core.define_performance()
@@ -136,15 +133,15 @@ def _define_evaluation_flags() -> None:
     lambda values: bool(values["bleu_source"]) == bool(values["bleu_ref"]),
     "--bleu_source and --bleu_ref are given together or not at all",
   )
-  define_tokenize_flag(
+  define(
+    flags.DEFINE_string,
     "bleu_tokenize",
+    "auto",
+    TOKENIZE_HELP,
     read_by("train", "eval").idle_if(
       lambda v: not v.bleu_source, "nothing is scored without --bleu_source"
     ),
   )
-  define_metrics_flag(read_by("eval"))
-  define_certainty_flags(read_by("eval"))
-  define_comet_flags(read_by("eval"))
   define(
     flags.DEFINE_string,
     "compare_with",
@@ -163,3 +160,4 @@ def _define_evaluation_flags() -> None:
       lambda v: not v.compare_with, "there is no --compare_with"
     ),
   )
+  flags_core.define_flags(MetricsOptions, read_by("eval"))

@@ -1,8 +1,10 @@
 """Flags of what runs a job on many machines."""
 
-from absl import flags
+from __future__ import annotations
 
-from official_transformer.flag_groups._conventions import Effect, define
+import dataclasses
+
+from official_transformer.flag_groups.records import Options, flag
 
 RUNNERS = (
   "DirectRunner",
@@ -13,23 +15,20 @@ RUNNERS = (
 )
 
 
-def define_beam(effect: Effect | None = None) -> None:
-  """Defines `--runner` and Beam's own options."""
-  arguments = [] if effect is None else [effect]
-  define(
-    flags.DEFINE_enum,
-    "runner",
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class BeamOptions(Options):
+  """Which runner, and what it is told."""
+
+  heading = "Many machines"
+
+  runner: str | None = flag(
     None,
     "Run it as an Apache Beam pipeline, by this runner. Unset: by the "
     "processes of this machine.",
-    *arguments,
-    enum_values=list(RUNNERS),
+    choices=RUNNERS,
   )
-  define(
-    flags.DEFINE_string,
-    "beam_options",
+  beam_options: str = flag(
     "",
     "Beam's own options, as on a command line of theirs: "
     "'--direct_num_workers=2 --direct_running_mode=multi_processing'.",
-    *arguments,
   )

@@ -71,11 +71,13 @@ class Definition:
   Attributes:
     name: of the flag.
     section: the heading under which the documentation has it.
+    text: its help, on one line.
     effect: when it changes anything.
   """
 
   name: str
   section: str
+  text: str
   effect: Effect
 
 
@@ -110,7 +112,7 @@ def define(
       definer takes.
   """
   definer(name=name, default=default, help=help_wrap(text), **options)
-  _definitions[name] = Definition(name, _section, effect)
+  _definitions[name] = Definition(name, _section, text, effect)
 
 
 def definition_of(name: str) -> Definition:

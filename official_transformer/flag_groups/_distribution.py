@@ -1,8 +1,17 @@
 """Flags that spread a run over devices."""
 
+from __future__ import annotations
+
+import dataclasses
+
 from absl import flags
 
 from official_transformer.flag_groups._conventions import define, read_by
+from official_transformer.flag_groups.records import (
+  Options,
+  define_flags,
+  flag,
+)
 
 STRATEGIES = (
   "off",
@@ -77,15 +86,20 @@ def define_distribution() -> None:
   )
 
 
-def define_num_gpus() -> None:
-  """Defines `--num_gpus`."""
-  define(
-    flags.DEFINE_integer,
-    "num_gpus",
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class GpuOptions(Options):
+  """How many GPUs are used."""
+
+  num_gpus: int | None = flag(
     None,
     "GPUs to use; 0 for the CPU, -1 for all. Unset: one if there is one. "
     "Above 1, base and big are the sets tuned for several.",
-    read_by("train", "eval", "predict", "score", "attention"),
     lower_bound=-1,
     short_name="ng",
   )
+
+
+def define_num_gpus() -> None:
+  """Defines `--num_gpus`."""
+  modes = ("train", "eval", "predict", "score", "attention")
+  define_flags(GpuOptions, read_by(*modes))

@@ -11,13 +11,15 @@ import pytest
 from apache_beam.portability import common_urns
 from command_line import PREPARE, fail, succeed
 
-from data_prep import beam_preparation, data_flags
+from data_prep import beam_preparation
 from data_prep.filters import FilterSettings
 from data_prep.making import Making
 from data_prep.pair_encoder import EncodingPlan
+from data_prep.prepare_data import PrepareOptions
 from data_prep.scratch import Scratch
 from official_transformer.data.text_form import TextForm
 from official_transformer.data.vocabulary_files import VocabFiles
+from official_transformer.flag_groups.records import parsed
 
 pytestmark = pytest.mark.slow
 
@@ -114,7 +116,8 @@ def graph_of(text, tmp_path):
   """Returns what other runners are handed; they need job servers to run it."""
   with command_line.fresh_flags(PREPARE) as values:
     values(["", *text, f"--data_dir={tmp_path}/data"])
-    corpora, settings = data_flags.read_corpora(), data_flags.read_settings()
+    options = parsed(PrepareOptions)
+  corpora, settings = options.corpora, options.settings
   plan = EncodingPlan(
     VocabFiles.joint("v"), TextForm(), FilterSettings(duplicates=True)
   )

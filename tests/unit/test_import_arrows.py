@@ -75,7 +75,7 @@ STRICTER = {
   "evaluation/scores.py": {"evaluation"},
   "evaluation/metrics.py": {"errors", "evaluation"},
   "evaluation/significance.py": {"evaluation"},
-  "commands/scoring_flags.py": {"flag_groups"},
+  "commands/scoring.py": {"errors", "evaluation", "flag_groups"},
   "data/text_files.py": {"storage", "errors"},
   "data/identity.py": {"errors", "storage"},
   "importing/formats.py": set(),

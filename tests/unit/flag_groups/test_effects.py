@@ -124,9 +124,9 @@ def test_every_flag_is_known_and_read_or_said_to_be_idle(transformer_flags):
   for name in own_flags(transformer_flags):
     effect = core.definition_of(name).effect
     assert core.definition_of(name).section
-    # Read as FLAGS.name, by name, or because a record has such a field, which
-    # then somebody uses.
-    use = re.compile(rf"FLAGS\.{name}\b|\"{name}\"")
+    # Read as FLAGS.name, of a record that the flags are made from, by name, or
+    # because another record has such a field, which then somebody uses.
+    use = re.compile(rf"(FLAGS|options|self)\.{name}\b|\"{name}\"")
     read = any(use.search(text) for text in texts)
     if not read and re.search(rf"^  {name}: ", fields, re.MULTILINE):
       read = re.search(rf"\.{name}\b|\"{name}\"", users) is not None

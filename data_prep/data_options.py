@@ -1,0 +1,241 @@
+"""What becomes data, as the command lines that read text say it."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from data_prep.corpora import Corpus, WantedVocabulary
+from data_prep.filters import FilterSettings
+from official_transformer.data.scripts import SCRIPTS
+from official_transformer.data.text_form import NORMALIZATIONS, TextForm
+from official_transformer.data.tokenizer import SENTENCEPIECE_TYPES
+from official_transformer.errors import InputError
+from official_transformer.flag_groups.records import Options, flag
+
+_FILES = (
+  "UTF-8 text, one sentence a line; plain, .gz, .bz2, .xz or .zst, several "
+  "files between commas."
+)
+_PAIRS = (
+  "Files each line of which holds a source, a tab and its target; further "
+  "columns are not looked at. Beside or instead of the other two."
+)
+_SCRIPT = "Leave out pairs whose {} is of other letters."
+_OWN_SIZE = (
+  "Give the {} a vocabulary of its own, of so many entries, as the other side "
+  "then has one, too: the model has two tables."
+)
+_OWN_FILE = "Use this vocabulary for the {} alone."
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TextOptions(Options):
+  """Where the text is."""
+
+  heading = "Text"
+
+  train_source: tuple[str, ...] = flag((), _FILES, path=True)
+  train_target: tuple[str, ...] = flag((), _FILES, path=True)
+  dev_source: tuple[str, ...] = flag((), _FILES, path=True)
+  dev_target: tuple[str, ...] = flag((), _FILES, path=True)
+  train_pairs: tuple[str, ...] = flag((), _PAIRS, path=True)
+  dev_pairs: tuple[str, ...] = flag((), _PAIRS, path=True)
+
+  @property
+  def corpora(self) -> dict[str, Corpus]:
+    """The text that was named, by its tag."""
+    corpora = {
+      "train": Corpus(self.train_source, self.train_target, self.train_pairs),
+      "dev": Corpus(self.dev_source, self.dev_target, self.dev_pairs),
+    }
+    return {tag: corpus for tag, corpus in corpora.items() if corpus.paths}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FormOptions(Options):
+  """What is done to all text."""
+
+  heading = "The form of the text, kept with the data and the model"
+
+  normalize: str = flag(
+    "none",
+    "Unicode's normal form to bring all text into.",
+    choices=tuple(NORMALIZATIONS),
+  )
+  lowercase: bool = flag(False, "Make capitals small letters.")
+
+  @property
+  def form(self) -> TextForm:
+    """The form of all text."""
+    return TextForm(self.normalize, self.lowercase)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FilterOptions(Options):
+  """Which pairs are left out."""
+
+  heading = "Pairs that are left out, besides those with an empty side"
+
+  invalid_utf8: str = flag(
+    "error",
+    "What to do with pairs that hold bytes that are not UTF-8.",
+    choices=("error", "drop"),
+  )
+  drop_control_characters: bool = flag(
+    False, "Leave out pairs with control characters other than tabs."
+  )
+  drop_identical: bool = flag(
+    False, "Leave out pairs whose sides are the same."
+  )
+  drop_duplicates: bool = flag(
+    False, "Keep only the first of equal training pairs."
+  )
+  held_out: tuple[str, ...] = flag(
+    (),
+    "Text files, such as test sets: leave out training pairs one side of which "
+    "is a line of them.",
+    path=True,
+  )
+  source_script: str | None = flag(
+    None, _SCRIPT.format("source"), choices=tuple(sorted(SCRIPTS))
+  )
+  target_script: str | None = flag(
+    None, _SCRIPT.format("target"), choices=tuple(sorted(SCRIPTS))
+  )
+  min_script_share: float = flag(
+    0.5,
+    "How many of a line's letters must be of its script.",
+    lower_bound=0,
+    upper_bound=1,
+  )
+  max_tokens: int = flag(
+    0,
+    "Leave out pairs with a side of more tokens, EOS included; 0 keeps them, "
+    "and training leaves out what is over its --max_length.",
+    lower_bound=0,
+  )
+  max_length_ratio: float = flag(
+    0.0,
+    "Leave out pairs with a side of more than so many times the other's "
+    "tokens; 0 keeps them.",
+    lower_bound=0,
+  )
+
+  @property
+  def filters(self) -> FilterSettings:
+    """The same, as filters take it."""
+    return FilterSettings(
+      invalid_utf8=self.invalid_utf8,
+      control_characters=self.drop_control_characters,
+      identical=self.drop_identical,
+      duplicates=self.drop_duplicates,
+      held_out=self.held_out,
+      max_tokens=self.max_tokens,
+      max_ratio=self.max_length_ratio,
+      source_script=self.source_script,
+      target_script=self.target_script,
+      script_share=self.min_script_share,
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class VocabularyOptions(Options):
+  """The vocabulary, of both sides or of each."""
+
+  heading = "Vocabulary"
+
+  vocab_type: str = flag(
+    "sentencepiece",
+    "The vocabulary to make: a SentencePiece model, or the official model's "
+    "subtokens.",
+    choices=("sentencepiece", "subtoken"),
+  )
+  sentencepiece_model_type: str = flag(
+    "unigram",
+    "What a SentencePiece model's pieces are: those of a unigram language "
+    "model, byte pair encoding, whole words (others are unknown), or single "
+    "characters.",
+    (lambda v: v.vocab_type != "sentencepiece", "subtokens are of one kind"),
+    choices=tuple(SENTENCEPIECE_TYPES),
+  )
+  vocab_size: int = flag(
+    8000,
+    "Entries of the vocabulary that source and target share. A small corpus "
+    "may yield fewer.",
+    lower_bound=32,
+  )
+  vocab_file: str | None = flag(
+    None,
+    "Use this vocabulary instead of making one.",
+    path=True,
+    short_name="vf",
+  )
+  source_vocab_size: int | None = flag(
+    None, _OWN_SIZE.format("source"), lower_bound=32
+  )
+  source_vocab_file: str | None = flag(
+    None, _OWN_FILE.format("source"), path=True
+  )
+  target_vocab_size: int | None = flag(
+    None, _OWN_SIZE.format("target"), lower_bound=32
+  )
+  target_vocab_file: str | None = flag(
+    None, _OWN_FILE.format("target"), path=True
+  )
+  vocab_sample: int = flag(
+    200_000,
+    "Pairs of the training data from which a vocabulary is made, drawn evenly; "
+    "0 is all. SentencePiece takes 1.5 GB of memory for a million lines.",
+    lower_bound=0,
+  )
+
+  def __post_init__(self) -> None:
+    sides = self._sides
+    own = [f"--{side}_vocab_{what}" for side in sides for what in sides[side]]
+    if not any(any(said.values()) for said in sides.values()):
+      return
+    if self.vocab_file or "vocab_size" in self.given:
+      raise InputError(
+        "--vocab_size and --vocab_file are for one vocabulary of both sides, "
+        f"{', '.join(own)} for one of each: leave out the one or the other"
+      )
+    for side, said in sides.items():
+      if bool(said["size"]) == bool(said["file"]):
+        raise InputError(
+          f"the {side} needs --{side}_vocab_size or --{side}_vocab_file, one "
+          "of the two, where each side has a vocabulary of its own"
+        )
+
+  @property
+  def _sides(self) -> dict[str, dict[str, int | str | None]]:
+    return {
+      "source": {
+        "size": self.source_vocab_size,
+        "file": self.source_vocab_file,
+      },
+      "target": {
+        "size": self.target_vocab_size,
+        "file": self.target_vocab_file,
+      },
+    }
+
+  @property
+  def separate(self) -> tuple[WantedVocabulary, WantedVocabulary] | None:
+    """The vocabularies that the sides do not share, if they do not."""
+    if not (self.source_vocab_size or self.source_vocab_file):
+      return None
+    return (
+      WantedVocabulary(self.source_vocab_size or 0, self.source_vocab_file),
+      WantedVocabulary(self.target_vocab_size or 0, self.target_vocab_file),
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class WorkerOptions(Options):
+  """How many processes there are."""
+
+  workers: int | None = flag(
+    None,
+    "Processes; one a processor if unset. The data are the same.",
+    lower_bound=1,
+  )

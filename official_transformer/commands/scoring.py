@@ -1,0 +1,154 @@
+"""How translations are scored, as the commands that score them say it.
+
+sacreBLEU takes a moment to import: nothing else waits for it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+from official_transformer.errors import InputError
+from official_transformer.flag_groups.records import Options, flag
+
+if TYPE_CHECKING:
+  from official_transformer.evaluation.comet import Comet
+  from official_transformer.evaluation.contest import ContestSettings
+
+NO_TEST = "none"
+TOKENIZE_HELP = (
+  "What BLEU's tokens are cut by, by sacreBLEU's name: 13a, intl, zh, "
+  "ja-mecab, ko-mecab, char, none, or spm, flores101 and flores200, which are "
+  "downloaded. auto: zh for Chinese references, ja-mecab and ko-mecab for "
+  "Japanese and Korean ones, else 13a."
+)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ScoringOptions(Options):
+  """How sure of scores one wants to be, and where COMET is."""
+
+  heading = "Scores, and how sure they are"
+
+  resamples: int = flag(
+    1000,
+    "Bootstrap resamples of which 95% intervals are taken; 0 takes none.",
+    lower_bound=0,
+  )
+  paired_test: tuple[str, ...] = flag(
+    ("ar",),
+    "What tells a better translation from a luckier one: ar, paired "
+    "approximate randomisation, or bs, paired bootstrap resampling, which "
+    "calls equal ones different in 13% of the cases; both as ar,bs; or none.",
+  )
+  test_trials: int = flag(
+    0,
+    "Trials of --paired_test. 0: sacreBLEU's own, 10,000 of ar, 1,000 of bs.",
+    lower_bound=0,
+  )
+  comet_model: str | None = flag(
+    None,
+    "A COMET model's checkpoint, .ckpt, to score with too. Nothing is "
+    "downloaded.",
+    path=True,
+  )
+  comet_command: str = flag(
+    "comet-score",
+    "The program that runs it, which may be in an environment of its own.",
+    (lambda v: not v.comet_model, "there is no --comet_model"),
+    path=True,
+  )
+  comet_gpus: int = flag(
+    0,
+    "GPUs that it may use.",
+    (lambda v: not v.comet_model, "there is no --comet_model"),
+    lower_bound=0,
+  )
+
+  @property
+  def tests(self) -> tuple[str, ...]:
+    """The tests of significance to make."""
+    from official_transformer.evaluation.significance import TESTS
+
+    asked = [test for test in self.paired_test if test]
+    if asked == [NO_TEST]:
+      return ()
+    if not asked or not set(asked) <= set(TESTS):
+      raise InputError(
+        f"--paired_test={','.join(asked)}: give {' or '.join(TESTS)}, both "
+        f"between a comma, or {NO_TEST}"
+      )
+    return tuple(dict.fromkeys(asked))
+
+  @property
+  def comet(self) -> Comet | None:
+    """COMET, if it is wanted; it has been looked for."""
+    from official_transformer.evaluation.comet import Comet
+
+    if not self.comet_model:
+      return None
+    comet = Comet(self.comet_model, self.comet_command, self.comet_gpus)
+    comet.check()
+    return comet
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class MetricsOptions(ScoringOptions):
+  """Which metrics are measured, too."""
+
+  metrics: tuple[str, ...] = flag(
+    ("bleu", "chrf", "ter"), "Which of sacreBLEU's metrics to measure."
+  )
+
+
+def check_tokenizer(name: str, asked: str) -> str:
+  """Returns a tokenizer of BLEU, if there is one of that name.
+
+  Args:
+    name: of the flag.
+    asked: its value.
+
+  Raises:
+    InputError: if sacreBLEU has none of that name, or it cannot be used here.
+  """
+  from official_transformer.evaluation.bleu_tokenizer import (
+    AUTO,
+    TOKENIZERS,
+    problem_of,
+  )
+
+  if asked not in TOKENIZERS:
+    raise InputError(
+      f"--{name}={asked}: there is none of that name; there are: "
+      + ", ".join(TOKENIZERS)
+    )
+  if asked != AUTO and (problem := problem_of(asked)):
+    raise InputError(f"--{name}={asked} cannot be used: {problem}")
+  return asked
+
+
+def contest_settings(
+  options: ScoringOptions, tokenizer: str, sentences: bool = False
+) -> ContestSettings:
+  """Returns how translations are scored and compared.
+
+  Args:
+    options: what the command line says.
+    tokenizer: of BLEU, which has been checked.
+    sentences: whether each line is scored by itself, too.
+
+  Raises:
+    InputError: if an option names what there is not.
+  """
+  from official_transformer.evaluation.contest import ContestSettings
+  from official_transformer.evaluation.metrics import METRICS, MetricSettings
+
+  chosen = options.metrics if isinstance(options, MetricsOptions) else METRICS
+  return ContestSettings(
+    MetricSettings(chosen, resamples=options.resamples),
+    tokenizer,
+    options.tests,
+    options.test_trials,
+    sentences,
+    options.comet,
+  )
