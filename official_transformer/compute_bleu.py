@@ -76,10 +76,6 @@ class BleuOptions(MetricsOptions):
       raise InputError(
         "JSON has the scores of each line already: leave --sentence_scores out"
       )
-    if self.comet_model and not self.source:
-      raise InputError(
-        "--comet_model reads the source text, too: pass --source"
-      )
 
 
 OPTIONS = BleuOptions
@@ -142,7 +138,13 @@ def main(_: list[str]) -> None:
     bool(options.sentence_scores) or output_format == "json",
   )
   references = text_files.listed_files(options.reference)
-  sources = [options.source] if settings.comet and options.source else []
+  sources = []
+  if settings.comet:
+    if not options.source:
+      raise InputError(
+        "--comet_model reads the source text, too: pass --source"
+      )
+    sources.append(options.source)
   files = [*options.translation, *references, *sources]
   if options.sentence_scores:
     text_files.check_not_read(options.sentence_scores, files, "sentence_scores")

@@ -35,6 +35,7 @@ def define_translate_flags() -> None:
     "/tmp/transformer_model",
     "The model directory.",
     short_name="md",
+    path=True,
   )
   define_model_flags()
   define_decoding_flags()

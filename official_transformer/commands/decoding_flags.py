@@ -110,6 +110,7 @@ def _define_input_flags() -> None:
     "pattern or between commas. With --mode=export: lines to verify the export "
     "with, instead of the development data's.",
     read_by("predict", "score", "export", "attention"),
+    path=True,
   )
   define(
     flags.DEFINE_bool,
@@ -157,6 +158,7 @@ def _define_output_flags() -> None:
     "Where its translation goes; - is standard output. With --runner: a "
     "directory.",
     read_by("predict", "score"),
+    path=True,
   )
   define(
     flags.DEFINE_enum,

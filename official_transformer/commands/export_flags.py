@@ -24,6 +24,7 @@ def define_export_flags() -> None:
     "directory of its own that is named by the time.",
     read_by("train", "export"),
     short_name="ed",
+    path=True,
   )
   define(
     flags.DEFINE_enum,

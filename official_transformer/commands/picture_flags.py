@@ -22,6 +22,7 @@ def define_picture_flags() -> None:
     None,
     "Where pictures, and the numbers they are made of, go.",
     read_by("attention", "plot"),
+    path=True,
   )
   define(
     flags.DEFINE_string,
@@ -30,6 +31,7 @@ def define_picture_flags() -> None:
     "Where --mode=predict tells of each search, step by step: hypotheses, "
     "scores, what was pruned, and a picture of the tree. Slow: for some lines.",
     read_by("predict"),
+    path=True,
   )
   define(
     flags.DEFINE_list,

@@ -82,6 +82,7 @@ def _define_phrase_flags() -> None:
     None,
     "What each line's translation begins with: a line for each line.",
     _PREDICTING,
+    path=True,
   )
   define(
     flags.DEFINE_string,
@@ -90,6 +91,7 @@ def _define_phrase_flags() -> None:
     "What each line's translation holds: a file with a line for each line, "
     "phrases between tabs. One that is missing is told, as unmet.",
     _PREDICTING,
+    path=True,
   )
   define(
     flags.DEFINE_string,
@@ -97,6 +99,7 @@ def _define_phrase_flags() -> None:
     None,
     "A file of phrases, one a line, that no translation holds as whole words.",
     _PREDICTING,
+    path=True,
   )
 
 

@@ -140,12 +140,14 @@ def _plan(
   """Checks all that was given against each other; writes nothing."""
   steps = directory.checkpoint_steps()
   seed = distribution.broadcast(_choose_seed(directory))
+  # Whatever there is by chance has nothing to do with a run on ones.
+  needs_data = not (FLAGS.use_synthetic_data and FLAGS.vocab_file)
   plan = plan_directory(
     directory,
     ModelRequest(
       read_requested_params(),
       read_requested_batching(),
-      FLAGS.data_dir,
+      FLAGS.data_dir if needs_data else None,
       vocab_file=FLAGS.vocab_file,
       init_checkpoint=FLAGS.init_checkpoint,
       clean=FLAGS.clean,

@@ -127,6 +127,7 @@ def _define_run_flags() -> None:
     "weights a new model starts from, its step and optimizer afresh: "
     "fine-tuning.",
     _TRAINING,
+    path=True,
   )
   define(
     flags.DEFINE_bool,

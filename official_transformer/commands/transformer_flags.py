@@ -68,6 +68,7 @@ def define_transformer_flags() -> None:
     "The translations of --file: to score, or to show the attention of. "
     "Without it, --mode=attention takes the model's own.",
     read_by("score", "attention"),
+    path=True,
   )
   define_picture_flags()
   flags_core.define_flags(flags_core.BeamOptions, read_by("predict"))
@@ -107,6 +108,7 @@ def define_model_flags() -> None:
     "data directory names.",
     _COMPUTING,
     short_name="vf",
+    path=True,
   )
 
 
@@ -127,6 +129,7 @@ def _define_evaluation_flags() -> None:
       text,
       read_by("train", "eval"),
       short_name=short_name,
+      path=True,
     )
   flags.register_multi_flags_validator(
     ["bleu_source", "bleu_ref"],
@@ -150,6 +153,7 @@ def _define_evaluation_flags() -> None:
     "its own beam and alpha unless they are given, and --model_dir is compared "
     "with it.",
     read_by("eval"),
+    path=True,
   )
   define(
     flags.DEFINE_string,

@@ -22,6 +22,7 @@ def define_base(
     "The prepared data: TFRecord files and data.json.",
     read_by("train", "export"),
     short_name="dd",
+    path=True,
   )
   define(
     flags.DEFINE_string,
@@ -29,6 +30,7 @@ def define_base(
     model_dir,
     "The model: its description, vocabulary and checkpoints.",
     short_name="md",
+    path=True,
   )
   define(
     flags.DEFINE_integer,

@@ -8,6 +8,7 @@ where the flag is defined.
 from __future__ import annotations
 
 import dataclasses
+import os
 import textwrap
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -73,12 +74,14 @@ class Definition:
     section: the heading under which the documentation has it.
     text: its help, on one line.
     effect: when it changes anything.
+    path: whether it names files.
   """
 
   name: str
   section: str
   text: str
   effect: Effect
+  path: bool
 
 
 # Flags are the process's, and so is what is known of them.
@@ -98,6 +101,7 @@ def define(
   default: Any,
   text: str,
   effect: Effect = Effect(),  # It is frozen.
+  path: bool = False,
   **options: Any,
 ) -> None:
   """Defines a flag.
@@ -108,11 +112,12 @@ def define(
     default: its value if it is not given.
     text: its help text.
     effect: when it changes anything.
+    path: whether it names files, between commas if several.
     **options: `short_name`, `lower_bound`, `enum_values` and what else the
       definer takes.
   """
   definer(name=name, default=default, help=help_wrap(text), **options)
-  _definitions[name] = Definition(name, _section, text, effect)
+  _definitions[name] = Definition(name, _section, text, effect, path)
 
 
 def definition_of(name: str) -> Definition:
@@ -122,6 +127,26 @@ def definition_of(name: str) -> Definition:
     KeyError: if it was not defined by `define`.
   """
   return _definitions[name]
+
+
+def expand_home(values: flags.FlagValues) -> None:
+  """Puts the home directory in the place of `~` in all paths.
+
+  A shell does so for words that begin with it, and leaves it as it is behind
+  "=" and behind commas.
+  """
+  for name in values:
+    flag = values[name]
+    if name not in _definitions or not _definitions[name].path:
+      continue
+    if isinstance(flag.value, str):
+      flag.value = _expanded(flag.value)
+    elif flag.value is not None:
+      flag.value = [_expanded(part) for part in flag.value]
+
+
+def _expanded(paths: str) -> str:
+  return ",".join(map(os.path.expanduser, paths.split(",")))
 
 
 def without_effect(values: flags.FlagValues) -> Iterator[str]:

@@ -19,6 +19,7 @@ from official_transformer.flag_groups._conventions import (
   accepted_only,
   define,
   definition_of,
+  expand_home,
   help_wrap,
   read_by,
   start_section,
@@ -61,6 +62,7 @@ __all__ = [
   "define_num_gpus",
   "define_performance",
   "definition_of",
+  "expand_home",
   "fixed_loss_scale",
   "help_wrap",
   "read_by",
@@ -87,8 +89,13 @@ def define_all(command: Callable[[], None] | type[Options]) -> None:
 
 
 def begin() -> None:
-  """Makes the log what the flags say, and warns of those without effect."""
+  """Does what every command does first, once its flags have been read.
+
+  The log becomes what they say, `~` in paths the home directory, and those
+  without effect are told.
+  """
   configure_logging()
+  expand_home(flags.FLAGS)
   for line in without_effect(flags.FLAGS):
     logging.warning("%s", line)
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-import os
 import types
 import typing
 from collections.abc import Callable
@@ -158,7 +157,7 @@ def _define(
   both = spec.effect
   if effect is not None:
     both = dataclasses.replace(effect, idle=(*effect.idle, *both.idle))
-  define(definer, name, default, spec.text, both, **arguments)
+  define(definer, name, default, spec.text, both, spec.path, **arguments)
 
 
 def _kind(hint: Any) -> type:
@@ -179,21 +178,9 @@ def parsed(record: type[Record]) -> Record:
   values: dict[str, Any] = {}
   given = set()
   for specs in fields_of(record).values():
-    for name, spec in specs.items():
+    for name in specs:
       value = flags.FLAGS[name].value
-      if isinstance(value, list):
-        value = tuple(_expanded(part, spec) for part in value)
-      else:
-        value = _expanded(value, spec)
-      values[name] = value
+      values[name] = tuple(value) if isinstance(value, list) else value
       if flags.FLAGS[name].present:
         given.add(name)
   return record(given=frozenset(given), **values)
-
-
-def _expanded(value: Any, spec: FlagSpec) -> Any:
-  """Returns a path with the home directory in the place of `~`."""
-  if not spec.path or not isinstance(value, str) or "~" not in value:
-    return value
-  # A shell leaves what follows "=" or a comma as it is.
-  return ",".join(map(os.path.expanduser, value.split(",")))

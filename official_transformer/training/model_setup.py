@@ -41,7 +41,7 @@ class ModelRequest:
   Attributes:
     params: the parameters that were chosen.
     batching: likewise.
-    data_dir: the prepared data.
+    data_dir: the prepared data; None if none are read.
     vocab_file: as given, or None: an existing model's own, else the one that
       the data names.
     init_checkpoint: the model, or the checkpoint of one, whose weights a new
@@ -53,7 +53,7 @@ class ModelRequest:
 
   params: RequestedParams
   batching: RequestedBatching
-  data_dir: str
+  data_dir: str | None
   vocab_file: str | None = None
   init_checkpoint: str | None = None
   clean: bool = False
@@ -180,11 +180,13 @@ def _find_vocabularies(
   elif stored:
     files = model.vocab_files()
   else:
+    assert request.data_dir  # Or there would be a vocabulary.
     files = data_directory.find_vocabularies(request.data_dir)
   vocabularies = describe(files)
   if stored:
     stored.check_vocabularies(vocabularies, str(files), model.path)
-  _check_data(request.data_dir, files, vocabularies, stored)
+  if request.data_dir:
+    _check_data(request.data_dir, files, vocabularies, stored)
   return files, vocabularies
 
 
@@ -217,8 +219,10 @@ def _new_description(
       vocab_size=size,
       source_vocab_size=0 if vocabularies.is_joint else source_size,
     )
-    data = data_directory.read_description(request.data_dir)
-    form = data.form if data else TextForm()
+    form = TextForm()
+    if request.data_dir:
+      data = data_directory.read_description(request.data_dir)
+      form = data.form if data else form
   return ModelDescription(
     params,
     vocabularies,

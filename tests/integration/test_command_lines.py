@@ -14,10 +14,20 @@ import command_line
 import numpy as np
 import pytest
 import tensorflow as tf
-from command_line import BLEU, IMPORT, MAIN, PREPARE, REPORT, succeed
+from command_line import (
+  BLEU,
+  DEMO,
+  IMPORT,
+  MAIN,
+  PREPARE,
+  REPORT,
+  fail,
+  succeed,
+)
 from conftest import MODEL
 from endless_model import make_endless
 
+from official_transformer.data.subtokenizer import Subtokenizer
 from official_transformer.data.tokenizer import load_tokenizer
 from official_transformer.evaluation import evaluation_set
 from official_transformer.evaluation.evaluation_set import EvaluationSet
@@ -191,6 +201,35 @@ def test_training_on_ones_to_measure_the_model(demo_text, demo_data, tmp_path):
   # 32 sentences of 32 tokens on both sides, four times.
   assert "4 steps, 8192 source and target tokens" in done.stderr
   assert not (tmp_path / "checkpoints").exists()
+
+
+def test_ones_need_no_data_where_a_vocabulary_is_named(
+  demo_text, demo_data, tmp_path
+):
+  """Those in --data_dir, which has a default, may be anybody's."""
+  vocabulary = tmp_path / "vocab.other.subtokens"
+  Subtokenizer.build([f"{demo_text}/test.en"], 150, 20).save(str(vocabulary))
+  done = succeed(
+    MAIN,
+    "--use_synthetic_data",
+    f"--vocab_file={vocabulary}",
+    f"--data_dir={demo_data}",
+    f"--model_dir={tmp_path}/model",
+    "--train_steps=1",
+    "--max_length=32",
+    *MODEL,
+  )
+  assert "step 1 of 1: loss" in done.stderr
+
+
+def test_home_is_not_a_directory_named_so(demo_text, monkeypatch, tmp_path):
+  monkeypatch.setenv("HOME", str(tmp_path))
+  monkeypatch.chdir(tmp_path)
+  succeed(DEMO, "--output_dir=~/demo", "--train_size=9", "--dev_size=1")
+  assert (tmp_path / "demo" / "train.en").exists()
+  assert not (tmp_path / "~").exists()
+  said = fail(MAIN, "--mode=predict", "--text=a", "--model_dir=~/no_model")
+  assert f"{tmp_path}/no_model" in said
 
 
 def test_eval_prints_the_scores_that_compute_bleu_prints(demo_model, demo_text):

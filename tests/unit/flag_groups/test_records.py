@@ -56,6 +56,7 @@ def parse():
   def parse(*arguments):
     flags.FLAGS.unparse_flags()
     flags.FLAGS(["command", *arguments])
+    core.expand_home(flags.FLAGS)
     return parsed(HouseOptions)
 
   yield parse
