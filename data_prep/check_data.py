@@ -16,7 +16,7 @@ from data_prep.data_report import Report, check_drawing
 from official_transformer.data.tokenizer import load_tokenizer
 from official_transformer.errors import InputError, describe_failures
 from official_transformer.flag_groups import core as flags_core
-from official_transformer.flag_groups.records import flag, parsed
+from official_transformer.flag_groups.records import flag
 from official_transformer.hardware.startup import start_tensorflow
 from official_transformer.storage.standard_streams import show_result
 
@@ -96,7 +96,7 @@ OPTIONS = CheckOptions
 
 def main(_: list[str]) -> int:
   """Runs the command; returns its exit status."""
-  options = parsed(CheckOptions)
+  options: CheckOptions = flags_core.begin(OPTIONS)
   if options.vocab_file:
     load_tokenizer(options.vocab_file)  # Raises if it is none.
   if options.plot_dir:

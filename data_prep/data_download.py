@@ -30,7 +30,7 @@ from official_transformer.data.data_directory import (
 from official_transformer.data.subtokenizer import Subtokenizer
 from official_transformer.errors import InputError, describe_failures
 from official_transformer.flag_groups import core as flags_core
-from official_transformer.flag_groups.records import flag, parsed
+from official_transformer.flag_groups.records import flag
 from official_transformer.storage.file_lock import FileLock, HeldError
 
 
@@ -80,7 +80,7 @@ OPTIONS = DownloadOptions
 
 def main(_: list[str]) -> None:
   """Runs the command."""
-  options = parsed(DownloadOptions)
+  options: DownloadOptions = flags_core.begin(OPTIONS)
   if _is_done(options):
     logging.info("the data are in %s", options.data_dir)
     return

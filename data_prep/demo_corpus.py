@@ -23,7 +23,6 @@ from official_transformer.flag_groups.records import (
   REQUIRED,
   Options,
   flag,
-  parsed,
 )
 from official_transformer.storage.file_system import make_directories
 
@@ -68,7 +67,7 @@ def translate_word_for_word(grammar: DemoGrammar, sentence: str) -> str:
 
 def main(_: list[str]) -> None:
   """Writes the corpus."""
-  options = parsed(DemoOptions)
+  options: DemoOptions = flags_core.begin(OPTIONS)
   sizes = {
     "test": options.test_size,
     "dev": options.dev_size,

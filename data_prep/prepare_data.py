@@ -25,11 +25,10 @@ from data_prep.preparation import prepare
 from official_transformer.distribution import beam_pipeline
 from official_transformer.errors import InputError, describe_failures
 from official_transformer.flag_groups import core as flags_core
-from official_transformer.flag_groups.core import BeamOptions
+from official_transformer.flag_groups.groups import BeamOptions
 from official_transformer.flag_groups.records import (
   REQUIRED,
   flag,
-  parsed,
 )
 
 
@@ -94,7 +93,7 @@ OPTIONS = PrepareOptions
 
 def main(_: list[str]) -> None:
   """Runs the command."""
-  options = parsed(PrepareOptions)
+  options: PrepareOptions = flags_core.begin(OPTIONS)
   prepare(options.corpora, options.settings, _engine(options))
 
 

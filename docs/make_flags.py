@@ -7,32 +7,30 @@ from __future__ import annotations
 
 import os
 import pathlib
-from collections.abc import Callable
 
 from absl import flags
 
 from data_prep import check_data, data_download, demo_corpus, prepare_data
+from official_transformer.commands.modes import MODES
 from official_transformer.commands.report import ReportOptions
-from official_transformer.commands.serving_flags import define_serving_flags
-from official_transformer.commands.transformer_flags import (
-  define_transformer_flags,
-)
+from official_transformer.commands.serve import ServiceOptions
 from official_transformer.compute_bleu import BleuOptions
 from official_transformer.flag_groups.core import define_all, definition_of
+from official_transformer.flag_groups.records import Command
 from official_transformer.import_checkpoint import ImportOptions
 
 COMMON = "Every command"
 MAIN = "transformer_main"
 PAGE = pathlib.Path(__file__).with_name("flags.md")
-COMMANDS: dict[str, Callable[[], None] | type] = {
-  MAIN: define_transformer_flags,
+COMMANDS: dict[str, Command] = {
+  MAIN: MODES,
   "prepare_data": prepare_data.OPTIONS,
   "data_download": data_download.OPTIONS,
   "check_data": check_data.OPTIONS,
   "compute_bleu": BleuOptions,
   "translation_report": ReportOptions,
   "import_checkpoint": ImportOptions,
-  "translation_server": define_serving_flags,
+  "translation_server": ServiceOptions,
   "demo_corpus": demo_corpus.OPTIONS,
 }
 INTRODUCTION = """# Flags
@@ -53,20 +51,20 @@ command line: `transformer_main --mode=predict` with fewer flags and
 def row(name: str, with_modes: bool) -> str:
   """Returns the table row of a flag."""
   flag, definition = flags.FLAGS[name], definition_of(name)
-  text, effect = definition.text, definition.effect
+  text, spec = definition.spec.text, definition.spec
   title = f"`--{name}`"
   if flag.short_name:
     title += f", `-{flag.short_name}`"
   if values := getattr(flag.parser, "enum_values", None):
     text += f" One of {', '.join(f'`{value}`' for value in values)}."
-  if effect.never:
-    text += f" *Never read: {effect.never}.*"
-  if effect.idle:
-    reasons = "; ".join(idle.reason for idle in effect.idle)
+  if spec.never:
+    text += f" *Never read: {spec.never}.*"
+  if spec.idle:
+    reasons = "; ".join(reason for _, reason in spec.idle)
     text += f" *Beside others' values it may do nothing: {reasons}.*"
   cells = [title, shown_default(flag), text]
   if with_modes:
-    modes = ", ".join(effect.modes) or ("" if effect.never else "all")
+    modes = ", ".join(definition.modes) or ("" if spec.never else "all")
     cells.insert(2, modes)
   return f"| {' | '.join(cells)} |"
 
@@ -82,10 +80,10 @@ def shown_default(flag: flags.Flag) -> str:
   return f"`{str(flag.default).lower() if flag.boolean else flag.default}`"
 
 
-def sections(define: Callable[[], None] | type) -> dict[str, list[str]]:
+def sections(command: Command) -> dict[str, list[str]]:
   """Returns the rows of a command's flags by the heading above them."""
   absl_flags = set(flags.FLAGS)
-  define_all(define)
+  define_all(command)
   added = [name for name in flags.FLAGS if name not in absl_flags]
   with_modes = "mode" in added
   found: dict[str, list[str]] = {}
@@ -113,14 +111,14 @@ def page() -> str:
   """Returns the page."""
   parts = [INTRODUCTION]
   common: list[str] = []
-  for command, define in COMMANDS.items():
-    found = sections(define)
+  for name, command in COMMANDS.items():
+    found = sections(command)
     common = found.pop(COMMON)
-    parts.append(f"## {command}\n")
+    parts.append(f"## {name}\n")
     for title, rows in found.items():
-      if title != command:
+      if title != name:
         parts.append(f"### {title}\n")
-      parts.append(table(rows, command == MAIN) + "\n")
+      parts.append(table(rows, name == MAIN) + "\n")
   parts.append(f"## {COMMON}\n\n{table(common, False)}\n")
   return "\n".join(parts)
 

@@ -21,7 +21,7 @@ from official_transformer.commands.scoring import (
 )
 from official_transformer.errors import InputError, describe_failures
 from official_transformer.flag_groups import core as flags_core
-from official_transformer.flag_groups.records import REQUIRED, flag, parsed
+from official_transformer.flag_groups.records import REQUIRED, flag
 from official_transformer.storage.standard_streams import show_result
 
 
@@ -122,7 +122,7 @@ def bleu_wrapper(
 
 def main(_: list[str]) -> None:
   """Prints the scores."""
-  options = parsed(BleuOptions)
+  options: BleuOptions = flags_core.begin(OPTIONS)
   from official_transformer.data import text_files
   from official_transformer.evaluation import contest_formats
   from official_transformer.evaluation.contest import hold_contest

@@ -16,7 +16,6 @@ from official_transformer.flag_groups.records import (
   REQUIRED,
   Options,
   flag,
-  parsed,
 )
 from official_transformer.hardware.startup import start_tensorflow
 from official_transformer.importing.formats import (
@@ -157,7 +156,7 @@ OPTIONS = ImportOptions
 
 def main(_: list[str]) -> None:
   """Imports the checkpoint and says what came of it."""
-  options = parsed(ImportOptions)
+  options: ImportOptions = flags_core.begin(OPTIONS)
   start_tensorflow()
   if options.format == MARIAN_HF:
     from official_transformer.importing.marian import import_marian

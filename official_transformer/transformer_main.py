@@ -13,24 +13,27 @@ from __future__ import annotations
 
 from absl import flags
 
-from official_transformer.commands.modes import run_mode
-from official_transformer.commands.transformer_flags import (
-  define_transformer_flags,
-)
+from official_transformer.commands.modes import MODES, run_mode
 from official_transformer.errors import describe_failures
 from official_transformer.flag_groups import core as flags_core
 
+OPTIONS = MODES
 FLAGS = flags.FLAGS
+
+
+def define_transformer_flags() -> None:
+  """Defines every flag, as the official model's function does."""
+  flags_core.define_all(OPTIONS)
 
 
 def main(_: list[str]) -> None:
   """Runs the mode that the flags ask for."""
-  run_mode(FLAGS.mode)
+  run_mode(flags_core.begin(OPTIONS))
 
 
 def run() -> None:
   """Starts the command; the console script calls this."""
-  flags_core.run(define_transformer_flags, describe_failures(main))
+  flags_core.run(OPTIONS, describe_failures(main))
 
 
 if __name__ == "__main__":

@@ -12,35 +12,31 @@ Upstream's functions are here, too: `translate_file`, `translate_from_text` and
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
-from absl import flags
-
-from official_transformer.commands.decoding_flags import define_decoding_flags
 from official_transformer.commands.modes import run_mode
-from official_transformer.commands.transformer_flags import define_model_flags
+from official_transformer.commands.predict import PredictOptions
 from official_transformer.errors import describe_failures
 from official_transformer.flag_groups import core as flags_core
+from official_transformer.flag_groups.records import flag
 
 EXTRA_DECODE_LENGTH = 100
 _FUNCTIONS = ("translate_file", "translate_from_text", "translate_from_input")
 
 
-def define_translate_flags() -> None:
-  """Defines the command's flags."""
-  flags_core.start_section("translate")
-  flags_core.define(
-    flags.DEFINE_string,
-    "model_dir",
-    "/tmp/transformer_model",
-    "The model directory.",
-    short_name="md",
-    path=True,
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TranslateOptions(PredictOptions):
+  """Those of `--mode=predict`, with one default of old."""
+
+  extra_decode_length: int | None = flag(
+    EXTRA_DECODE_LENGTH,
+    "Tokens a translation may be longer than its source.",
+    lower_bound=0,
   )
-  define_model_flags()
-  define_decoding_flags()
-  flags.FLAGS.set_default("extra_decode_length", EXTRA_DECODE_LENGTH)
-  flags_core.define_num_gpus()
+
+
+OPTIONS = TranslateOptions
 
 
 def __getattr__(name: str) -> Any:
@@ -54,12 +50,12 @@ def __getattr__(name: str) -> Any:
 
 def main(_: list[str]) -> None:
   """Translates."""
-  run_mode("predict")
+  run_mode(flags_core.begin(OPTIONS))
 
 
 def run() -> None:
   """Starts the command; the console script calls this."""
-  flags_core.run(define_translate_flags, describe_failures(main))
+  flags_core.run(OPTIONS, describe_failures(main))
 
 
 if __name__ == "__main__":

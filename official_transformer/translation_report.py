@@ -9,17 +9,18 @@ from __future__ import annotations
 from official_transformer.commands.report import ReportOptions, report
 from official_transformer.errors import describe_failures
 from official_transformer.flag_groups import core as flags_core
-from official_transformer.flag_groups.records import parsed
+
+OPTIONS = ReportOptions
 
 
 def main(_: list[str]) -> None:
   """Writes the page."""
-  report(parsed(ReportOptions))
+  report(flags_core.begin(OPTIONS))
 
 
 def run() -> None:
   """Starts the command; the console script calls this."""
-  flags_core.run(ReportOptions, describe_failures(main))
+  flags_core.run(OPTIONS, describe_failures(main))
 
 
 if __name__ == "__main__":

@@ -9,29 +9,23 @@ http://127.0.0.1:8000/ is a page to type into, /docs describes the interface.
 
 from __future__ import annotations
 
-import importlib
-
-from official_transformer.commands.checks import check_server
-from official_transformer.commands.serving_flags import (
-  ServiceOptions,
-  define_serving_flags,
-)
+from official_transformer.commands.serve import ServiceOptions
 from official_transformer.errors import describe_failures
 from official_transformer.flag_groups import core as flags_core
-from official_transformer.flag_groups.records import parsed
+
+OPTIONS = ServiceOptions
 
 
 def main(_: list[str]) -> None:
   """Checks what can be checked at once, and answers."""
-  check_server()
-  # What it imports may not be installed, which is said by now.
-  name = "official_transformer.commands.start_service"
-  importlib.import_module(name).start_service(parsed(ServiceOptions))
+  options = flags_core.begin(OPTIONS)
+  options.check()
+  options.run()
 
 
 def run() -> None:
   """Starts the command; the console script calls this."""
-  flags_core.run(define_serving_flags, describe_failures(main))
+  flags_core.run(OPTIONS, describe_failures(main))
 
 
 if __name__ == "__main__":

@@ -8,12 +8,13 @@ import io
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from absl import flags
 
 from official_transformer.flag_groups import core as flags_core
+from official_transformer.flag_groups.records import Command
 
 # Absl's own, which stay; everything else is defined anew for each command.
 _ABSL_FLAGS = frozenset(flags.FLAGS)
@@ -27,28 +28,6 @@ PREPARE = "data_prep.prepare_data"
 DEMO = "data_prep.demo_corpus"
 DOWNLOAD = "data_prep.data_download"
 CHECK = "data_prep.check_data"
-# What defines each command's flags.
-_DEFINERS = {
-  MAIN: (
-    "official_transformer.commands.transformer_flags",
-    "define_transformer_flags",
-  ),
-  BLEU: (BLEU, "OPTIONS"),
-  IMPORT: (IMPORT, "OPTIONS"),
-  SERVER: (
-    "official_transformer.commands.serving_flags",
-    "define_serving_flags",
-  ),
-  REPORT: (
-    "official_transformer.commands.report",
-    "ReportOptions",
-  ),
-  TRANSLATE: (TRANSLATE, "define_translate_flags"),
-  PREPARE: (PREPARE, "OPTIONS"),
-  DEMO: (DEMO, "OPTIONS"),
-  DOWNLOAD: (DOWNLOAD, "OPTIONS"),
-  CHECK: (CHECK, "OPTIONS"),
-}
 
 
 class Done(NamedTuple):
@@ -65,17 +44,16 @@ class Done(NamedTuple):
   stderr: str
 
 
-def definer_of(command: str) -> Callable[[], None] | type:
-  """Returns the record of a command's flags, or what defines them."""
-  module, name = _DEFINERS[command]
-  return getattr(importlib.import_module(module), name)
+def record_of(command: str) -> Command:
+  """Returns the record of a command's flags, or those of its modes."""
+  return importlib.import_module(command).OPTIONS
 
 
 @contextlib.contextmanager
 def fresh_flags(command: str) -> Iterator[flags.FlagValues]:
   """Defines a command's flags, and no other's, for the body."""
   forget_flags()
-  flags_core.define_all(definer_of(command))
+  flags_core.define_all(record_of(command))
   try:
     yield flags.FLAGS
   finally:
@@ -130,7 +108,6 @@ def run(command: str, *arguments: object, stdin: str | bytes = "") -> Done:
     status: int | str | None = 0
     try:
       rest = flags.FLAGS([command, *map(str, arguments)])
-      flags_core.begin()
       describe_failures(module.main)(rest)
     except flags.Error as error:
       err.write(f"FATAL Flags parsing error: {error}\n")

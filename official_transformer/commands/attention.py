@@ -1,59 +1,83 @@
-"""What `--mode=attention` does: writes what a model attends to."""
+"""`--mode=attention`: writes what a model attends to."""
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import itertools
 import os
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
-from absl import flags, logging
+from absl import logging
 
-from official_transformer.commands.loading import load_translator
-from official_transformer.commands.output import parallel_lines
-from official_transformer.data import text_files
-from official_transformer.decoding.attention import LineAttention
+from official_transformer.commands.decoding_options import TranslatorOptions
+from official_transformer.commands.text_options import (
+  PictureOptions,
+  ReferenceOptions,
+)
+from official_transformer.errors import InputError
 from official_transformer.plotting.heat_maps import heat_maps_of, save_heat_map
 from official_transformer.storage import file_system
 from official_transformer.storage.durable_files import new_file
 
-FLAGS = flags.FLAGS
+if TYPE_CHECKING:
+  from official_transformer.decoding.attention import LineAttention
 
 
-def attention() -> None:
-  """Writes weights and pictures of each line of `--file` into `--output_dir`.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class AttentionOptions(ReferenceOptions, PictureOptions, TranslatorOptions):
+  """Whose attention is written, over what."""
 
-  With `--reference_file` they are of its translations, else of the model's own.
-  """
-  translator = load_translator(one_by_one=True)
-  file_system.make_directories(FLAGS.output_dir)
-  written = blank = 0
-  for number, (source, target) in enumerate(_pairs(), start=1):
-    if not source.strip():
-      blank += 1
-      continue
-    found = translator.attention(source, target)
-    path = os.path.join(FLAGS.output_dir, f"{number:06}")
-    _write_weights(found, f"{path}.npz")
-    if FLAGS.picture_formats:
-      for part, heat_map in heat_maps_of(found).items():
-        save_heat_map(heat_map, f"{path}.{part}", FLAGS.picture_formats)
-    written += 1
-  logging.info(
-    "wrote the attention over %d lines into %s%s",
-    written,
-    FLAGS.output_dir,
-    f"; {blank} are blank" if blank else "",
-  )
+  def check(self) -> None:
+    """Refuses missing files, pictures that cannot be made, a missing model.
 
+    Raises:
+      InputError: for the first thing that is wrong.
+    """
+    demand = (
+      "--mode=attention needs --file, the sources, and --output_dir, where "
+      "weights and pictures go"
+    )
+    if self.file is None or not self.output_dir:
+      raise InputError(demand)
+    self.check_inputs()
+    self.check_pictures(demand)
+    self.check_model()
 
-def _pairs() -> Iterator[tuple[str, str | None]]:
-  if FLAGS.reference_file is not None:
-    yield from parallel_lines(FLAGS.file, FLAGS.reference_file)
-  else:
-    lines = text_files.read_lines(FLAGS.file, FLAGS.invalid_utf8 == "replace")
-    yield from zip(lines, itertools.repeat(None), strict=False)
+  def run(self) -> None:
+    """Writes weights and pictures of each line.
+
+    With a reference they are of that, else of the model's own translation.
+    """
+    translator = self.load_one_by_one()
+    directory = str(self.output_dir)
+    file_system.make_directories(directory)
+    written = blank = 0
+    for number, (source, target) in enumerate(self._pairs(), start=1):
+      if not source.strip():
+        blank += 1
+        continue
+      found = translator.attention(source, target)
+      path = os.path.join(directory, f"{number:06}")
+      _write_weights(found, f"{path}.npz")
+      if self.picture_formats:
+        for part, heat_map in heat_maps_of(found).items():
+          save_heat_map(heat_map, f"{path}.{part}", self.picture_formats)
+      written += 1
+    logging.info(
+      "wrote the attention over %d lines into %s%s",
+      written,
+      directory,
+      f"; {blank} are blank" if blank else "",
+    )
+
+  def _pairs(self) -> Iterator[tuple[str, str | None]]:
+    if self.reference_file is not None:
+      yield from self.lines_beside(self.reference_file)
+    else:
+      yield from zip(self.lines(), itertools.repeat(None), strict=False)
 
 
 def _write_weights(found: LineAttention, path: str) -> None:

@@ -17,14 +17,14 @@ import os
 import threading
 import uuid
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from absl import flags, logging
+from absl import logging
 
-from official_transformer.commands.loading import TranslatorPlan, read_plan
 from official_transformer.data import text_files
 from official_transformer.decoding.output import lines_of
 from official_transformer.decoding.translator import Translator
+from official_transformer.decoding.translator_plan import TranslatorPlan
 from official_transformer.distribution import beam_pipeline
 from official_transformer.errors import InputError, RunError
 from official_transformer.model_directory.directory import (
@@ -41,7 +41,9 @@ from official_transformer.storage.durable_files import INCOMPLETE, write_text
 from official_transformer.storage.file_lock import FileLock, HeldError
 from official_transformer.storage.typed_json import DAMAGE
 
-FLAGS = flags.FLAGS
+if TYPE_CHECKING:
+  from official_transformer.commands.predict import PredictOptions
+
 # In the directory of the translations: how and of what they were made.
 DESCRIPTION_FILE = "bulk_translation.json"
 _UNFINISHED = "bulk_translation" + INCOMPLETE
@@ -138,15 +140,15 @@ class Described(NamedTuple):
   files: Mapping[str, Any]
 
 
-def bulk_predict() -> None:
+def bulk_predict(options: PredictOptions) -> None:
   """Translates all files that have no translation yet."""
-  paths = find_files(FLAGS.file)
-  directory = file_system.absolute(FLAGS.file_out)
+  paths = find_files(str(options.file))
+  directory = file_system.absolute(options.file_out)
   file_system.make_directories(directory)
   with _alone(directory):
     earlier = _read_description(directory)
-    job = _read_job(directory, earlier)
-    _check_names(job, paths)
+    job = _job_of(options, directory, earlier)
+    _check_names(job, paths, options.file_out)
     missing = _missing(job, paths, earlier)
     logging.info(
       "%d of %d files are to be translated", len(missing), len(paths)
@@ -156,7 +158,7 @@ def bulk_predict() -> None:
     if missing:
       file_system.make_directories(unfinished)
       build = functools.partial(build_pipeline, job=job, paths=missing)
-      beam_pipeline.run(FLAGS.runner, FLAGS.beam_options, build)
+      beam_pipeline.run(str(options.runner), options.beam_options, build)
       file_system.remove_tree(unfinished)
     lost = [p for p in missing if not file_system.exists(job.output(p))]
   if lost:
@@ -164,7 +166,7 @@ def bulk_predict() -> None:
       f"the pipeline has ended without {job.output(lost[0])} and "
       f"{len(lost) - 1} more; the same command goes on"
     )
-  logging.info("%s has all %d translations", FLAGS.file_out, len(paths))
+  logging.info("%s has all %d translations", options.file_out, len(paths))
 
 
 def find_files(patterns: str) -> list[str]:
@@ -190,9 +192,11 @@ def find_files(patterns: str) -> list[str]:
   return list(dict.fromkeys(paths))
 
 
-def _read_job(directory: str, earlier: Described | None) -> BulkJob:
-  """Reads how files are translated."""
-  plan = read_plan(FLAGS.n_best)
+def _job_of(
+  options: PredictOptions, directory: str, earlier: Described | None
+) -> BulkJob:
+  """Returns how files are translated."""
+  plan = options.plan()
   model = ModelDirectory(file_system.absolute(plan.model_dir))
   checkpoint = plan.checkpoint
   if checkpoint == LATEST:
@@ -206,13 +210,13 @@ def _read_job(directory: str, earlier: Described | None) -> BulkJob:
   return BulkJob(
     plan,
     Weights.of(model, checkpoint),
-    FLAGS.output_format,
-    FLAGS.invalid_utf8 == "replace",
+    options.output_format,
+    options.replaces_invalid,
     directory,
   )
 
 
-def _check_names(job: BulkJob, paths: list[str]) -> None:
+def _check_names(job: BulkJob, paths: list[str], file_out: str) -> None:
   """Refuses files whose translations would be one another's, or a source."""
   ours = [DESCRIPTION_FILE, DESCRIPTION_FILE + ".lock", _UNFINISHED]
   sources = {os.path.join(job.directory, name): "this command" for name in ours}
@@ -226,8 +230,7 @@ def _check_names(job: BulkJob, paths: list[str]) -> None:
     sources[output] = path
     if file_system.is_same(os.path.dirname(path), job.directory):
       raise InputError(
-        f"--file_out={FLAGS.file_out} is where {path} is; name another "
-        "directory"
+        f"--file_out={file_out} is where {path} is; name another directory"
       )
 
 

@@ -1,49 +1,140 @@
-"""What `--mode=eval` does: translates evaluation sets and scores that."""
+"""`--mode=eval`: translates evaluation sets and scores that."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from absl import flags, logging
+from absl import logging
 
-from official_transformer.commands.loading import (
-  load_translator,
-  read_compared_plan,
-)
+from official_transformer.commands.decoding_options import TranslationOptions
 from official_transformer.commands.scoring import (
   MetricsOptions,
-  check_tokenizer,
   contest_settings,
 )
+from official_transformer.commands.text_options import EvaluationOptions
 from official_transformer.data import text_files
-from official_transformer.decoding.translator import Translator
-from official_transformer.evaluation import contest_formats
-from official_transformer.evaluation.contest import (
-  Contest,
-  ContestSettings,
-  hold_contest,
-)
-from official_transformer.evaluation.evaluation_set import (
-  EvaluationSet,
-  keep_scores,
-  keep_translations,
-)
-from official_transformer.evaluation.metrics import References
-from official_transformer.flag_groups.records import parsed
+from official_transformer.errors import InputError
+from official_transformer.flag_groups.records import flag
 from official_transformer.model_directory.directory import (
   SCORES_FILE,
   TRANSLATIONS,
   ModelDirectory,
 )
+from official_transformer.model_params import DECODING_FIELDS
 from official_transformer.storage import file_system
 from official_transformer.storage.durable_files import write_text
 from official_transformer.storage.standard_streams import show_result
 from official_transformer.storage.typed_json import DAMAGE
 
-FLAGS = flags.FLAGS
+if TYPE_CHECKING:
+  from official_transformer.decoding.translator import Translator
+  from official_transformer.evaluation.contest import ContestSettings
+  from official_transformer.evaluation.evaluation_set import EvaluationSet
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class EvalOptions(EvaluationOptions, TranslationOptions, MetricsOptions):
+  """What is evaluated, and what it is compared with."""
+
+  heading = "What is translated for BLEU"
+
+  compare_with: str | None = flag(
+    None,
+    "Another model directory, or the same: it translates the same text, by "
+    "its own beam and alpha unless they are given, and --model_dir is compared "
+    "with it.",
+    path=True,
+  )
+  compare_checkpoint: str | None = flag(
+    None,
+    "The weights of --compare_with. Unset: as --checkpoint says.",
+    (lambda o: not o.compare_with, "there is no --compare_with"),
+  )
+
+  def settings(self) -> ContestSettings:
+    """Returns how translations are scored and compared."""
+    return contest_settings(self, self.tokenizer())
+
+  def files(self) -> list[tuple[str, str]]:
+    """Returns each source and its reference."""
+    if not self.bleu_source:
+      raise InputError("--mode=eval needs --bleu_source and --bleu_ref")
+    sources = text_files.listed_files(self.bleu_source)
+    references = text_files.listed_files(str(self.bleu_ref))
+    if len(sources) != len(references):
+      raise InputError(
+        f"--bleu_source names {len(sources)} files and --bleu_ref "
+        f"{len(references)}: give a reference for each"
+      )
+    return list(zip(sources, references, strict=True))
+
+  def check(self) -> None:
+    """Refuses a missing evaluation set or model.
+
+    Raises:
+      InputError: for the first thing that is wrong.
+    """
+    for pair in self.files():
+      for path in pair:
+        text_files.check_input(path)
+    self.settings()
+    if self.compare_with:
+      other = ModelDirectory(self.compare_with)
+      other.read()
+      other.choose_checkpoints(self.compare_checkpoint or self.checkpoint)
+    self.check_engine()
+    self.check_model()
+
+  def run(self) -> None:
+    """Prints scores; keeps them and translations in the model directory."""
+    from official_transformer.evaluation.evaluation_set import EvaluationSet
+
+    settings, files = self.settings(), self.files()
+    sets = [EvaluationSet.read(*pair) for pair in files]
+    models = self._load_models()
+    names = [os.path.basename(source) for source, _ in files]
+    if len(set(names)) < len(names):  # Of several directories, say.
+      names = [f"{n}-{name}" for n, name in enumerate(names, start=1)]
+    directory, _ = self.model
+    for pair, name, evaluation_set in zip(files, names, sets, strict=True):
+      if len(sets) > 1:
+        show_result(f"\n{pair[0]}")
+      kept = _Kept(directory, _file_name(name, models[-1].translator), pair)
+      _evaluate_set(kept, evaluation_set, models, settings)
+
+  def _load_models(self) -> list[_Model]:
+    """Loads the user's model, the last, and what it is compared with."""
+    mine = self.plan().load()
+    if not self.compare_with:
+      return [_Model(mine, self.model_dir)]
+    other = self._load_compared(self.compare_with)
+    names = [self.compare_with, self.model_dir]
+    if names[0] == names[1]:
+      names = [
+        f"{self.model_dir}, {translator.checkpoint}"
+        for translator in (other, mine)
+      ]
+    if names[0] == names[1]:
+      names[0] += ", again"
+    return [_Model(other, names[0]), _Model(mine, names[1])]
+
+  def _load_compared(self, path: str) -> Translator:
+    """Loads another model.
+
+    Beam, alpha, patience and limit are its own, unless flags give them for
+    both.
+    """
+    from official_transformer.decoding.loading import open_model
+
+    decoding = {name: getattr(self, name) for name in DECODING_FIELDS}
+    directory, description = open_model(path, **decoding)
+    plan = self.plan_for(directory, description)
+    if self.compare_checkpoint:
+      plan = dataclasses.replace(plan, checkpoint=self.compare_checkpoint)
+    return plan.load()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,46 +160,23 @@ class _Model:
     )
 
 
-def evaluate() -> None:
-  """Prints scores; keeps them and the translations in the model directory."""
-  settings = contest_settings(
-    parsed(MetricsOptions),
-    check_tokenizer("bleu_tokenize", FLAGS.bleu_tokenize),
-  )
-  sources = text_files.listed_files(FLAGS.bleu_source)
-  references = text_files.listed_files(FLAGS.bleu_ref)
-  files = list(zip(sources, references, strict=True))
-  sets = [EvaluationSet.read(*pair) for pair in files]
-  models = _load_models()
-  names = [os.path.basename(source) for source in sources]
-  if len(set(names)) < len(names):  # Of several directories, say.
-    names = [f"{n}-{name}" for n, name in enumerate(names, start=1)]
-  for pair, name, evaluation_set in zip(files, names, sets, strict=True):
-    if len(sets) > 1:
-      show_result(f"\n{pair[0]}")
-    _evaluate_set(pair, name, evaluation_set, models, settings)
+@dataclasses.dataclass(frozen=True)
+class _Kept:
+  """Where an evaluation is kept.
 
+  Attributes:
+    directory: of the model.
+    name: what tells it from others, as part of a file's name.
+    files: of source and reference.
+  """
 
-def _load_models() -> list[_Model]:
-  """Loads the user's model, the last, and what it is compared with."""
-  mine = load_translator()
-  if not FLAGS.compare_with:
-    return [_Model(mine, FLAGS.model_dir)]
-  other = read_compared_plan().load()
-  names = [FLAGS.compare_with, FLAGS.model_dir]
-  if names[0] == names[1]:
-    names = [
-      f"{FLAGS.model_dir}, {translator.checkpoint}"
-      for translator in (other, mine)
-    ]
-  if names[0] == names[1]:
-    names[0] += ", again"
-  return [_Model(other, names[0]), _Model(mine, names[1])]
+  directory: ModelDirectory
+  name: str
+  files: tuple[str, str]
 
 
 def _evaluate_set(
-  files: tuple[str, str],
-  name: str,
+  kept: _Kept,
   evaluation_set: EvaluationSet,
   models: list[_Model],
   settings: ContestSettings,
@@ -116,14 +184,20 @@ def _evaluate_set(
   """Translates and scores one set.
 
   Args:
-    files: of source and reference.
-    name: of the set, as part of a file's.
-    evaluation_set: their lines.
+    kept: where.
+    evaluation_set: lines of source and reference.
     models: the last is the user's.
     settings: how they are scored.
   """
-  directory = ModelDirectory(FLAGS.model_dir)
-  name = _file_name(name, models[-1].translator)
+  from official_transformer.evaluation import contest_formats
+  from official_transformer.evaluation.contest import hold_contest
+  from official_transformer.evaluation.evaluation_set import (
+    keep_scores,
+    keep_translations,
+  )
+  from official_transformer.evaluation.metrics import References
+
+  directory, name = kept.directory, kept.name
   systems = []
   path, failure = "", None
   for number, model in enumerate(models):
@@ -154,7 +228,7 @@ def _evaluate_set(
     if failure:
       raise failure
     keep_scores(directory, name, text)
-    _keep_fields(directory, name, files, contest)
+    _keep_fields(kept, contest_formats.fields_of(contest))
   show_result(f"The translation is in {path}")
 
 
@@ -170,22 +244,16 @@ def _file_name(name: str, translator: Translator) -> str:
   )
 
 
-def _keep_fields(
-  directory: ModelDirectory, name: str, files: tuple[str, str], contest: Contest
-) -> None:
+def _keep_fields(kept: _Kept, fields: dict[str, Any]) -> None:
   """Adds to what `scores.json` has of earlier evaluations."""
-  path = directory.join(TRANSLATIONS, SCORES_FILE)
-  kept: dict[str, Any] = {}
+  path = kept.directory.join(TRANSLATIONS, SCORES_FILE)
+  scores: dict[str, Any] = {}
   if file_system.exists(path):
     try:
       with file_system.open_file(path) as stream:
-        kept = dict(json.load(stream))
+        scores = dict(json.load(stream))
     except DAMAGE as error:
       logging.error("%s is damaged (%r): starting it anew", path, error)
-  source, reference = files
-  kept[name] = {
-    "source": source,
-    "reference": reference,
-    **contest_formats.fields_of(contest),
-  }
-  write_text(path, json.dumps(kept, ensure_ascii=False, indent=1) + "\n")
+  source, reference = kept.files
+  scores[kept.name] = {"source": source, "reference": reference, **fields}
+  write_text(path, json.dumps(scores, ensure_ascii=False, indent=1) + "\n")

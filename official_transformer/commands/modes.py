@@ -1,54 +1,81 @@
-"""Running the mode that a command line asks for."""
+"""The modes of transformer_main."""
 
 from __future__ import annotations
 
-import importlib
 import os
+from typing import Protocol
 
-from absl import flags
-
-from official_transformer.commands import checks
-from official_transformer.flag_groups import core as flags_core
+from official_transformer.commands.attention import AttentionOptions
+from official_transformer.commands.average import AverageOptions
+from official_transformer.commands.evaluate import EvalOptions
+from official_transformer.commands.export import ExportOptions
+from official_transformer.commands.plot import PlotOptions
+from official_transformer.commands.predict import PredictOptions
+from official_transformer.commands.score import ScoreOptions
+from official_transformer.commands.train import AcceptedOptions, TrainOptions
+from official_transformer.flag_groups.records import Modes
 from official_transformer.hardware.startup import start_tensorflow
 
-FLAGS = flags.FLAGS
+MODES = Modes(
+  {
+    "train": TrainOptions,
+    "average": AverageOptions,
+    "eval": EvalOptions,
+    "predict": PredictOptions,
+    "score": ScoreOptions,
+    "export": ExportOptions,
+    "attention": AttentionOptions,
+    "plot": PlotOptions,
+  },
+  "train: train or resume a model. average: make a checkpoint of the mean "
+  "of several, for --checkpoint=average. eval: translate --bleu_source and "
+  "score it against --bleu_ref. predict: translate --text or --file. "
+  "score: tell how probable each line of --reference_file is as the "
+  "translation of --file. export: write the model for use without this "
+  "package. attention: write what the model attends to, as numbers and as "
+  "pictures. plot: draw runs, schedules, positions and embeddings.",
+  (
+    "What to do, with which model",
+    "What is translated for BLEU",
+    "Scores, and how sure they are",
+    "Training: data and batches",
+    "Training: how a run goes",
+    "Training: how long, and when it is evaluated",
+    "Training: what is saved and reported",
+    "Averaging",
+    "Decoding: what is read and written",
+    "Decoding: the search",
+    "Decoding: speed and memory",
+    "Decoding: samples, phrases, penalties",
+    "Pictures",
+    "Many machines",
+    "Exporting",
+    "Precision, compilation, threads",
+    "Devices",
+    "Reports, and sinks that upstream had",
+  ),
+  AcceptedOptions,
+)
 
-# What checks a mode's flags, and the module whose function of the same name
-# does what the mode says.
-COMMANDS = {
-  "train": (checks.check_train, "train"),
-  "average": (checks.check_average, "average"),
-  "eval": (checks.check_eval, "evaluate"),
-  "predict": (checks.check_predict, "predict"),
-  "score": (checks.check_score, "score"),
-  "export": (checks.check_export, "export"),
-  "plot": (checks.check_plot, "plot"),
-  "attention": (checks.check_attention, "attention"),
-}
+
+class Runnable(Protocol):
+  """What a mode's record can do."""
+
+  def check(self) -> None:
+    """Refuses what can be refused at once."""
+
+  def run(self) -> None:
+    """Does what the mode says; TensorFlow has been imported."""
 
 
-def run_mode(mode: str) -> None:
-  """Checks what can be checked at once, then imports and runs a mode."""
-  check, name = COMMANDS[mode]
+def run_mode(options: Runnable) -> None:
+  """Checks what can be checked at once, then runs a mode."""
   # Before anything imports TensorFlow, as a remote file does.
-  _configure_environment()
+  for name, value in getattr(options, "environment", {}).items():
+    before = os.environ.get(name, "") if name == "TF_XLA_FLAGS" else ""
+    os.environ[name] = f"{before} {value}".strip()
   # It takes seconds to import: --help, a mistyped flag and a missing file are
   # answered before it is.
-  check()
+  options.check()
   start_tensorflow()
-  command = importlib.import_module(f"official_transformer.commands.{name}")
-  getattr(command, name)()
-
-
-def _configure_environment() -> None:
-  """Sets what TensorFlow reads when it is imported."""
-  if "tf_gpu_thread_mode" in FLAGS:
-    os.environ.update(
-      flags_core.thread_environment(
-        FLAGS.tf_gpu_thread_mode, FLAGS.per_gpu_thread_count
-      )
-    )
-  if "enable_xla" in FLAGS and FLAGS.enable_xla:
-    # Without this, clusters are compiled for GPUs alone.
-    given = os.environ.get("TF_XLA_FLAGS", "")
-    os.environ["TF_XLA_FLAGS"] = f"{given} --tf_xla_cpu_global_jit".strip()
+  options.run()

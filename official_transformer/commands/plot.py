@@ -1,23 +1,22 @@
-"""What `--mode=plot` does: pictures of runs, schedules and models."""
+"""`--mode=plot`: pictures of runs, schedules and models."""
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
-from absl import flags, logging
+from absl import logging
 
-from official_transformer.commands.flag_readers import read_requested_params
+from official_transformer.commands.model_options import StoredModelOptions
+from official_transformer.commands.text_options import PictureOptions
 from official_transformer.data import text_files
 from official_transformer.data.tokenizer import Tokenizer
-from official_transformer.decoding.loading import load_model
 from official_transformer.errors import InputError
-from official_transformer.model.embedding_layer import EmbeddingSharedWeights
-from official_transformer.model.embedding_neighbours import nearest_entries
-from official_transformer.model.variants import POSITIONS
+from official_transformer.flag_groups.records import Options, flag
 from official_transformer.model_directory.directory import ModelDirectory
-from official_transformer.model_directory.run_logs import read_curves
 from official_transformer.model_params import EOS_ID, TransformerParams
 from official_transformer.plotting.model_plots import (
   Neighbours,
@@ -32,133 +31,214 @@ from official_transformer.plotting.run_plots import (
 )
 from official_transformer.storage import file_system
 from official_transformer.storage.standard_streams import show_result
-from official_transformer.training.step.optimizer import LearningRateSchedule
 
-FLAGS = flags.FLAGS
+if TYPE_CHECKING:
+  from official_transformer.model.embedding_layer import (
+    EmbeddingSharedWeights,
+  )
 
+PLOTS = ("run", "schedule", "positions", "neighbours")
 _POINTS = 500
 _SHOWN = 10
 _UNKNOWN = "<unk>"
 
 
-def plot() -> None:
-  """Draws what `--plots` says into `--output_dir`."""
-  file_system.make_directories(FLAGS.output_dir)
-  drawers = {
-    "run": _plot_runs,
-    "schedule": _plot_schedule,
-    "positions": _plot_positions,
-    "neighbours": _plot_neighbours,
-  }
-  written = []
-  for name in FLAGS.plots:
-    written += drawers[name](os.path.join(FLAGS.output_dir, name))
-  logging.info("wrote %s", ", ".join(written))
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TrainStepsOptions(Options):
+  """How long a run is."""
 
+  heading = "Training: how long, and when it is evaluated"
 
-def _plot_runs(path: str) -> list[str]:
-  """Draws what one or several runs have measured."""
-  runs = []
-  for name in text_files.listed_files(FLAGS.model_dir):
-    curves = read_curves(ModelDirectory(name))
-    run = RunCurves(name, curves)
-    if not panels_of([run]):
-      raise InputError(
-        f"{name} has no measurements of a run to draw: training writes them at "
-        "each evaluation, and with --enable_tensorboard in between"
-      )
-    if not any(key.startswith("train/") for key in curves):
-      logging.info(
-        "%s has no logs: its training was without --enable_tensorboard, and "
-        "what was between evaluations is not known",
-        name,
-      )
-    runs.append(run)
-  return save_runs(runs, path, FLAGS.picture_formats)
-
-
-def _params() -> tuple[str, TransformerParams]:
-  """Returns the parameters that are meant, and whose they are."""
-  requested = read_requested_params()
-  if FLAGS["param_set"].present or FLAGS["params_override"].present:
-    return requested.param_set or FLAGS.param_set, requested.for_new_model(
-      FLAGS.param_set
-    )
-  directory = _first_model()
-  return directory.path, directory.read().params
-
-
-def _first_model() -> ModelDirectory:
-  return ModelDirectory(text_files.listed_files(FLAGS.model_dir)[0])
-
-
-def _plot_schedule(path: str) -> list[str]:
-  """Draws the learning rate of a run of `--train_steps`."""
-  name, params = _params()
-  warmup = params.learning_rate_warmup_steps
-  last = FLAGS.train_steps if FLAGS["train_steps"].present else 4 * warmup
-  schedule = LearningRateSchedule(
-    params.learning_rate, params.hidden_size, warmup
+  train_steps: int = flag(
+    300000,
+    "Updates in all, counted across resumed runs; with --plots=schedule, those "
+    "that are drawn.",
+    lower_bound=1,
+    short_name="ts",
   )
-  steps = np.linspace(0, last, _POINTS).astype(int)
-  steps = np.unique([*steps, min(warmup, last)])  # Where it is highest.
-  curve = [(int(step), float(schedule(step))) for step in steps]
-  peak = max(rate for _, rate in curve)
-  title = f"{name}: factor {params.learning_rate:g}, peak {peak:.2e}"
-  return save_schedule(title, curve, warmup, path, FLAGS.picture_formats)
 
 
-def _plot_positions(path: str) -> list[str]:
-  """Draws the position encoding that embeddings are added to."""
-  _, params = _params()
-  if params.longest:
-    raise InputError(
-      "positions are learnt in this model: there is no formula to draw"
-    )
-  encoding = POSITIONS[params.positions](params).source(FLAGS.plot_positions)
-  return save_positions(np.array(encoding), path, FLAGS.picture_formats)
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PlotOptions(PictureOptions, StoredModelOptions, TrainStepsOptions):
+  """What is drawn."""
 
+  heading = "Pictures"
 
-def _plot_neighbours(path: str) -> list[str]:
-  """Tells and draws what is near the given words in the embeddings."""
-  directory = _first_model()
-  model = load_model(directory, directory.read(), checkpoint=FLAGS.checkpoint)
-  transformer, tokenizers = model.transformer, model.tokenizers
-  sides = [("", transformer.embedding, tokenizers.target)]
-  if transformer.source_embedding is not transformer.embedding:
-    sides = [
-      (".source", transformer.source_embedding, tokenizers.source),
-      (".target", transformer.embedding, tokenizers.target),
-    ]
-  written = []
-  for name, embedding, tokenizer in sides:
-    found = list(_neighbours(embedding, tokenizer))
-    if not found:
-      continue
-    for neighbours in found:
-      near = ", ".join(
-        f"{entry} {similarity:.2f}"
-        for entry, similarity in zip(
-          neighbours.entries, neighbours.similarities, strict=True
-        )
+  plots: tuple[str, ...] = flag(
+    ("run",),
+    "What --mode=plot draws. run: the curves of --model_dir, or of several "
+    "between commas. schedule: the learning rate over --train_steps, of "
+    "--param_set and --params_override if they are given, else of the model. "
+    "positions: the timing signal. neighbours: what is near --words in the "
+    "embeddings.",
+  )
+  words: tuple[str, ...] | None = flag(
+    None,
+    "With --plots=neighbours: the words.",
+    (
+      lambda o: "neighbours" not in o.plots,
+      "they are for --plots=neighbours",
+    ),
+  )
+  plot_positions: int = flag(
+    128,
+    "With --plots=positions: how many.",
+    (lambda o: "positions" not in o.plots, "they are for --plots=positions"),
+    lower_bound=2,
+  )
+
+  def check(self) -> None:
+    """Refuses pictures of what there is not, or that cannot be made.
+
+    Raises:
+      InputError: for the first thing that is wrong.
+    """
+    if self.output_dir and not self.picture_formats:
+      raise InputError("--mode=plot makes pictures: --picture_formats is empty")
+    self.check_pictures("--mode=plot needs --output_dir, where pictures go")
+    if not self.plots or not set(self.plots) <= set(PLOTS):
+      raise InputError(
+        f"--plots={','.join(self.plots)}: give some of {', '.join(PLOTS)}"
       )
-      made_of = ""
-      if len(neighbours.pieces) > 1:
-        made_of = f" ({' '.join(neighbours.pieces)})"
-      show_result(f"{neighbours.word}{made_of}: {near}")
-    written += save_neighbours(found, path + name, FLAGS.picture_formats)
-  if not written:
-    raise InputError(
-      f"--words={','.join(FLAGS.words)}: the vocabulary knows none of them"
+    if "neighbours" in self.plots and not self._words():
+      raise InputError(
+        "--plots=neighbours needs --words, whose neighbours are looked for"
+      )
+    if {"run", "neighbours"}.intersection(self.plots) or not self.names_params:
+      for directory in self._directories():
+        directory.read()
+    if "neighbours" in self.plots:
+      self._directories()[0].choose_checkpoints(self.checkpoint)
+    _ = self.requested_params
+
+  def run(self) -> None:
+    """Draws what is asked for."""
+    directory = str(self.output_dir)
+    file_system.make_directories(directory)
+    drawers = {
+      "run": self._plot_runs,
+      "schedule": self._plot_schedule,
+      "positions": self._plot_positions,
+      "neighbours": self._plot_neighbours,
+    }
+    written = []
+    for name in self.plots:
+      written += drawers[name](os.path.join(directory, name))
+    logging.info("wrote %s", ", ".join(written))
+
+  def _directories(self) -> list[ModelDirectory]:
+    """Returns those that are drawn, each by itself."""
+    paths = text_files.listed_files(self.model_dir)
+    return [ModelDirectory(path) for path in paths]
+
+  def _words(self) -> list[str]:
+    return [word.strip() for word in self.words or () if word.strip()]
+
+  def _plot_runs(self, path: str) -> list[str]:
+    """Draws what one or several runs have measured."""
+    from official_transformer.model_directory.run_logs import read_curves
+
+    runs = []
+    for directory in self._directories():
+      name, curves = directory.path, read_curves(directory)
+      run = RunCurves(name, curves)
+      if not panels_of([run]):
+        raise InputError(
+          f"{name} has no measurements of a run to draw: training writes them "
+          "at each evaluation, and with --enable_tensorboard in between"
+        )
+      if not any(key.startswith("train/") for key in curves):
+        logging.info(
+          "%s has no logs: its training was without --enable_tensorboard, and "
+          "what was between evaluations is not known",
+          name,
+        )
+      runs.append(run)
+    return save_runs(runs, path, self.picture_formats)
+
+  def _params(self) -> tuple[str, TransformerParams]:
+    """Returns the parameters that are meant, and whose they are."""
+    if self.names_params:
+      return self.param_set, self.requested_params.for_new_model(self.param_set)
+    directory = self._directories()[0]
+    return directory.path, directory.read().params
+
+  def _plot_schedule(self, path: str) -> list[str]:
+    """Draws the learning rate of a run of `--train_steps`."""
+    from official_transformer.training.step.optimizer import (
+      LearningRateSchedule,
     )
-  return written
+
+    name, params = self._params()
+    warmup = params.learning_rate_warmup_steps
+    last = self.train_steps if "train_steps" in self.given else 4 * warmup
+    schedule = LearningRateSchedule(
+      params.learning_rate, params.hidden_size, warmup
+    )
+    steps = np.linspace(0, last, _POINTS).astype(int)
+    steps = np.unique([*steps, min(warmup, last)])  # Where it is highest.
+    curve = [(int(step), float(schedule(step))) for step in steps]
+    peak = max(rate for _, rate in curve)
+    title = f"{name}: factor {params.learning_rate:g}, peak {peak:.2e}"
+    return save_schedule(title, curve, warmup, path, self.picture_formats)
+
+  def _plot_positions(self, path: str) -> list[str]:
+    """Draws the position encoding that embeddings are added to."""
+    from official_transformer.model.variants import POSITIONS
+
+    _, params = self._params()
+    if params.longest:
+      raise InputError(
+        "positions are learnt in this model: there is no formula to draw"
+      )
+    encoding = POSITIONS[params.positions](params).source(self.plot_positions)
+    return save_positions(np.array(encoding), path, self.picture_formats)
+
+  def _plot_neighbours(self, path: str) -> list[str]:
+    """Tells and draws what is near the given words in the embeddings."""
+    from official_transformer.decoding.loading import load_model
+
+    directory = self._directories()[0]
+    model = load_model(directory, directory.read(), checkpoint=self.checkpoint)
+    transformer, tokenizers = model.transformer, model.tokenizers
+    sides = [("", transformer.embedding, tokenizers.target)]
+    if transformer.source_embedding is not transformer.embedding:
+      sides = [
+        (".source", transformer.source_embedding, tokenizers.source),
+        (".target", transformer.embedding, tokenizers.target),
+      ]
+    written = []
+    for name, embedding, tokenizer in sides:
+      found = list(_neighbours(self._words(), embedding, tokenizer))
+      if not found:
+        continue
+      for neighbours in found:
+        near = ", ".join(
+          f"{entry} {similarity:.2f}"
+          for entry, similarity in zip(
+            neighbours.entries, neighbours.similarities, strict=True
+          )
+        )
+        made_of = ""
+        if len(neighbours.pieces) > 1:
+          made_of = f" ({' '.join(neighbours.pieces)})"
+        show_result(f"{neighbours.word}{made_of}: {near}")
+      written += save_neighbours(found, path + name, self.picture_formats)
+    if not written:
+      raise InputError(
+        f"--words={','.join(self.words or ())}: the vocabulary knows none of "
+        "them"
+      )
+    return written
 
 
 def _neighbours(
-  embedding: EmbeddingSharedWeights, tokenizer: Tokenizer
+  wanted: list[str], embedding: EmbeddingSharedWeights, tokenizer: Tokenizer
 ) -> Iterator[Neighbours]:
+  from official_transformer.model.embedding_neighbours import nearest_entries
+
   words, ids = [], []
-  for word in filter(None, map(str.strip, FLAGS.words)):
+  for word in wanted:
     pieces = tokenizer.encode(word)
     if not pieces or _UNKNOWN in tokenizer.pieces(pieces):
       logging.warning("the vocabulary does not know %s", word)

@@ -1,101 +1,329 @@
-"""What `--mode=predict` does: translates a sentence, files, or typed lines."""
+"""`--mode=predict`: translates a sentence, files, or typed lines."""
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
-from absl import flags, logging
+from absl import logging
 
-from official_transformer.commands.checks import runs_as_pipeline
-from official_transformer.commands.flag_readers import answers_lines
-from official_transformer.commands.loading import load_translator
-from official_transformer.commands.output import write_translations
-from official_transformer.commands.search_flag_readers import requests
+from official_transformer.commands.decoding_options import TranslationOptions
+from official_transformer.commands.guidance_options import GuidanceOptions
+from official_transformer.commands.text_options import (
+  FormatOptions,
+  InputOptions,
+  OutputOptions,
+)
 from official_transformer.data import text_files
+from official_transformer.decoding.batching import check_n_best
+from official_transformer.decoding.engines import TENSORFLOW
 from official_transformer.decoding.progress import Progress
-from official_transformer.decoding.translation import BLANK, Translation
+from official_transformer.distribution import beam_pipeline
 from official_transformer.errors import InputError
+from official_transformer.flag_groups.groups import BeamOptions
+from official_transformer.flag_groups.records import flag
 from official_transformer.hardware.startup import graphs_as_they_are
+from official_transformer.model_params import TransformerParams
+from official_transformer.storage import file_system
 
-FLAGS = flags.FLAGS
-
-
-def predict() -> None:
-  """Translates what the flags name."""
-  if runs_as_pipeline():
-    # Beam need not be installed.
-    from official_transformer.commands.bulk_predict import bulk_predict
-
-    bulk_predict()
-  elif "trace_dir" in FLAGS and FLAGS.trace_dir:  # translate.py has it not.
-    _trace()
-  elif FLAGS.text is not None:
-    _translate_text()
-  elif answers_lines():
-    _answer()
-  else:
-    _translate_file()
+if TYPE_CHECKING:
+  from official_transformer.decoding.options import DecodingOptions
+  from official_transformer.decoding.translation import Translation
 
 
-def _translate_text() -> None:
-  """Translates `--text`, the only sentence of this process."""
-  with graphs_as_they_are():
-    translator = load_translator(FLAGS.n_best, one_by_one=True)
-    (line,) = requests([FLAGS.text])
-    write_translations(iter([translator.translate_line(line)]))
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PredictOptions(
+  InputOptions,
+  OutputOptions,
+  TranslationOptions,
+  GuidanceOptions,
+  FormatOptions,
+  BeamOptions,
+):
+  """What is translated, and what is told of it."""
 
+  heading = "Decoding: what is read and written"
 
-def _trace() -> None:
-  """Translates line by line, and tells how each search went."""
-  # matplotlib need not be installed.
-  from official_transformer.commands.trace import TraceWriter
-
-  if FLAGS.text is not None:
-    lines = iter([FLAGS.text])
-  else:
-    lines = text_files.read_lines(FLAGS.file, FLAGS.invalid_utf8 == "replace")
-  translator = load_translator(FLAGS.n_best, one_by_one=True)
-  writer = TraceWriter(translator)
-
-  def translations() -> Iterator[Translation]:
-    for line in lines:
-      writer.write(line)
-      yield translator.translate_line(line)
-
-  write_translations(translations())
-  writer.close()
-
-
-def _answer() -> None:
-  """Answers lines of standard input, each at once."""
-  translator = load_translator(FLAGS.n_best, one_by_one=True)
-  translator.warm_up()
-  logging.info("ready: a line, and its translation; Ctrl-D ends")
-  # One bad byte is no reason to send a user away.
-  lines = text_files.read_lines(
-    text_files.STANDARD_STREAM, replace_invalid=True
+  text: str | None = flag(None, "One sentence to translate.")
+  interactive: bool = flag(
+    False,
+    "Answer each line of standard input as soon as it is there, as on a "
+    "terminal.",
+  )
+  n_best: int = flag(
+    1,
+    "Hypotheses to write for each line, best first: so many lines of text, "
+    "the missing ones empty, or one JSON object.",
+    lower_bound=1,
+  )
+  alignments: bool = flag(
+    False,
+    "Tell which words of a translation come from which of its source: after "
+    "|||, as Pharaoh's 0-0 1-2, or as fields of JSON. Words end at blanks; in "
+    "scripts without them, each character is one.",
+  )
+  alignment_layer: int | None = flag(
+    None,
+    "The decoder's layer whose attention they are read from, counted from 0. "
+    "Unset: all of them, which was the best.",
+    (lambda o: not o.alignments, "there are no --alignments"),
+    lower_bound=0,
+  )
+  trace_dir: str | None = flag(
+    None,
+    "Where --mode=predict tells of each search, step by step: hypotheses, "
+    "scores, what was pruned, and a picture of the tree. Slow: for some lines.",
+    path=True,
   )
 
-  def answers() -> Iterator[Translation]:
-    for line in lines:
-      try:
+  @property
+  def takes_several(self) -> bool:
+    """Whether several models may decide together."""
+    return not self.runner
+
+  @property
+  def line_by_line(self) -> bool:
+    """Whether one line at a time is translated, on purpose."""
+    return self.interactive or self.text is not None
+
+  @property
+  def answers(self) -> bool:
+    """Whether lines are answered as they are typed."""
+    return self.interactive or (
+      self.file == text_files.STANDARD_STREAM and sys.stdin.isatty()
+    )
+
+  @property
+  def draws(self) -> bool:
+    """Whether there may be pictures."""
+    return bool(self.trace_dir)
+
+  def searched(self, params: TransformerParams) -> TransformerParams:
+    """Returns a model's parameters, with as many samples as are told."""
+    if not self.sample or self.beam_size is not None:
+      return params
+    # If none is to be chosen, no more are drawn.
+    number = params.beam_size if self.mbr else self.n_best
+    return dataclasses.replace(params, beam_size=max(number, self.n_best))
+
+  def decoding(self) -> DecodingOptions:
+    """Returns how lines are brought to the model, and what is told of each."""
+    from official_transformer.decoding.alignment import AlignmentRule
+
+    rule = None
+    if self.alignments and self.alignment_layer is not None:
+      rule = AlignmentRule((self.alignment_layer,))
+    elif self.alignments:
+      rule = AlignmentRule()
+    return dataclasses.replace(
+      super().decoding(),
+      n_best=self.n_best,
+      alignment=rule,
+      search=self.search(),
+    )
+
+  def check(self) -> None:
+    """Refuses flags that do not say what to translate, and a missing model.
+
+    Raises:
+      InputError: for the first thing that is wrong.
+    """
+    _check_guidance(self)
+    if self.runner:
+      _check_bulk(self)
+    else:
+      self._check_what()
+    self.check_engine()
+    if self.alignments and self.engine != TENSORFLOW and not self.runner:
+      raise InputError(
+        "--alignments is read from TensorFlow's attention: leave --engine="
+        f"{self.engine} out"
+      )
+    if not self.runner:
+      _check_trace(self)
+      self._check_files()
+    self.check_model()
+    check_n_best(self.n_best, self.model[1].params.beam_size)
+
+  def _check_what(self) -> None:
+    """Refuses anything but one thing to translate."""
+    if self.beam_options:
+      raise InputError("--beam_options are for --runner")
+    if self.interactive:
+      standard = (None, text_files.STANDARD_STREAM)
+      if self.text is not None or self.file not in standard:
+        raise InputError(
+          "--interactive answers lines of standard input; leave --text and "
+          "--file out"
+        )
+    elif (self.text is None) == (self.file is None):
+      raise InputError("nothing to translate: pass either --text or --file")
+    if self.answers and self.file_out != text_files.STANDARD_STREAM:
+      raise InputError(
+        "--interactive answers on standard output; see --file_out"
+      )
+    if self.text is not None:
+      _check_one_line(self.text)
+
+  def _check_files(self) -> None:
+    inputs = [self.file] if self.file is not None else []
+    for path in inputs:
+      text_files.check_input(path)
+    self.check_output(inputs)
+    if self.files_by_line:
+      lines = 1 if self.file is None else text_files.count_lines(self.file)
+      self.check_line_counts(lines)
+
+  def run(self) -> None:
+    """Translates what the flags name."""
+    if self.runner:
+      # Beam need not be installed.
+      from official_transformer.commands.bulk_predict import bulk_predict
+
+      bulk_predict(self)
+    elif self.trace_dir:
+      self._trace(self.trace_dir)
+    elif self.text is not None:
+      self._translate_text(self.text)
+    elif self.answers:
+      self._answer()
+    else:
+      self._translate_file()
+
+  def _translate_text(self, text: str) -> None:
+    """Translates the only sentence of this process."""
+    with graphs_as_they_are():
+      translator = self.load_one_by_one()
+      (line,) = self.requests([text])
+      self._write(iter([translator.translate_line(line)]))
+
+  def _trace(self, directory: str) -> None:
+    """Translates line by line, and tells how each search went."""
+    # matplotlib need not be installed.
+    from official_transformer.commands.trace import TraceWriter
+
+    lines = iter([self.text]) if self.text is not None else self.lines()
+    translator = self.load_one_by_one()
+    writer = TraceWriter(translator, directory, self.picture_formats)
+
+    def translations() -> Iterator[Translation]:
+      for line in lines:
+        writer.write(line)
         yield translator.translate_line(line)
-      except InputError as error:  # A lack of memory is no reason, either.
-        logging.error("%s", error)
-        yield BLANK
 
-  write_translations(answers())
+    self._write(translations())
+    writer.close()
+
+  def _answer(self) -> None:
+    """Answers lines of standard input, each at once."""
+    from official_transformer.decoding.translation import BLANK
+
+    translator = self.load_one_by_one()
+    translator.warm_up()
+    logging.info("ready: a line, and its translation; Ctrl-D ends")
+    # One bad byte is no reason to send a user away.
+    lines = text_files.read_lines(
+      text_files.STANDARD_STREAM, replace_invalid=True
+    )
+
+    def answers() -> Iterator[Translation]:
+      for line in lines:
+        try:
+          yield translator.translate_line(line)
+        except InputError as error:  # A lack of memory is no reason, either.
+          logging.error("%s", error)
+          yield BLANK
+
+    self._write(answers())
+
+  def _translate_file(self) -> None:
+    """Translates a file, side by side and in order."""
+    lines = self.lines()
+    translator = self.plan().load()
+    # A bar and translations on one terminal would be torn.
+    bar = self.file_out != text_files.STANDARD_STREAM or not sys.stdout.isatty()
+    with Progress(text_files.count_lines(str(self.file)), bar) as progress:
+      stream = translator.translate_stream(self.requests(lines), progress.add)
+      with contextlib.closing(stream):
+        self._write(stream)
+
+  def _write(self, translations: Iterable[Translation]) -> None:
+    """Writes translations as they come."""
+    from official_transformer.decoding.output import lines_of
+
+    self.write(lines_of(translations, self.output_format, self.n_best))
 
 
-def _translate_file() -> None:
-  """Translates `--file`, side by side and in order."""
-  lines = text_files.read_lines(FLAGS.file, FLAGS.invalid_utf8 == "replace")
-  translator = load_translator(FLAGS.n_best)
-  # A bar and translations on one terminal would be torn.
-  bar = FLAGS.file_out != text_files.STANDARD_STREAM or not sys.stdout.isatty()
-  with Progress(text_files.count_lines(FLAGS.file), bar) as progress:
-    stream = translator.translate_stream(requests(lines), progress.add)
-    with contextlib.closing(stream):
-      write_translations(stream)
+def _check_one_line(text: str) -> None:
+  """Refuses a `--text` that is not one line that can be written."""
+  if "\n" in text:
+    raise InputError("--text takes one line; put several into a --file")
+  try:
+    text.encode("utf-8")
+  except UnicodeEncodeError:
+    raise InputError("--text is not UTF-8; check the terminal") from None
+
+
+def _check_bulk(options: PredictOptions) -> None:
+  """Refuses flags that do not say which files go where."""
+  beam_pipeline.check(str(options.runner), options.beam_options)
+  standard = text_files.STANDARD_STREAM
+  if (
+    options.line_by_line
+    or options.file in (None, standard)
+    or options.file_out in ("", standard)
+  ):
+    raise InputError(
+      "--runner translates files: --file names them, as a pattern or between "
+      "commas, and --file_out the directory of their translations"
+    )
+  if options.trace_dir:
+    raise InputError("--trace_dir watches no search of --runner's workers")
+  for name in ("tf_gpu_thread_mode", "per_gpu_thread_count"):
+    if name in options.given:
+      raise InputError(
+        f"--{name} is about this process, not the workers of --runner, whose "
+        "environment is theirs: leave it out"
+      )
+  if file_system.is_file(options.file_out):
+    raise InputError(
+      f"--file_out={options.file_out} is a file, not a directory"
+    )
+
+
+def _check_trace(options: PredictOptions) -> None:
+  """Refuses to watch a search that cannot be."""
+  if not options.trace_dir:
+    return
+  if options.answers or options.engine != TENSORFLOW or options.padded_decode:
+    raise InputError(
+      "--trace_dir watches TensorFlow's search of --file or --text, step by "
+      "step: leave --interactive, --engine and --padded_decode out"
+    )
+  if file_system.is_file(options.trace_dir):
+    raise InputError(f"--trace_dir={options.trace_dir} is a file")
+  options.check_formats()
+
+
+def _check_guidance(options: PredictOptions) -> None:
+  """Refuses what does not go with samples, phrases or penalties."""
+  search = options.check_guidance()
+  if options.files_by_line and options.answers:
+    by_line = " and ".join(f"--{name}" for name in options.files_by_line)
+    raise InputError(
+      f"{by_line}: nobody knows beforehand which lines will be typed; give "
+      "them by --file"
+    )
+  if (search.changes_search or search.mbr) and options.runner:
+    raise InputError(
+      "--runner searches for what the model finds best: samples, phrases, "
+      "penalties and --mbr are for --mode=predict without it"
+    )
+  if search.changes_search and options.trace_dir:
+    raise InputError(
+      "--trace_dir watches the search as it is, without samples, phrases or "
+      "penalties"
+    )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from absl import logging
 
-from official_transformer.commands.decoding_flags import CheckpointOptions
+from official_transformer.commands.model_options import CheckpointOptions
 from official_transformer.commands.scoring import (
   TOKENIZE_HELP,
   ScoringOptions,
@@ -18,7 +18,7 @@ from official_transformer.commands.scoring import (
 )
 from official_transformer.data import text_files
 from official_transformer.errors import InputError
-from official_transformer.flag_groups.core import GpuOptions
+from official_transformer.flag_groups.groups import GpuOptions
 from official_transformer.flag_groups.records import REQUIRED, Options, flag
 from official_transformer.storage import file_system
 from official_transformer.storage.typed_json import DAMAGE

@@ -1,37 +1,72 @@
-"""What `--mode=score` does: tells how probable given translations are."""
+"""`--mode=score`: tells how probable given translations are."""
 
 from __future__ import annotations
 
-from absl import flags
+import dataclasses
 
-from official_transformer.commands.flag_readers import read_model
-from official_transformer.commands.loading import batch_limits, dtype
-from official_transformer.commands.output import parallel_lines, write
-from official_transformer.decoding.loading import load_model
-from official_transformer.decoding.output import (
-  score_json_line,
-  score_text_line,
+from official_transformer.commands.decoding_options import (
+  AlphaOptions,
+  BatchOptions,
 )
-from official_transformer.decoding.scorer import Scorer
-from official_transformer.errors import RunError
-from official_transformer.hardware.devices import choose_devices
+from official_transformer.commands.model_options import StoredModelOptions
+from official_transformer.commands.text_options import (
+  OutputOptions,
+  ReferenceOptions,
+)
+from official_transformer.errors import InputError, RunError
+from official_transformer.flag_groups.groups import (
+  DtypeOptions,
+  GpuOptions,
+  ThreadOptions,
+)
 
-FLAGS = flags.FLAGS
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ScoreOptions(
+  ReferenceOptions,
+  OutputOptions,
+  StoredModelOptions,
+  AlphaOptions,
+  BatchOptions,
+  GpuOptions,
+  DtypeOptions,
+  ThreadOptions,
+):
+  """What is scored, by which model."""
 
-def score() -> None:
-  """Writes a line for each pair of `--file` and `--reference_file`."""
-  directory, description = read_model()
-  choose_devices(FLAGS.num_gpus)
-  model = load_model(directory, description, dtype(), FLAGS.checkpoint)
-  scorer = Scorer(model.transformer, model.tokenizers, batch_limits())
-  as_line = (
-    score_text_line if FLAGS.output_format == "text" else score_json_line
-  )
-  pairs = parallel_lines(FLAGS.file, FLAGS.reference_file)
-  write(as_line(found) for found in scorer.score_stream(pairs))
-  if scorer.not_scored:
-    raise RunError(
-      f"{scorer.not_scored} pairs are too long for the memory there is: their "
-      "scores are nan. Cut them, or score them on a larger machine"
+  def check(self) -> None:
+    """Refuses missing files, and a missing model.
+
+    Raises:
+      InputError: for the first thing that is wrong.
+    """
+    if self.file is None or self.reference_file is None:
+      raise InputError(
+        "--mode=score needs --file, the sources, and --reference_file, the "
+        "translations to score"
+      )
+    self.check_output(self.check_inputs())
+    self.check_model()
+
+  def run(self) -> None:
+    """Writes a line for each pair of a source and its translation."""
+    from official_transformer.decoding.loading import load_model
+    from official_transformer.decoding.output import (
+      score_json_line,
+      score_text_line,
     )
+    from official_transformer.decoding.scorer import Scorer
+    from official_transformer.hardware.devices import choose_devices
+
+    choose_devices(self.num_gpus)
+    model = load_model(*self.model, self.dtype, self.checkpoint)
+    scorer = Scorer(model.transformer, model.tokenizers, self.limits)
+    is_text = self.output_format == "text"
+    as_line = score_text_line if is_text else score_json_line
+    pairs = self.lines_beside(str(self.reference_file))
+    self.write(as_line(found) for found in scorer.score_stream(pairs))
+    if scorer.not_scored:
+      raise RunError(
+        f"{scorer.not_scored} pairs are too long for the memory there is: "
+        "their scores are nan. Cut them, or score them on a larger machine"
+      )

@@ -1,82 +1,261 @@
-"""What a process of `translation_server` does: answers with translations."""
+"""The service: its address, key and processes, and what each answers with.
+
+What watches over workers imports no TensorFlow.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import socket
+import sys
+from typing import TYPE_CHECKING
 
-from absl import flags, logging
+from absl import logging
 
-from official_transformer.commands.flag_readers import (
-  model_directories,
-  read_model,
-)
-from official_transformer.commands.loading import load_translator
-from official_transformer.commands.serving_flags import ServiceOptions
-from official_transformer.decoding.translator import Translator
-from official_transformer.hardware.cpu_threads import (
-  limit_processors,
-  processors,
-)
+from official_transformer.commands.decoding_options import EngineOptions
+from official_transformer.errors import InputError
+from official_transformer.flag_groups.records import REQUIRED, Options, flag
+from official_transformer.hardware.startup import start_tensorflow
 from official_transformer.model_directory.directory import LATEST
-from official_transformer.serving.application import create_application
-from official_transformer.serving.http_server import serve
-from official_transformer.serving.local_service import LocalService
-from official_transformer.serving.metrics import Metrics
-from official_transformer.serving.model_host import ModelHost, Newest
+from official_transformer.serving.settings import (
+  API_KEY_VARIABLE,
+  LONGEST_SECONDS,
+  ServiceLimits,
+)
 from official_transformer.storage import file_system
 
-FLAGS = flags.FLAGS
+if TYPE_CHECKING:
+  from official_transformer.decoding.translator import Translator
+  from official_transformer.serving.model_host import Newest
+
+_MODULE = "official_transformer.translation_server"
+
+LOCAL_HOSTS = ("127.0.0.1", "::1", "localhost")
+_GRANTED = ServiceLimits()
 
 
-def serve_requests(
-  options: ServiceOptions, listener: socket.socket, key: str | None
-) -> None:
-  """Loads the model and answers.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LimitOptions(Options):
+  """What requests are granted."""
+
+  heading = "What a request is granted"
+
+  max_body_bytes: int = flag(
+    _GRANTED.body_bytes, "Bytes a request may have; more: 413.", lower_bound=1
+  )
+  max_lines: int = flag(
+    _GRANTED.lines, "Lines a request may have; more: 413.", lower_bound=1
+  )
+  max_line_characters: int = flag(
+    _GRANTED.line_characters,
+    "Characters a line may have; more: 422.",
+    lower_bound=1,
+  )
+  max_queued_tokens: int = flag(
+    _GRANTED.queued_tokens,
+    "Tokens that may wait, of all requests; more: 429.",
+    lower_bound=1,
+  )
+  max_connections: int = flag(
+    _GRANTED.connections,
+    "Connections open at a time; more: 503.",
+    lower_bound=1,
+  )
+  request_secs: float = flag(
+    _GRANTED.seconds,
+    "Seconds until a request is answered, else: 504; and for it to arrive, "
+    "else: 408.",
+    lower_bound=0.001,
+    upper_bound=LONGEST_SECONDS,
+  )
+  batch_wait_ms: float = flag(
+    _GRANTED.batch_wait * 1000,
+    "Milliseconds a line waits at most for others to be translated with, while "
+    "something is free to translate it.",
+    lower_bound=0.0,
+  )
+
+  @property
+  def granted(self) -> ServiceLimits:
+    """The same, as the service takes it."""
+    return ServiceLimits(
+      body_bytes=self.max_body_bytes,
+      lines=self.max_lines,
+      line_characters=self.max_line_characters,
+      queued_tokens=self.max_queued_tokens,
+      connections=self.max_connections,
+      seconds=self.request_secs,
+      batch_wait=self.batch_wait_ms / 1000,
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ServiceOptions(LimitOptions, EngineOptions):
+  """Who is answered, where, and by how many processes."""
+
+  heading = "translation_server"
+
+  model_dir: str = flag(
+    REQUIRED, "The model directory.", path=True, short_name="md"
+  )
+  host: str = flag(
+    LOCAL_HOSTS[0],
+    "The address to answer at; 0.0.0.0 is every one of this machine, for "
+    "everyone who reaches it.",
+  )
+  port: int = flag(
+    8000, "The port to answer at.", lower_bound=0, upper_bound=65535
+  )
+  server_workers: int = flag(
+    1, "Processes that answer, each with a model of its own.", lower_bound=1
+  )
+  api_key_file: str | None = flag(
+    None,
+    "A file with the key that clients must send, as Authorization: Bearer "
+    f"KEY. The environment variable {API_KEY_VARIABLE} does the same. Unset: "
+    "none.",
+    path=True,
+  )
+  reload_secs: float = flag(
+    10.0,
+    "How often to look for a newer checkpoint, which then takes the place of "
+    "the one in use; 0 is never.",
+    lower_bound=0.0,
+  )
+
+  def check(self) -> None:
+    """Refuses a service that lacks a package, or a model.
+
+    Raises:
+      InputError: for the first thing that is wrong.
+    """
+    try:
+      import fastapi  # noqa: F401
+      import fastapi_offline  # noqa: F401
+      import httptools  # noqa: F401
+      import prometheus_client  # noqa: F401
+      import uvicorn  # noqa: F401
+    except ImportError as error:
+      raise InputError(
+        f"the service needs more packages ({error}): pip install "
+        "'official-transformer[server]'"
+      ) from None
+    self.check_engine()
+    self.check_model()
+
+  def run(self) -> None:
+    """Answers requests, or has workers do so."""
+    # What it imports may not be installed, which is said by now.
+    from official_transformer.serving.sockets import bind, inherited_socket
+    from official_transformer.serving.supervisor import (
+      Supervisor,
+      end_with_parent,
+    )
+
+    key = read_api_key(self.api_key_file)
+    listener = inherited_socket()
+    if listener is not None:
+      end_with_parent()
+    else:
+      listener = bind(self.host, self.port)
+      if self.host not in LOCAL_HOSTS and key is None:
+        logging.warning(
+          "--host=%s and no API key: whoever reaches this machine may "
+          "translate",
+          self.host,
+        )
+      if self.server_workers > 1:
+        command = [sys.executable, "-m", _MODULE, *sys.argv[1:]]
+        Supervisor(listener, command, self.server_workers).run()
+        return
+    start_tensorflow()
+    self._serve(listener, key)
+
+  def _serve(self, listener: socket.socket, key: str | None) -> None:
+    """Loads the model and answers.
+
+    Args:
+      listener: a bound socket.
+      key: what clients must send, if anything.
+    """
+    from official_transformer.hardware.cpu_threads import (
+      limit_processors,
+      processors,
+    )
+    from official_transformer.serving.application import create_application
+    from official_transformer.serving.http_server import serve
+    from official_transformer.serving.local_service import LocalService
+    from official_transformer.serving.metrics import Metrics
+    from official_transformer.serving.model_host import ModelHost
+
+    limits = self.granted
+    limit_processors(max(1, processors() // self.server_workers))
+    metrics = Metrics()
+    # How many hypotheses it gives of a line, each request says.
+    host = ModelHost(self._load, self._newest, limits, metrics.on_batch)
+    service = LocalService(host)
+    # Another of the service's processes may be asked for them.
+    service.measure(metrics)
+    application = create_application(service, limits, metrics, key)
+    # Before anybody is told: a socket that does not listen refuses.
+    listener.listen(limits.connections)
+    address, port = listener.getsockname()[:2]
+    logging.info(
+      "ready: http://%s:%d/ answers with %s (process %d)",
+      f"[{address}]" if ":" in address else address,
+      port,
+      host.translator.checkpoint,
+      os.getpid(),
+    )
+    try:
+      if self.reload_secs:
+        host.watch(self.reload_secs, lambda: service.measure(metrics))
+      serve(application, listener, limits)
+    finally:
+      host.close()
+
+  def _load(self, step: int | None) -> Translator:
+    """Loads the checkpoint of a step; None is the newest that can be read."""
+    now = dataclasses.replace(self)  # Which reads the directory anew.
+    plan = now.plan()
+    # Of the best and the averaged, there is one of each.
+    is_one_of_many = self.checkpoint == LATEST and not now.model[0].is_finished
+    if step is not None and is_one_of_many:
+      plan = dataclasses.replace(plan, checkpoint=str(step))
+    return plan.load()
+
+  def _newest(self) -> Newest:
+    """Tells the newest checkpoint from others."""
+    from official_transformer.serving.model_host import Newest
+
+    directory, _ = dataclasses.replace(self).model
+    kind, steps = directory.choose_checkpoints(self.checkpoint)
+    path = directory.checkpoint_directory(steps[0], kind)
+    return Newest(steps[0], file_system.modified(path))
+
+
+def read_api_key(path: str | None) -> str | None:
+  """Reads the key that clients must send, if there is one.
 
   Args:
-    options: what the command line says.
-    listener: a bound socket.
-    key: what clients must send, if anything.
+    path: of its file; None looks in the environment.
+
+  Raises:
+    InputError: if the file is missing, or what there is can be no key.
   """
-  limits = options.limits
-  limit_processors(max(1, processors() // options.server_workers))
-  metrics = Metrics()
-  # How many hypotheses it gives of a line, each request says.
-  host = ModelHost(_load, _newest, limits, metrics.on_batch)
-  service = LocalService(host)
-  # Another of the service's processes may be asked for them.
-  service.measure(metrics)
-  application = create_application(service, limits, metrics, key)
-  # Before anybody is told: a socket that does not listen refuses.
-  listener.listen(limits.connections)
-  address, port = listener.getsockname()[:2]
-  logging.info(
-    "ready: http://%s:%d/ answers with %s (process %d)",
-    f"[{address}]" if ":" in address else address,
-    port,
-    host.translator.checkpoint,
-    os.getpid(),
-  )
-  try:
-    if options.reload_secs:
-      host.watch(options.reload_secs, lambda: service.measure(metrics))
-    serve(application, listener, limits)
-  finally:
-    host.close()
-
-
-def _load(step: int | None) -> Translator:
-  """Loads the checkpoint of a step; None is the newest that can be read."""
-  # Of the best and the averaged, there is one of each.
-  (directory,) = model_directories()
-  is_one_of_many = FLAGS.checkpoint == LATEST and not directory.is_finished
-  return load_translator(step=step if is_one_of_many else None)
-
-
-def _newest() -> Newest:
-  """Tells the newest checkpoint from others."""
-  directory, _ = read_model()
-  kind, steps = directory.choose_checkpoints(FLAGS.checkpoint)
-  path = directory.checkpoint_directory(steps[0], kind)
-  return Newest(steps[0], file_system.modified(path))
+  where = f"--api_key_file={path}"
+  if path is None:
+    where, key = API_KEY_VARIABLE, os.environ.get(API_KEY_VARIABLE, "").strip()
+    if not key:
+      return None
+  else:
+    try:
+      with file_system.open_file(path) as stream:
+        key = stream.read().strip()
+    except (OSError, UnicodeDecodeError) as error:
+      raise InputError(f"{where}: {error}") from None
+  # What could not be sent in a header could never be right.
+  if not key or not key.isprintable():
+    raise InputError(f"{where} holds no key, which is one line of text")
+  return key

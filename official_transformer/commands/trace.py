@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 
-from absl import flags, logging
+from absl import logging
 
 from official_transformer.decoding.search_trace import (
   FINISHED,
@@ -17,25 +18,28 @@ from official_transformer.plotting.search_tree import Node, save_tree
 from official_transformer.storage import file_system
 from official_transformer.storage.durable_files import write_text
 
-FLAGS = flags.FLAGS
-
 
 class TraceWriter:
   """Writes the searches of lines as JSON, and as pictures of trees.
 
   Attributes:
     translator: whose searches they are.
+    directory: where they are written.
+    formats: of the pictures.
     lines: so far.
     written: of these, those that are not blank.
   """
 
-  def __init__(self, translator: Translator) -> None:
+  def __init__(
+    self, translator: Translator, directory: str, formats: Sequence[str]
+  ) -> None:
     self.translator = translator
+    self.directory, self.formats = directory, formats
     self.lines = self.written = 0
     reader = translator.attention_reader
     assert reader  # TensorFlow searches.
     self._tracer = SearchTracer(reader.transformer, *translator.tokenizers)
-    file_system.make_directories(FLAGS.trace_dir)
+    file_system.make_directories(directory)
 
   def write(self, line: str) -> None:
     """Searches once more for the translation of a line, and writes how."""
@@ -44,19 +48,17 @@ class TraceWriter:
     self.written += bool(pieces)
     for number, ids in enumerate(pieces, start=1):
       name = f"{self.lines:06}" + (f".{number}" if len(pieces) > 1 else "")
-      path = os.path.join(FLAGS.trace_dir, name)
+      path = os.path.join(self.directory, name)
       trace = self._tracer.trace(ids)
       content = json.dumps(trace.to_json(), ensure_ascii=False, indent=1)
       write_text(f"{path}.json", content + "\n")
-      if FLAGS.picture_formats:
-        save_tree(
-          trace.found[0].text, tree_of(trace), path, FLAGS.picture_formats
-        )
+      if self.formats:
+        save_tree(trace.found[0].text, tree_of(trace), path, self.formats)
 
   def close(self) -> None:
     """Says what has been written."""
     logging.info(
-      "wrote the searches of %d lines into %s", self.written, FLAGS.trace_dir
+      "wrote the searches of %d lines into %s", self.written, self.directory
     )
 
 

@@ -1,337 +1,158 @@
-"""What `--mode=train` does: flags in, one run."""
+"""`--mode=train`: a new model, or more of the one that there is."""
 
 from __future__ import annotations
 
 import dataclasses
-import random
-import zlib
-from typing import NamedTuple
 
-import tensorflow as tf
-from absl import flags, logging
-
-from official_transformer.commands.checks import LOSS_NEEDED
-from official_transformer.commands.export_after_training import export_newest
-from official_transformer.commands.flag_readers import (
-  read_early_stopping,
-  read_requested_batching,
-  read_requested_params,
-  read_subword_sampling,
-  read_training_settings,
+from official_transformer.commands.decoding_options import (
+  BeamSearchOptions,
+  PaddedLineOptions,
 )
-from official_transformer.commands.loading import decoding_options
-from official_transformer.commands.scoring import check_tokenizer
-from official_transformer.data.buckets import Batching
-from official_transformer.data.prepared_data import (
-  PreparedData,
-  read_prepared_data,
+from official_transformer.commands.export import (
+  FinalExportOptions,
+  check_text_in_graph,
 )
-from official_transformer.data.subword_sampling import SubwordSampler
-from official_transformer.data.vocabulary_files import load_tokenizers
-from official_transformer.decoding.translator import Translator
-from official_transformer.distribution.strategy import (
-  Distribution,
-  create_distribution,
+from official_transformer.commands.model_options import ModelOptions
+from official_transformer.commands.train_options import RunOptions
+from official_transformer.data import text_files
+from official_transformer.data.data_directory import (
+  DEV_TAG,
+  TRAIN_TAG,
+  has_shards,
+  read_description,
+  shard_paths,
 )
+from official_transformer.distribution.cluster import Cluster
 from official_transformer.errors import InputError
-from official_transformer.evaluation.bleu_tokenizer import choose_tokenizer
-from official_transformer.evaluation.evaluation_set import EvaluationSet
-from official_transformer.evaluation.scores import IN_TRAINING
-from official_transformer.hardware.devices import choose_devices
-from official_transformer.model.transformer import Transformer
-from official_transformer.model_directory.directory import (
-  DATA_INDEX,
-  ModelDirectory,
+from official_transformer.exporting.formats import SAVED_MODEL, check_extras
+from official_transformer.flag_groups.groups import (
+  BenchmarkOptions,
+  DeviceOptions,
 )
-from official_transformer.model_directory.directory_lock import DirectoryLock
+from official_transformer.flag_groups.records import flag
+from official_transformer.model_directory.directory import ModelDirectory
 from official_transformer.model_directory.measurements import VALIDATION_LOSS
-from official_transformer.plotting import figures
-from official_transformer.plotting.heat_maps import heat_maps_of, render_means
-from official_transformer.storage.file_system import (
-  is_directory,
-  make_directories,
+
+LOSS_NEEDED = (
+  "--early_stopping_patience looks at the validation loss, or at BLEU if "
+  "--bleu_source and --bleu_ref are given"
 )
-from official_transformer.training.checkpoints import clean_up, read_progress
-from official_transformer.training.evaluations import Evaluate, Evaluation
-from official_transformer.training.failures import failures_are_logged
-from official_transformer.training.interruption import Interruption
-from official_transformer.training.model_setup import (
-  DirectoryPlan,
-  ModelRequest,
-  plan_directory,
-)
-from official_transformer.training.settings import TrainingSettings
-from official_transformer.training.trainer import Trainer
-
-FLAGS = flags.FLAGS
-
-# Translations that TensorBoard shows of each evaluation, and pictures of what
-# is attended to in them.
-SAMPLES, PICTURES = 8, 4
 
 
-def train() -> None:
-  """Trains a new model, or goes on with the one in the model directory."""
-  with Interruption() as interruption:
-    directory = ModelDirectory(FLAGS.model_dir)
-    evaluate = _evaluation_in_training(directory)
-    if FLAGS.deterministic:
-      tf.config.experimental.enable_op_determinism()
-    devices = choose_devices(FLAGS.num_gpus)
-    distribution = create_distribution(
-      FLAGS.distribution_strategy,
-      devices,
-      FLAGS.all_reduce_alg,
-      FLAGS.num_packs,
-      FLAGS.tpu,
-      FLAGS.connect_timeout,
-    )
-    interruption.take_signals()
-    with (
-      DirectoryLock(directory.path) as lock,
-      distribution.report_lost_peers(),
-    ):
-      if distribution.is_chief and is_directory(directory.path):
-        lock.acquire()
-        if not FLAGS.clean:
-          clean_up(directory)
-      distribution.barrier()
-      run = _plan(directory, distribution, len(devices))
-      trainer = Trainer(
-        directory,
-        run.plan.description.params,
-        run.settings,
-        run.data,
-        evaluate,
-        distribution,
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class AcceptedOptions(DeviceOptions, BenchmarkOptions):
+  """What the official model has and nothing reads any more."""
+
+  heading = "Training: how a run goes"
+
+  enable_mlir_bridge: bool = flag(
+    False, "Accepted.", never="TensorFlow always compiles through it"
+  )
+  hooks: tuple[str, ...] | None = flag(
+    None,
+    "Accepted.",
+    never="they belong to TensorFlow 1; see --log_steps and "
+    "--enable_tensorboard",
+    short_name="hk",
+  )
+  save_weights_only: bool = flag(
+    True,
+    "Accepted; a checkpoint always holds the optimizer's state too.",
+    never="every checkpoint holds the optimizer's state too, so that a run can "
+    "always be resumed",
+  )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TrainOptions(
+  RunOptions,
+  ModelOptions,
+  PaddedLineOptions,
+  BeamSearchOptions,
+  FinalExportOptions,
+):
+  """What is trained, on what, how, and what becomes of it."""
+
+  @property
+  def translates(self) -> bool:
+    """Whether anything is decoded."""
+    return bool(self.bleu_source)
+
+  @property
+  def environment(self) -> dict[str, str]:
+    """What TensorFlow reads of its environment when it is imported."""
+    found = super().environment
+    if self.enable_xla:
+      # Without this, clusters are compiled for GPUs alone.
+      found["TF_XLA_FLAGS"] = "--tf_xla_cpu_global_jit"
+    return found
+
+  def __post_init__(self) -> None:
+    """Refuses what contradicts itself."""
+    super().__post_init__()
+    if self.train_epochs is not None and "train_steps" in self.given:
+      raise InputError("pass --train_steps or --train_epochs, not both")
+    if self.train_epochs is not None and self.use_synthetic_data:
+      raise InputError("synthetic data have no epochs; pass --train_steps")
+    if self.stop_threshold is not None and not self.bleu_source:
+      raise InputError(
+        "--stop_threshold is a BLEU: it needs --bleu_source and --bleu_ref"
       )
-      # Everything that a user can have got wrong has been checked, everywhere.
-      distribution.barrier()
-      if distribution.is_chief:
-        _write_directory(run, lock)
-      distribution.barrier()
-      distribution.check_agreement(
-        int(directory.exists()), f"whether there is a model in {directory.path}"
+    rule = self.early_stopping
+    if rule and rule.measure == VALIDATION_LOSS:
+      if self.use_synthetic_data or not self.validation_steps:
+        raise InputError(f"no validation in this run: {LOSS_NEEDED}")
+    elif rule and not self.bleu_source:
+      raise InputError(
+        "--early_stopping_measure=bleu needs --bleu_source and --bleu_ref"
       )
-      trainer.train(interruption)
-  if FLAGS.export_dir and distribution.is_chief:
-    export_newest()
+    if "accumulate_steps" in self.given and self.target_batch_tokens:
+      raise InputError("pass --accumulate_steps or --target_batch_tokens")
+    _ = self.profiled, self.requested_params
 
+  def check(self) -> None:
+    """Refuses files that are not there.
 
-class _Run(NamedTuple):
-  """What the flags, the data and the model directory make together.
+    Raises:
+      InputError: for the first that is not.
+    """
+    if self.clean:
+      ModelDirectory(self.model_dir).check_removable()
+    for path in (self.bleu_source, self.bleu_ref):
+      if path:
+        text_files.check_input(path)
+    if self.bleu_source:
+      self.tokenizer()
+    self._check_export()
+    if self.distribution_strategy == "multi_worker_mirrored":
+      Cluster.from_environment()
+    # Of a strategy that cannot run there is more to say than of data.
+    refused = ("parameter_server", "tpu")
+    # With --skip_bad_records, what lacks is reported where the data are read.
+    needs_data = not (self.use_synthetic_data or self.skip_bad_records)
+    if needs_data and self.distribution_strategy not in refused:
+      shard_paths(self.data_dir, TRAIN_TAG)
 
-  Attributes:
-    plan: the model directory as it will be.
-    settings: how the run goes.
-    data: what it goes through; None for synthetic batches.
-    steps: of the checkpoints that there were.
-  """
-
-  plan: DirectoryPlan
-  settings: TrainingSettings
-  data: PreparedData | None
-  steps: list[int]
-
-
-def _plan(
-  directory: ModelDirectory, distribution: Distribution, num_gpus: int
-) -> _Run:
-  """Checks all that was given against each other; writes nothing."""
-  steps = directory.checkpoint_steps()
-  seed = distribution.broadcast(_choose_seed(directory))
-  # Whatever there is by chance has nothing to do with a run on ones.
-  needs_data = not (FLAGS.use_synthetic_data and FLAGS.vocab_file)
-  plan = plan_directory(
-    directory,
-    ModelRequest(
-      read_requested_params(),
-      read_requested_batching(),
-      FLAGS.data_dir if needs_data else None,
-      vocab_file=FLAGS.vocab_file,
-      init_checkpoint=FLAGS.init_checkpoint,
-      clean=FLAGS.clean,
-      num_gpus=num_gpus,
-      num_replicas=distribution.replicas,
-    ),
-  )
-  data = None
-  if not FLAGS.use_synthetic_data:
-    data = read_prepared_data(
-      FLAGS.data_dir,
-      plan.description.vocabularies.sizes,
-      with_dev=FLAGS.validation_steps > 0,
-      skip_bad_records=FLAGS.skip_bad_records,
-      cache_file=directory.join(DATA_INDEX),
-    )
-    plan = plan.with_data(data)
-  _check_early_stopping(data)
-  batching = plan.description.batching
-  assert batching  # Planned, or the model's own.
-  settings = read_training_settings(
-    batching, seed, distribution.replicas, _evaluated_steps(batching, data)
-  )
-  _check_agreement(distribution, plan, settings, data)
-  if FLAGS.enable_xla and not settings.execution.compile:
-    tf.config.optimizer.set_jit("autoclustering")
-  sampling = read_subword_sampling()
-  if data and sampling:
-    sampler = SubwordSampler(
-      load_tokenizers(plan.vocab_files, plan.description.form),
-      sampling,
-      batching.max_length,
-      seed,
-    )
-    data = dataclasses.replace(data, sampler=sampler)
-  return _Run(plan, settings, data, steps)
-
-
-def _write_directory(run: _Run, lock: DirectoryLock) -> None:
-  """Makes the model directory what it is planned to be."""
-  directory = run.plan.directory
-  make_directories(directory.path)
-  lock.acquire()
-  # Another run may have made it, and ended, before it was locked.
-  if directory.checkpoint_steps() != run.steps:
-    raise InputError(
-      f"another run has just written to {directory.path}; start again"
-    )
-  if FLAGS.clean:
-    directory.remove_model()
-  run.plan.carry_out()
-  if run.data:
-    with failures_are_logged("remembering where the records are"):
-      run.data.remember()
-
-
-def _check_agreement(
-  distribution: Distribution,
-  plan: DirectoryPlan,
-  settings: TrainingSettings,
-  data: PreparedData | None,
-) -> None:
-  """Checks that all workers are about to do the same."""
-  distribution.check_agreement(
-    len(plan.directory.checkpoint_steps()),
-    f"the number of checkpoints in {plan.directory.path}",
-  )
-  # Where a worker keeps its data is its own affair.
-  run = dataclasses.replace(settings, data_dir="", num_parallel_calls=0)
-  flags_say = (plan.description.params, run, read_subword_sampling())
-  for value, what in (
-    (flags_say, "their flags or model.json"),
-    # They would keep shares of different batches.
-    (data and (data.identity(), data.usable()), "their data"),
-  ):
-    digest = zlib.crc32(repr(value).encode()) & 0x7FFFFFFF
-    distribution.check_agreement(digest, what)
-
-
-def _evaluated_steps(
-  batching: Batching, data: PreparedData | None
-) -> tuple[int, ...]:
-  """Returns the steps of all evaluations, if epochs decide them."""
-  if FLAGS.train_epochs is None:
-    return ()
-  assert data  # Synthetic data have no epochs.
-  epochs = [
-    *range(
-      FLAGS.epochs_between_evals, FLAGS.train_epochs, FLAGS.epochs_between_evals
-    ),
-    FLAGS.train_epochs,
-  ]
-  steps = tuple(
-    batching.count_updates(
-      {length: n * epoch for length, n in data.train.lengths.items()}
-    )
-    for epoch in epochs
-  )
-  if not steps[-1]:
-    raise InputError(
-      f"--train_epochs={FLAGS.train_epochs} do not fill one update of "
-      f"{batching.tokens_per_update} tokens; raise it or lower --batch_size"
-    )
-  logging.info("%d epochs are %d steps", FLAGS.train_epochs, steps[-1])
-  return steps
-
-
-def _check_early_stopping(data: PreparedData | None) -> None:
-  """Refuses to stop by a loss that is not measured."""
-  rule = read_early_stopping()
-  if rule and rule.measure == VALIDATION_LOSS and not (data and data.dev):
-    raise InputError(f"no development data in {FLAGS.data_dir}: {LOSS_NEEDED}")
-
-
-def _choose_seed(directory: ModelDirectory) -> int:
-  """Returns the seed of the run: a resumed run keeps its own."""
-  step, seed = 0, None
-  if directory.checkpoint_steps() and not FLAGS.clean:
-    step, seed = read_progress(directory.latest_checkpoint())
-  if seed is None:
-    return random.randrange(2**31) if FLAGS.seed is None else FLAGS.seed
-  if FLAGS.seed not in (None, seed):
-    raise InputError(
-      f"--seed={FLAGS.seed} contradicts the checkpoint of step {step} in "
-      f"{directory.path}, whose run has seed {seed}; leave the flag out"
-    )
-  return seed
-
-
-def _evaluation_in_training(directory: ModelDirectory) -> Evaluate | None:
-  """Returns what scores the model while it is trained, if there is a test set.
-
-  The test set is read now: a missing file stops the run before it starts.
-  """
-  if not FLAGS.bleu_source:
-    return None
-  evaluation_set = EvaluationSet.read(FLAGS.bleu_source, FLAGS.bleu_ref)
-  tokenizer = choose_tokenizer(
-    check_tokenizer("bleu_tokenize", FLAGS.bleu_tokenize),
-    evaluation_set.references,
-  )
-  if tokenizer.reason:
-    logging.info("%s", tokenizer.reason)
-  settings = dataclasses.replace(IN_TRAINING, tokenize=tokenizer.name)
-  translators: list[Translator] = []  # Made, and traced, once.
-
-  def evaluate_model(transformer: Transformer, step: int) -> Evaluation:
-    if not translators:
-      description = directory.read()
-      translators.append(
-        Translator(
-          transformer,
-          load_tokenizers(directory.vocab_files(), description.form),
-          decoding_options(),
-          description.max_length,
-        )
+  def _check_export(self) -> None:
+    """Refuses what would fail when the training has ended."""
+    if not self.export_dir:
+      return
+    check_extras(SAVED_MODEL, self.exports_text)
+    if not self.enable_checkpointing or self.use_synthetic_data:
+      raise InputError("--export_dir exports a checkpoint: this run saves none")
+    if not has_shards(self.data_dir, DEV_TAG):
+      raise InputError(
+        f"--export_dir needs development data in --data_dir={self.data_dir}, "
+        "to verify the export with"
       )
-    found = evaluation_set.evaluate(translators[0], settings)
-    found.write(directory, f"step-{step}")
-    samples = evaluation_set.samples(found.translations, SAMPLES)
-    pictures = []
-    if FLAGS.enable_tensorboard:
-      pictures = _pictures(translators[0], samples)
-    return Evaluation(found.scores.scalars(), samples, pictures)
+    data = read_description(self.data_dir)
+    if data and self.exports_text:
+      check_text_in_graph(data.form)
 
-  return evaluate_model
+  def run(self) -> None:
+    """Trains; then exports, if that is asked for."""
+    from official_transformer.commands.training_run import train
 
-
-def _pictures(
-  translator: Translator, samples: list[tuple[str, str, str]]
-) -> list[tuple[str, bytes]]:
-  """Returns the attention of the first samples, if it can be drawn here."""
-  try:
-    figures.check_installed()
-  except InputError as error:
-    logging.log_first_n(
-      logging.INFO, "no attention in TensorBoard: %s", 1, error
-    )
-    return []
-  pictures = []
-  for number, (source, _, translation) in enumerate(samples[:PICTURES]):
-    with failures_are_logged("drawing the attention of a sample"):
-      if source.strip():
-        found = translator.attention(source, translation)
-        png = render_means(heat_maps_of(found)["cross"], "png")
-        pictures.append((f"attention/{number}", png))
-  return pictures
+    is_chief = train(self)
+    if self.export_dir and is_chief:
+      self.export_newest(self.model_dir, self.data_dir)

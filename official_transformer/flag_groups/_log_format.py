@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging as python_logging
 import sys
 import time
 
 from absl import flags, logging
 
-from official_transformer.flag_groups._conventions import define
+from official_transformer.flag_groups.records import Options, flag
 
 
 class PlainFormatter(python_logging.Formatter):
@@ -25,15 +26,17 @@ class PlainFormatter(python_logging.Formatter):
     return line
 
 
-def define_log_format() -> None:
-  """Defines `--log_format`."""
-  define(
-    flags.DEFINE_enum,
-    "log_format",
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LogOptions(Options):
+  """What every command has."""
+
+  heading = "Every command"
+
+  log_format: str = flag(
     "plain",
     "How log lines begin: plain, with the time alone; absl, with level, "
     "thread, file and line too.",
-    enum_values=["plain", "absl"],
+    choices=("plain", "absl"),
   )
 
 

@@ -1,8 +1,8 @@
 """Public interface of the flags package.
 
-A command's flags are the fields of a record, or are defined in a function,
-never at import; it hands that record or function to `run`. Nothing here imports
-TensorFlow, so `--help` and a mistyped flag answer at once.
+A command's flags are the fields of a record; it hands the record, or the
+records of its modes, to `run`. Nothing here imports TensorFlow, so `--help` and
+a mistyped flag answer at once.
 """
 
 import sys
@@ -11,48 +11,38 @@ from typing import Any
 
 from absl import app, flags, logging
 
-from official_transformer.flag_groups._base import define_base
-from official_transformer.flag_groups._beam import BeamOptions
-from official_transformer.flag_groups._benchmark import define_benchmark
-from official_transformer.flag_groups._conventions import (
-  Effect,
-  accepted_only,
-  define,
+from official_transformer.flag_groups._log_format import (
+  LogOptions,
+  configure_logging,
+)
+from official_transformer.flag_groups.groups import (
+  DTYPES,
+  BaseOptions,
+  BeamOptions,
+  BenchmarkOptions,
+  DeviceOptions,
+  DistributionOptions,
+  GpuOptions,
+  PerformanceOptions,
+)
+from official_transformer.flag_groups.records import (
+  Command,
+  Modes,
+  define_flags,
+  define_modes,
   definition_of,
   expand_home,
   help_wrap,
-  read_by,
-  start_section,
+  parsed,
   without_effect,
 )
-from official_transformer.flag_groups._device import define_device
-from official_transformer.flag_groups._distribution import (
-  GpuOptions,
-  define_distribution,
-  define_num_gpus,
-)
-from official_transformer.flag_groups._log_format import (
-  configure_logging,
-  define_log_format,
-)
-from official_transformer.flag_groups._performance import (
-  DTYPES,
-  define_performance,
-  fixed_loss_scale,
-  thread_environment,
-)
-from official_transformer.flag_groups.records import Options, define_flags
 from official_transformer.storage.standard_streams import occupy_closed
 
 __all__ = [
   "DTYPES",
   "BeamOptions",
-  "Effect",
-  "GpuOptions",
-  "accepted_only",
   "begin",
   "configure_logging",
-  "define",
   "define_all",
   "define_base",
   "define_benchmark",
@@ -63,46 +53,90 @@ __all__ = [
   "define_performance",
   "definition_of",
   "expand_home",
-  "fixed_loss_scale",
   "help_wrap",
-  "read_by",
+  "parsed",
   "run",
-  "start_section",
-  "thread_environment",
   "without_effect",
 ]
 
 
-def define_all(command: Callable[[], None] | type[Options]) -> None:
+def define_base(
+  data_dir: str = "/tmp", model_dir: str = "/tmp", batch_size: int | None = 32
+) -> None:
+  """Defines `--data_dir`, `--model_dir` and `--batch_size`.
+
+  Args:
+    data_dir: default of `--data_dir`.
+    model_dir: default of `--model_dir`.
+    batch_size: default of `--batch_size`.
+  """
+  define_flags(
+    BaseOptions, data_dir=data_dir, model_dir=model_dir, batch_size=batch_size
+  )
+
+
+def define_performance() -> None:
+  """Defines precision, XLA, threads and the input pipeline's flags."""
+  define_flags(PerformanceOptions)
+
+
+def define_distribution() -> None:
+  """Defines `--num_gpus`, `--distribution_strategy` and what tunes them."""
+  define_flags(DistributionOptions)
+
+
+def define_num_gpus() -> None:
+  """Defines `--num_gpus`."""
+  define_flags(GpuOptions)
+
+
+def define_device() -> None:
+  """Defines `--tpu` and what else upstream has for it."""
+  define_flags(DeviceOptions)
+
+
+def define_benchmark() -> None:
+  """Defines `--log_steps`, and upstream's sinks of benchmark results."""
+  define_flags(BenchmarkOptions)
+
+
+def define_all(command: Command) -> None:
   """Defines a command's flags and those that every command has.
 
   Args:
-    command: the record that they are made from, or a function that defines
-      them.
+    command: the record that they are made from, or the records of its modes.
   """
-  if isinstance(command, type):
-    define_flags(command)
+  if isinstance(command, Modes):
+    define_modes(command)
   else:
-    command()
-  start_section("Every command")
-  define_log_format()
+    define_flags(command)
+  define_flags(LogOptions)
 
 
-def begin() -> None:
+def begin(command: Command) -> Any:
   """Does what every command does first, once its flags have been read.
 
   The log becomes what they say, `~` in paths the home directory, and those
   without effect are told.
+
+  Args:
+    command: as in `define_all`.
+
+  Returns:
+    What the command line says, as the command's record, or its mode's.
+
+  Raises:
+    InputError: if it contradicts itself.
   """
   configure_logging()
   expand_home(flags.FLAGS)
-  for line in without_effect(flags.FLAGS):
+  options = parsed(command)
+  for line in without_effect(options):
     logging.warning("%s", line)
+  return options
 
 
-def run(
-  command: Callable[[], None] | type[Options], main: Callable[..., Any]
-) -> None:
+def run(command: Command, main: Callable[..., Any]) -> None:
   """Defines a command's flags, parses the command line, and calls `main`.
 
   Args:
@@ -116,9 +150,4 @@ def run(
   # through a console script that is not the module which defined them.
   for name in sorted(set(flags.FLAGS) - before):
     flags.FLAGS.register_key_flag_for_module(sys.argv[0], flags.FLAGS[name])
-
-  def configured(arguments: list[str]) -> Any:
-    begin()
-    return main(arguments)
-
-  app.run(configured)
+  app.run(main)

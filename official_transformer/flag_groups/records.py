@@ -9,29 +9,35 @@
     define_flags(DemoOptions)  # --output_dir and --seed
     options = parsed(DemoOptions)  # Once absl has read the command line.
 
-What a command does takes the instance: it never looks at flags.
+What a command does takes the instance: it never looks at flags. All flags of
+the official model are accepted, so that its scripts run as they stand; one that
+changes nothing says so once, at start. What says so stands where the flag is.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import inspect
+import os
+import textwrap
 import types
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, TypeVar
 
 from absl import flags
 
-from official_transformer.flag_groups._conventions import (
-  Effect,
-  Idle,
-  define,
-  start_section,
-)
-
 REQUIRED = dataclasses.MISSING
+MODE = "mode"
 _KEY = "flag"
+
+# Takes a command's record; a reason follows "--NAME has no effect: ".
+IdleReason = tuple[Callable[[Any], bool], str]
+
+
+def help_wrap(text: str) -> str:
+  """Wraps a help text to the width of absl's help page."""
+  return flags.text_wrap(textwrap.dedent(text), length=80)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,26 +45,29 @@ class FlagSpec:
   """What a flag has beside its name, its type and its default.
 
   Attributes:
-    text: its help.
+    text: its help, on one line.
+    idle: what may keep it from having an effect.
+    never: why nothing reads it any more; empty if something does.
     definer: absl's own arguments: short name, bounds, whether case counts.
     choices: what a word may be; none is anything.
     repeated: whether it may be given several times, instead of a list.
     path: whether it names files: `~` is the home directory then.
-    effect: when it changes anything.
   """
 
   text: str
-  definer: dict[str, Any]
-  choices: tuple[str, ...]
-  repeated: bool
-  path: bool
-  effect: Effect
+  idle: tuple[IdleReason, ...] = ()
+  never: str = ""
+  definer: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+  choices: tuple[str, ...] = ()
+  repeated: bool = False
+  path: bool = False
 
 
 def flag(
   default: Any,
   text: str,
-  *idle: tuple[Callable[[Any], bool], str],
+  *idle: IdleReason,
+  never: str = "",
   choices: tuple[str, ...] = (),
   repeated: bool = False,
   path: bool = False,
@@ -69,16 +78,30 @@ def flag(
   Args:
     default: its value if it is not given; `REQUIRED` if it must be.
     text: its help.
-    *idle: what may keep it from having an effect: a predicate of all flags'
-      values, and the reason, which follows "--NAME has no effect: ".
+    *idle: what may keep it from having an effect: a predicate of the record,
+      and the reason, which follows "--NAME has no effect: ".
+    never: why nothing reads it any more, likewise.
     choices: what a word may be.
     repeated: whether it may be given several times, instead of a list.
     path: whether it names files, between commas if several.
     **definer: absl's own arguments, such as `short_name` and `lower_bound`.
   """
-  effect = Effect(idle=tuple(Idle(*reason) for reason in idle))
-  spec = FlagSpec(text, definer, choices, repeated, path, effect)
+  spec = FlagSpec(text, idle, never, definer, choices, repeated, path)
   return dataclasses.field(default=default, metadata={_KEY: spec})
+
+
+class Demand(typing.NamedTuple):
+  """What absl demands of flags as it reads them, as the official model does.
+
+  Attributes:
+    names: of the flags.
+    holds: takes their values by name.
+    message: what is said if it does not hold.
+  """
+
+  names: tuple[str, ...]
+  holds: Callable[[Mapping[str, Any]], bool]
+  message: str
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -95,13 +118,66 @@ class Options:
   # Stands above the flags that a class adds, in the manual. Those of a class
   # without one stand under that of the record.
   heading: ClassVar[str] = ""
+  demands: ClassVar[tuple[Demand, ...]] = ()
 
   given: frozenset[str] = dataclasses.field(
     default=frozenset(), compare=False, repr=False
   )
 
+  def __post_init__(self) -> None:
+    """Ends the chain of those that records have."""
+
 
 Record = TypeVar("Record", bound=Options)
+
+
+@dataclasses.dataclass(frozen=True)
+class Modes:
+  """A command that does one of several things, as `--mode` says.
+
+  Attributes:
+    records: what each does, the default first. All have the flags of all: one
+      that the mode's record lacks has no effect.
+    text: the help of `--mode`, which stands under the first heading.
+    headings: of all records, in the manual's order.
+    accepted: the record of flags that nothing reads any more.
+  """
+
+  records: Mapping[str, type[Options]]
+  text: str
+  headings: tuple[str, ...]
+  accepted: type[Options] = Options
+
+
+Command = type[Record] | Modes
+
+
+@dataclasses.dataclass(frozen=True)
+class Definition:
+  """A flag as it stands in the manual.
+
+  Attributes:
+    section: the heading it stands under.
+    spec: what its field says.
+    modes: those that read it; none is all.
+  """
+
+  section: str
+  spec: FlagSpec
+  modes: tuple[str, ...] = ()
+
+
+# Flags are the process's, and so is what is known of them.
+_definitions: dict[str, Definition] = {}
+
+
+def definition_of(name: str) -> Definition:
+  """Returns what is known of a flag.
+
+  Raises:
+    KeyError: if no record has it.
+  """
+  return _definitions[name]
 
 
 def fields_of(record: type[Options]) -> dict[str, dict[str, FlagSpec]]:
@@ -120,44 +196,85 @@ def fields_of(record: type[Options]) -> dict[str, dict[str, FlagSpec]]:
   return found
 
 
-def define_flags(record: type[Options], effect: Effect | None = None) -> None:
+def spec_of(record: type[Options], name: str) -> FlagSpec:
+  """Returns what a record says of one of its flags."""
+  return _field(record, name).metadata[_KEY]
+
+
+def _field(record: type[Options], name: str) -> dataclasses.Field:
+  (field,) = (f for f in dataclasses.fields(record) if f.name == name)
+  return field
+
+
+def define_flags(record: type[Options], **defaults: Any) -> None:
   """Defines a record's flags.
 
   Args:
     record: whose fields they are.
-    effect: which modes read them, where a command has modes.
+    **defaults: others than the fields have.
   """
-  hints = typing.get_type_hints(record)
-  defaults = {field.name: field.default for field in dataclasses.fields(record)}
-  for heading, specs in fields_of(record).items():
-    if heading:
-      start_section(heading)
+  for section, specs in fields_of(record).items():
     for name, spec in specs.items():
-      _define(name, hints[name], defaults[name], spec, effect)
+      _define(record, name, Definition(section, spec), defaults.get(name))
+  _demand([record])
+
+
+def define_modes(command: Modes) -> None:
+  """Defines `--mode`, and the flags of all its records."""
+  spec = FlagSpec(command.text, choices=tuple(command.records))
+  _definitions[MODE] = Definition(command.headings[0], spec)
+  flags.DEFINE_enum(
+    MODE, spec.choices[0], list(spec.choices), help_wrap(command.text)
+  )
+  found: dict[str, dict[str, type[Options]]] = {
+    heading: {} for heading in command.headings
+  }
+  readers: dict[str, list[str]] = {}
+  for mode, record in command.records.items():
+    for section, specs in fields_of(record).items():
+      for name in specs:
+        found[section].setdefault(name, record)
+        readers.setdefault(name, []).append(mode)
+  for section, specs in fields_of(command.accepted).items():
+    for name, spec in specs.items():
+      if spec.never:
+        found[section][name] = command.accepted
+  for section, named in found.items():
+    for name, record in named.items():
+      modes = tuple(readers.get(name, ()))
+      if len(modes) == len(command.records):
+        modes = ()
+      _define(record, name, Definition(section, spec_of(record, name), modes))
+  records = [*command.records.values(), command.accepted]
+  _demand(records)
 
 
 def _define(
-  name: str, hint: Any, default: Any, spec: FlagSpec, effect: Effect | None
+  record: type[Options],
+  name: str,
+  definition: Definition,
+  default: Any = None,
 ) -> None:
-  kind = _kind(hint)
+  """Defines one flag, with another default than its field has, perhaps."""
+  spec = definition.spec
   definer: Callable[..., Any] = {
     bool: flags.DEFINE_bool,
     int: flags.DEFINE_integer,
     float: flags.DEFINE_float,
     str: flags.DEFINE_enum if spec.choices else flags.DEFINE_string,
     tuple: flags.DEFINE_multi_string if spec.repeated else flags.DEFINE_list,
-  }[kind]
+  }[_kind(typing.get_type_hints(record)[name])]
   arguments = dict(spec.definer)
   if spec.choices:
     arguments["enum_values"] = list(spec.choices)
+  if default is None:
+    default = _field(record, name).default
   if default is REQUIRED:
     default, arguments["required"] = None, True
   if isinstance(default, tuple):
     default = list(default)
-  both = spec.effect
-  if effect is not None:
-    both = dataclasses.replace(effect, idle=(*effect.idle, *both.idle))
-  define(definer, name, default, spec.text, both, spec.path, **arguments)
+  _definitions[name] = definition
+  definer(name=name, default=default, help=help_wrap(spec.text), **arguments)
 
 
 def _kind(hint: Any) -> type:
@@ -169,12 +286,28 @@ def _kind(hint: Any) -> type:
   return typing.get_origin(part) or part
 
 
-def parsed(record: type[Record]) -> Record:
+def _demand(records: list[type[Options]]) -> None:
+  """Has absl demand what records demand, once."""
+  owners = dict.fromkeys(o for record in records for o in record.__mro__)
+  for owner in owners:
+    for names, holds, message in owner.__dict__.get("demands", ()):
+      flags.register_multi_flags_validator(list(names), holds, message)
+
+
+def chosen_record(command: Command) -> type[Options]:
+  """Returns the record of what the command line asks for."""
+  if isinstance(command, Modes):
+    return command.records[flags.FLAGS[MODE].value]
+  return command
+
+
+def parsed(command: Command) -> Any:
   """Returns what the command line said, as a record.
 
   Raises:
     InputError: if it contradicts itself.
   """
+  record = chosen_record(command)
   values: dict[str, Any] = {}
   given = set()
   for specs in fields_of(record).values():
@@ -184,3 +317,44 @@ def parsed(record: type[Record]) -> Record:
       if flags.FLAGS[name].present:
         given.add(name)
   return record(given=frozenset(given), **values)
+
+
+def expand_home(values: flags.FlagValues) -> None:
+  """Puts the home directory in the place of `~` in all paths.
+
+  A shell does so for words that begin with it, and leaves it as it is behind
+  "=" and behind commas.
+  """
+  for name in values:
+    flag = values[name]
+    if name not in _definitions or not _definitions[name].spec.path:
+      continue
+    if isinstance(flag.value, str):
+      flag.value = _expanded(flag.value)
+    elif flag.value is not None:
+      flag.value = [_expanded(part) for part in flag.value]
+
+
+def _expanded(paths: str) -> str:
+  return ",".join(map(os.path.expanduser, paths.split(",")))
+
+
+def without_effect(options: Options) -> Iterator[str]:
+  """Yields one line for each flag that was given and changes nothing.
+
+  Args:
+    options: what `parsed` has returned.
+  """
+  values = flags.FLAGS
+  for name in sorted(values):
+    if not values[name].present or name not in _definitions:
+      continue
+    definition = _definitions[name]
+    if definition.spec.never:
+      yield f"--{name} has no effect: {definition.spec.never}"
+    elif definition.modes and values[MODE].value not in definition.modes:
+      yield f"--{name} has no effect with --mode={values[MODE].value}"
+    else:
+      idle = definition.spec.idle
+      if reason := next((why for applies, why in idle if applies(options)), ""):
+        yield f"--{name} has no effect: {reason}"

@@ -80,26 +80,15 @@ STRICTER = {
   "data/identity.py": {"errors", "storage"},
   "importing/formats.py": set(),
   "training/step/optimizer.py": {"model_params"},
-  "commands/training_flags.py": {"commands", "flag_groups", "model_params"},
-  "commands/regularization_flags.py": {"data", "flag_groups"},
-  "commands/search_flags.py": {"flag_groups"},
   "search/beam_search.py": {"ops", "search"},
   "search/state.py": set(),
   "search/rules.py": set(),
   "search/options.py": {"errors"},
-  "commands/export_flags.py": {"exporting", "flag_groups"},
-  "commands/serving_flags.py": {"commands", "flag_groups", "serving"},
   "serving/settings.py": {"errors"},
   "serving/supervisor.py": {"errors", "serving"},
   "exporting/read_back.py": set(),
   "exporting/formats.py": {"decoding", "errors"},
   "decoding/engines.py": {"decoding", "errors", "model_params"},
-  "commands/decoding_flags.py": {
-    "commands",
-    "decoding",
-    "flag_groups",
-    "model_directory",
-  },
 }
 
 

@@ -5,8 +5,8 @@ import re
 
 import pytest
 
-from official_transformer.commands.flag_readers import read_requested_params
-from official_transformer.flag_groups.core import without_effect
+from official_transformer.commands.modes import MODES
+from official_transformer.flag_groups.core import parsed, without_effect
 
 FOLDER = pathlib.Path(__file__).parents[2] / "recipes"
 RECIPES = sorted(FOLDER.glob("*.flags"))
@@ -19,8 +19,9 @@ def test_every_flag_of_a_recipe_is_read(recipe, transformer_flags):
   rest = flags(["command", f"--flagfile={recipe}"])
   assert rest == ["command"]
   assert flags.mode == "train"
-  assert list(without_effect(flags)) == []
-  params = read_requested_params().for_new_model("big")
+  options = parsed(MODES)
+  assert list(without_effect(options)) == []
+  params = options.requested_params.for_new_model("big")
   # A warm-up of half the run or more never comes down from its peak.
   assert params.learning_rate_warmup_steps * 2 < flags.train_steps
   # An update takes what is aimed at, in full batches.

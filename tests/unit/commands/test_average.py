@@ -1,6 +1,6 @@
 import pytest
 
-from official_transformer.commands import flag_readers as lib
+from official_transformer.commands import average as lib
 from official_transformer.errors import InputError
 from official_transformer.model_directory.checkpoint_files import (
   write_checkpoint,

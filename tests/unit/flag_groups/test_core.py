@@ -3,9 +3,11 @@
 import subprocess
 import sys
 
+import command_line
 import pytest
+from absl import flags
 
-from official_transformer.flag_groups import core
+from official_transformer.flag_groups import core, groups
 
 # Name, short name, default: as in the official `transformer_main.py`.
 OFFICIAL = """
@@ -93,7 +95,7 @@ def parse(*arguments):
   code = (
     "import sys\n"
     "from absl import app, flags\n"
-    "from official_transformer.commands.transformer_flags import "
+    "from official_transformer.transformer_main import "
     "define_transformer_flags\n"
     "define_transformer_flags()\n"
     "app.run(lambda _: None)\n"
@@ -146,15 +148,34 @@ def test_what_upstream_refuses_is_refused(arguments, complaint):
   ("text", "scale"), [(None, None), ("dynamic", None), ("128", 128.0)]
 )
 def test_loss_scales(text, scale):
-  assert core.fixed_loss_scale(text) == scale
+  options = groups.PerformanceOptions(dtype="fp16", loss_scale=text)
+  assert options.fixed_loss_scale == scale
 
 
 def test_gpu_threads_are_told_to_tensorflow():
-  assert core.thread_environment(None, 3) == {}
-  assert core.thread_environment("gpu_private", 0) == {
+  assert groups.ThreadOptions(per_gpu_thread_count=3).environment == {}
+  options = groups.ThreadOptions(tf_gpu_thread_mode="gpu_private")
+  assert options.environment == {
     "TF_GPU_THREAD_MODE": "gpu_private",
     "TF_GPU_THREAD_COUNT": "2",
   }
+
+
+def test_upstreams_definers_define_its_flags():
+  command_line.forget_flags()
+  core.define_base()
+  for define in (
+    core.define_performance,
+    core.define_distribution,
+    core.define_device,
+    core.define_benchmark,
+  ):
+    define()
+  assert flags.FLAGS["batch_size"].default == 32
+  assert flags.FLAGS["model_dir"].default == "/tmp"
+  for name in ("dtype", "num_gpus", "tpu", "log_steps", "gcp_project"):
+    assert name in flags.FLAGS
+  command_line.forget_flags()
 
 
 def test_upstreams_import_gives_the_same():

@@ -4,7 +4,7 @@ import re
 import command_line
 import pytest
 
-from official_transformer.commands.transformer_flags import MODES
+from official_transformer.commands.modes import MODES
 from official_transformer.flag_groups import core
 
 ROOT = pathlib.Path(__file__).parents[3]
@@ -16,7 +16,7 @@ def said(transformer_flags):
 
   def said(*arguments):
     transformer_flags(["command", *arguments])
-    return list(core.without_effect(transformer_flags))
+    return list(core.without_effect(core.parsed(MODES)))
 
   return said
 
@@ -79,15 +79,6 @@ def test_flags_that_are_read_say_nothing(said, arguments):
   assert said(*arguments) == []
 
 
-def test_modes_exist(transformer_flags):
-  modes = {
-    mode
-    for name in own_flags(transformer_flags)
-    for mode in core.definition_of(name).effect.modes
-  }
-  assert modes <= set(MODES)
-
-
 def own_flags(values):
   """Yields the names of the flags that are not absl's."""
   for name in command_line.ours():
@@ -95,41 +86,19 @@ def own_flags(values):
       yield name
 
 
-# What reads flags by the names of fields, or of anything else.
-READERS = [
-  ROOT / "official_transformer" / "flag_groups" / "_log_format.py",
-  *(ROOT / "official_transformer").glob("commands/*.py"),
-  ROOT / "official_transformer" / "transformer_main.py",
-  ROOT / "official_transformer" / "model_params.py",
-]
 PRODUCT = ROOT / "official_transformer"
-# Their fields are read from the flags of the same names.
-RECORDS = [
-  PRODUCT / "training" / "settings.py",
-  PRODUCT / "training" / "requested_batching.py",
-]
 
 
 def test_every_flag_is_known_and_read_or_said_to_be_idle(transformer_flags):
   """A flag that somebody defined and forgot fails here."""
-  texts = [
-    path.read_text(encoding="utf-8")
-    for path in READERS
-    if not path.name.endswith("_flags.py")
-  ]
-  fields, users = (
-    "".join(path.read_text(encoding="utf-8") for path in paths)
-    for paths in (RECORDS, set(PRODUCT.rglob("*.py")) - set(READERS))
-  )
+  texts = [path.read_text(encoding="utf-8") for path in PRODUCT.rglob("*.py")]
   for name in own_flags(transformer_flags):
-    effect = core.definition_of(name).effect
-    assert core.definition_of(name).section
-    # Read as FLAGS.name, of a record that the flags are made from, by name, or
-    # because another record has such a field, which then somebody uses.
-    use = re.compile(rf"(FLAGS|options|self)\.{name}\b|\"{name}\"")
+    definition = core.definition_of(name)
+    assert definition.section
+    # Of a record, in whatever does what it says, or by name where several are
+    # handed on together.
+    use = re.compile(rf"(?<!\bo)\.{name}\b|\"{name}\"")
     read = any(use.search(text) for text in texts)
-    if not read and re.search(rf"^  {name}: ", fields, re.MULTILINE):
-      read = re.search(rf"\.{name}\b|\"{name}\"", users) is not None
     if name == "fp16_implementation":
       continue  # Its one value left is what happens anyway; see its validator.
-    assert read != bool(effect.never), name
+    assert read or definition.spec.never, name

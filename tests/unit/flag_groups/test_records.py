@@ -9,8 +9,8 @@ from official_transformer.errors import InputError
 from official_transformer.flag_groups import core
 from official_transformer.flag_groups.records import (
   REQUIRED,
+  Modes,
   Options,
-  define_flags,
   fields_of,
   flag,
   parsed,
@@ -120,13 +120,64 @@ def test_headings_are_those_of_the_classes():
 
 
 def test_a_flag_without_effect_says_so(parse):
-  parse("--name=x", "--style=tent", "--rooms=2")
-  (line,) = core.without_effect(flags.FLAGS)
+  options = parse("--name=x", "--style=tent", "--rooms=2")
+  (line,) = core.without_effect(options)
   assert line == "--rooms has no effect: a tent has one"
 
 
-def test_where_there_are_modes_a_record_belongs_to_some():
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RuinOptions(PlaceOptions):
+  heading = "ruin"
+
+  bats: int = flag(7, "Who lives there.")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LostOptions(PlaceOptions):
+  heading = "ruin"
+
+  ghosts: int = flag(0, "Accepted.", never="there are none")
+
+
+MODES = Modes(
+  {"house": HouseOptions, "ruin": RuinOptions},
+  "house: one to live in. ruin: another.",
+  ("Places", "house", "ruin"),
+  LostOptions,
+)
+
+
+@pytest.fixture
+def said():
+  """Returns what makes a record, by its mode, and what is said of flags."""
   command_line.forget_flags()
-  define_flags(PlaceOptions, core.read_by("predict"))
-  assert core.definition_of("folder").effect.modes == ("predict",)
+  core.define_all(MODES)
+
+  def said(*arguments):
+    flags.FLAGS.unparse_flags()
+    flags.FLAGS(["command", "--name=x", *arguments])
+    options = parsed(MODES)
+    return options, list(core.without_effect(options))
+
+  yield said
   command_line.forget_flags()
+
+
+def test_a_mode_has_its_own_record(said):
+  assert said()[0] == HouseOptions(name="x")
+  options, _ = said("--mode=ruin", "--bats=3", "--folder=f")
+  assert options == RuinOptions(bats=3, folder="f")
+
+
+def test_a_flag_of_another_mode_has_no_effect(said):
+  _, lines = said("--bats=3", "--ghosts=1", "--folder=f")
+  assert lines == [
+    "--bats has no effect with --mode=house",
+    "--ghosts has no effect: there are none",
+  ]
+
+
+def test_flags_know_who_reads_them(said):
+  assert core.definition_of("bats").modes == ("ruin",)
+  assert core.definition_of("folder").modes == ()
+  assert core.definition_of("ghosts").modes == ()

@@ -1,0 +1,310 @@
+"""How a model decodes: the search, its engine, its batches."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+from official_transformer.commands.model_options import StoredModelOptions
+from official_transformer.decoding.batching import BatchLimits
+from official_transformer.decoding.engines import (
+  CTRANSLATE2,
+  ENGINES,
+  QUANTIZATIONS,
+  TENSORFLOW,
+  Engine,
+  check_installed,
+)
+from official_transformer.errors import InputError
+from official_transformer.flag_groups.groups import (
+  DtypeOptions,
+  GpuOptions,
+  ThreadOptions,
+)
+from official_transformer.flag_groups.records import Options, flag
+from official_transformer.model_directory.description import ModelDescription
+from official_transformer.model_directory.directory import ModelDirectory
+
+if TYPE_CHECKING:
+  from official_transformer.decoding.options import DecodingOptions
+  from official_transformer.decoding.translator import Translator
+  from official_transformer.decoding.translator_plan import TranslatorPlan
+
+_NOTHING = (
+  lambda o: not o.translates,
+  "training translates nothing without --bleu_source",
+)
+_LINE_BY_LINE = (
+  lambda o: getattr(o, "line_by_line", False),
+  "one line at a time is translated",
+)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class AlphaOptions(Options):
+  """How scores are normalised."""
+
+  heading = "Decoding: the search"
+
+  alpha: float | None = flag(
+    None,
+    "Strength of length normalisation. Unset: the model's own, .6.",
+    lower_bound=0.0,
+  )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class BeamSearchOptions(AlphaOptions):
+  """What the beam search may find."""
+
+  heading = "Decoding: the search"
+
+  beam_size: int | None = flag(
+    None,
+    "Hypotheses kept; 1 is greedy. Unset: the model's own, 4.",
+    lower_bound=1,
+  )
+  extra_decode_length: int | None = flag(
+    None,
+    "Tokens a translation may be longer than its source. Unset: the model's "
+    "own, 50.",
+    lower_bound=0,
+  )
+  patience: float | None = flag(
+    None,
+    "A sentence's search ends at the latest when so many times --beam_size "
+    "hypotheses have ended, as CTranslate2's does with 1 (Kasai et al. 2022): "
+    "much sooner where --alpha is large. 0: only when none that goes on could "
+    "still win, as the official model's does; 1.5 for --engine=ctranslate2. "
+    "Unset: the model's own.",
+    (lambda o: getattr(o, "sample", False), "samples end one by one"),
+    lower_bound=0.0,
+  )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class BatchOptions(Options):
+  """How many lines are decoded or scored at once."""
+
+  heading = "Decoding: speed and memory"
+
+  decode_batch_size: int = flag(
+    128,
+    "Most lines decoded at once; as many fewer with a beam above 4. See "
+    "--decode_batch_tokens.",
+    _NOTHING,
+    _LINE_BY_LINE,
+    lower_bound=1,
+  )
+  decode_batch_tokens: int = flag(
+    2048,
+    "Most lines, times the tokens of the longest, decoded at once; as many "
+    "fewer with a beam above 4.",
+    _NOTHING,
+    _LINE_BY_LINE,
+    lower_bound=1,
+  )
+
+  @property
+  def translates(self) -> bool:
+    """Whether anything is decoded."""
+    return True
+
+  @property
+  def limits(self) -> BatchLimits:
+    """The same, as the decoder takes it."""
+    return BatchLimits(self.decode_batch_tokens, self.decode_batch_size)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LineOptions(BatchOptions):
+  """How lines are brought to the model."""
+
+  heading = "Decoding: the search"
+
+  split_long_lines: bool = flag(
+    True,
+    "Cut lines that are longer than the model was trained with at the ends of "
+    "sentences, and join the translations. Off: decode them whole, which "
+    "takes memory by the square of their length.",
+    _NOTHING,
+  )
+
+  def decoding(self) -> DecodingOptions:
+    """Returns the same, as the decoder takes it."""
+    from official_transformer.decoding.options import DecodingOptions
+
+    return DecodingOptions(
+      limits=self.limits, split_long_lines=self.split_long_lines
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PaddedLineOptions(LineOptions):
+  """Batches of static shapes, too."""
+
+  heading = "Decoding: speed and memory"
+
+  padded_decode: bool = flag(
+    False,
+    "Pad lines to a multiple of --decode_max_length tokens, one shape of "
+    "batches for each, and compile the search with XLA, as TPUs need it; no "
+    "translation changes.",
+    _NOTHING,
+  )
+  decode_max_length: int = flag(
+    97,
+    "With --padded_decode: tokens a line is padded to.",
+    (
+      lambda o: not o.padded_decode,
+      "lines of any length are decoded; see --padded_decode",
+    ),
+    _NOTHING,
+    lower_bound=1,
+  )
+
+  def decoding(self) -> DecodingOptions:
+    """Returns the same, as the decoder takes it."""
+    padded_length = self.decode_max_length if self.padded_decode else 0
+    return dataclasses.replace(super().decoding(), padded_length=padded_length)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class QuantizationOptions(Options):
+  """How CTranslate2 keeps the weights."""
+
+  heading = "Decoding: speed and memory"
+
+  quantization: str = flag(
+    QUANTIZATIONS[0],
+    "How CTranslate2 keeps the weights: in fewer bits they take less memory, "
+    "and on many processors less time.",
+    (lambda o: not o.is_quantized, "TensorFlow keeps weights in --dtype"),
+    choices=tuple(QUANTIZATIONS),
+  )
+
+  @property
+  def is_quantized(self) -> bool:
+    """Whether CTranslate2 has the weights."""
+    raise NotImplementedError
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TranslatorOptions(StoredModelOptions, BeamSearchOptions, GpuOptions):
+  """What a command that loads a translator has."""
+
+  heading = "Decoding: the search"
+
+  def decoding(self) -> DecodingOptions:
+    """Returns how lines are brought to the model: one by one."""
+    from official_transformer.decoding.options import DecodingOptions
+
+    return DecodingOptions(limits=BatchLimits(lines=1))
+
+  def plan(self) -> TranslatorPlan:
+    """Returns which translator is asked for.
+
+    Raises:
+      InputError: if there is no model, or it cannot be decoded so.
+    """
+    plan = self.plan_for(*self.model)
+    others = tuple((d.path, described) for d, described in self.models[1:])
+    return dataclasses.replace(plan, others=others)
+
+  def plan_for(
+    self, directory: ModelDirectory, description: ModelDescription
+  ) -> TranslatorPlan:
+    """Returns the same, of another model."""
+    from official_transformer.decoding.translator_plan import TranslatorPlan
+
+    decoding = self.decoding()
+    decoding.check(description.params)
+    return TranslatorPlan(
+      directory.path, description, self.checkpoint, decoding, self.num_gpus
+    )
+
+  def load_one_by_one(self) -> Translator:
+    """Loads a translator that is given one line at a time."""
+    plan = self.plan()
+    options = dataclasses.replace(plan.options, limits=BatchLimits(lines=1))
+    return dataclasses.replace(plan, options=options).load()
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class EngineOptions(LineOptions, QuantizationOptions, TranslatorOptions):
+  """What searches, on how many processors."""
+
+  heading = "Decoding: speed and memory"
+
+  engine: str = flag(
+    TENSORFLOW,
+    "What searches: tensorflow, the reference, or ctranslate2, which is faster "
+    "on many processors and finds the same on nearly every line (extra "
+    "[ctranslate2]).",
+    choices=tuple(ENGINES),
+  )
+  decode_workers: int | None = flag(
+    None,
+    "Batches decoded side by side on a CPU, its threads shared out among "
+    "them. Unset: one a processor, up to 4.",
+    _LINE_BY_LINE,
+    (
+      lambda o: getattr(o, "padded_decode", False),
+      "XLA shares the processors out by itself",
+    ),
+    lower_bound=1,
+  )
+
+  @property
+  def is_quantized(self) -> bool:
+    """Whether CTranslate2 has the weights."""
+    return self.engine == CTRANSLATE2
+
+  def plan_for(
+    self, directory: ModelDirectory, description: ModelDescription
+  ) -> TranslatorPlan:
+    """Returns which translator is asked for."""
+    plan = super().plan_for(directory, description)
+    options = plan.options
+    if self.engine != TENSORFLOW:
+      engine = Engine(self.engine, self.quantization)
+      options = dataclasses.replace(options, engine=engine)
+    return dataclasses.replace(
+      plan, options=options, workers=self.decode_workers
+    )
+
+  def check_engine(self) -> None:
+    """Refuses an engine that is not there, or not so."""
+    if self.engine == TENSORFLOW:
+      return
+    if len(self.model_directories) > 1:
+      raise InputError(
+        "several models decide together in TensorFlow's search alone: leave "
+        f"--engine={self.engine} out"
+      )
+    check_installed()
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TranslationOptions(
+  PaddedLineOptions, EngineOptions, DtypeOptions, ThreadOptions
+):
+  """What a command that translates text of its own accord has."""
+
+  heading = "Decoding: speed and memory"
+
+  def plan_for(
+    self, directory: ModelDirectory, description: ModelDescription
+  ) -> TranslatorPlan:
+    """Returns which translator is asked for."""
+    plan = super().plan_for(directory, description)
+    return dataclasses.replace(plan, dtype=self.dtype)
+
+  def check_engine(self) -> None:
+    """Refuses an engine that is not there, or not so."""
+    super().check_engine()
+    if self.engine != TENSORFLOW and self.padded_decode:
+      raise InputError(
+        f"--padded_decode has XLA compile TensorFlow's search; --engine="
+        f"{self.engine} has one of its own: leave one of them out"
+      )

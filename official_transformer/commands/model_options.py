@@ -1,0 +1,153 @@
+"""Which model is meant, and which of its weights."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+
+from official_transformer.data.vocabulary_files import VocabFiles, describe
+from official_transformer.errors import InputError
+from official_transformer.flag_groups.groups import ModelDirOptions
+from official_transformer.flag_groups.records import Options, flag
+from official_transformer.model_directory.description import ModelDescription
+from official_transformer.model_directory.directory import (
+  LATEST,
+  ModelDirectory,
+)
+from official_transformer.model_directory.requested_params import (
+  RequestedParams,
+)
+from official_transformer.model_params import (
+  DECODING_FIELDS,
+  DEFAULT_PARAM_SET,
+  PARAM_SETS,
+  TransformerParams,
+  parse_override,
+)
+from official_transformer.storage import file_system
+
+Opened = tuple[ModelDirectory, ModelDescription]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ModelOptions(ModelDirOptions):
+  """The model, or those that decide together."""
+
+  heading = "What to do, with which model"
+
+  param_set: str = flag(
+    DEFAULT_PARAM_SET,
+    "The hyper-parameters to start from.",
+    choices=tuple(PARAM_SETS),
+    short_name="mp",
+  )
+  params_override: str = flag(
+    "",
+    "Fields of the parameter set to change, e.g. hidden_size=128,num_heads=4.",
+  )
+  vocab_file: str | None = flag(
+    None,
+    "The vocabulary. Unset: the model directory's own, else the one that the "
+    "data directory names.",
+    path=True,
+    short_name="vf",
+  )
+
+  @property
+  def takes_several(self) -> bool:
+    """Whether several models may decide together."""
+    return False
+
+  @property
+  def names_params(self) -> bool:
+    """Whether hyper-parameters are asked for, beside how to decode."""
+    return bool(self.given & {"param_set", "params_override"})
+
+  @functools.cached_property
+  def requested_params(self) -> RequestedParams:
+    """The hyper-parameters that are asked for; some are flags of their own."""
+    overrides = parse_override(self.params_override)
+    for name in DECODING_FIELDS:
+      # A command has those that it needs.
+      if (value := getattr(self, name, None)) is not None:
+        overrides[name] = value
+    named = self.param_set if "param_set" in self.given else None
+    return RequestedParams(named, overrides)
+
+  @functools.cached_property
+  def model_directories(self) -> list[ModelDirectory]:
+    """What `model_dir` names: one, or several between commas.
+
+    Raises:
+      InputError: if there may be one only.
+    """
+    path = self.model_dir
+    if "," not in path or file_system.is_directory(path):
+      return [ModelDirectory(path)]
+    parts = [part.strip() for part in path.split(",")]
+    if not all(parts):
+      raise InputError(
+        f"--model_dir={path}: there is nothing between two commas, or behind "
+        "the last: name a directory, or several with a comma between each two"
+      )
+    if len(parts) > 1 and not self.takes_several:
+      raise InputError(
+        f"--model_dir={path}: several models decide together with "
+        "--mode=predict alone, and without --runner"
+      )
+    return [ModelDirectory(part) for part in parts]
+
+  @functools.cached_property
+  def models(self) -> list[Opened]:
+    """What the directories say of their models, decoded as is asked for.
+
+    They are read once: a record made anew reads them again.
+
+    Raises:
+      InputError: if there is no model, or flags contradict it.
+    """
+    opened = []
+    for directory in self.model_directories:
+      stored = directory.read()
+      params = self.requested_params.for_decoding(stored.params, directory.path)
+      params = self.searched(params)
+      opened.append((directory, dataclasses.replace(stored, params=params)))
+    return opened
+
+  @property
+  def model(self) -> Opened:
+    """The first of them."""
+    return self.models[0]
+
+  def searched(self, params: TransformerParams) -> TransformerParams:
+    """Returns a model's parameters, searched with as the command needs it."""
+    return params
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class CheckpointOptions(Options):
+  """Which weights are used."""
+
+  heading = "Decoding: what is read and written"
+
+  checkpoint: str = flag(
+    LATEST,
+    "The weights to use: latest (of a model that has nothing else, the "
+    "average), best (at an evaluation of training, by BLEU if it was measured, "
+    "else by validation loss), average (see --mode=average), or the step of a "
+    "checkpoint that is kept.",
+  )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class StoredModelOptions(ModelOptions, CheckpointOptions):
+  """A model that has been trained."""
+
+  def check_model(self) -> None:
+    """Refuses flags that contradict the model, and a directory without one."""
+    for directory, _ in self.models:
+      directory.choose_checkpoints(self.checkpoint)
+    if self.vocab_file:
+      directory, description = self.model
+      given = describe(VocabFiles.joint(self.vocab_file))
+      description.check_vocabularies(given, self.vocab_file, directory.path)

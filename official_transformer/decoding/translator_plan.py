@@ -1,0 +1,72 @@
+"""Which translator a process loads."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from absl import logging
+
+from official_transformer.decoding.engines import TENSORFLOW
+from official_transformer.decoding.loading import load_models
+from official_transformer.decoding.options import DecodingOptions
+from official_transformer.decoding.translator import Translator
+from official_transformer.hardware.cpu_threads import (
+  serve_single_lines,
+  share_processors,
+)
+from official_transformer.hardware.devices import choose_devices
+from official_transformer.model_directory.description import ModelDescription
+from official_transformer.model_directory.directory import ModelDirectory
+
+
+@dataclasses.dataclass(frozen=True)
+class TranslatorPlan:
+  """Which translator a process loads; it can travel to another machine.
+
+  Attributes:
+    model_dir: where the model is.
+    description: of the model, decoded as is asked for.
+    checkpoint: which weights.
+    options: how lines are brought to the model.
+    num_gpus: wanted; None takes one if there is one.
+    dtype: what TensorFlow computes in.
+    workers: batches decoded side by side on CPUs; None is one a processor.
+    others: directories and descriptions of models that decide with it.
+  """
+
+  model_dir: str
+  description: ModelDescription
+  checkpoint: str
+  options: DecodingOptions
+  num_gpus: int | None
+  dtype: str = "fp32"
+  workers: int | None = None
+  others: tuple[tuple[str, ModelDescription], ...] = ()
+
+  def load(self) -> Translator:
+    """Loads it for the devices that are here.
+
+    Raises:
+      InputError: if the model cannot be used, or not so.
+    """
+    options = self.options
+    on_tensorflow = options.engine.name == TENSORFLOW
+    on_cpu = choose_devices(self.num_gpus, on_tensorflow) == ["CPU:0"]
+    if not on_tensorflow:
+      engine = dataclasses.replace(options.engine, on_gpu=not on_cpu)
+      options = dataclasses.replace(options, engine=engine)
+    if self.workers and not on_cpu:
+      logging.warning("--decode_workers has no effect: it is for CPUs")
+    if on_cpu and options.limits.lines == 1:
+      serve_single_lines(self.description.params.hidden_size)
+    elif on_cpu and not options.padded_length:
+      workers = share_processors(self.workers)
+      options = dataclasses.replace(options, workers=workers)
+    together = ((self.model_dir, self.description), *self.others)
+    models = load_models(
+      [(ModelDirectory(path), described) for path, described in together],
+      # CTranslate2 is given the weights as they are.
+      self.dtype if on_tensorflow else "fp32",
+      self.checkpoint,
+    )
+    return Translator.of(models, options)
