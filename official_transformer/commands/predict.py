@@ -282,7 +282,7 @@ def _check_bulk(options: PredictOptions) -> None:
     )
   if options.trace_dir:
     raise InputError("--trace_dir watches no search of --runner's workers")
-  for name in ("tf_gpu_thread_mode", "per_gpu_thread_count"):
+  for name in ("tf_gpu_thread_mode", "per_gpu_thread_count", "enable_xla"):
     if name in options.given:
       raise InputError(
         f"--{name} is about this process, not the workers of --runner, whose "

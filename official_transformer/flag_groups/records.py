@@ -112,7 +112,7 @@ class Options:
   before anything slow is imported.
 
   Attributes:
-    given: the names of the flags that were given.
+    given: the names of the flags that were given, other modes' among them.
   """
 
   # Stands above the flags that a class adds, in the manual. Those of a class
@@ -309,13 +309,13 @@ def parsed(command: Command) -> Any:
   """
   record = chosen_record(command)
   values: dict[str, Any] = {}
-  given = set()
   for specs in fields_of(record).values():
     for name in specs:
       value = flags.FLAGS[name].value
       values[name] = tuple(value) if isinstance(value, list) else value
-      if flags.FLAGS[name].present:
-        given.add(name)
+  given = {
+    n for n in _definitions if n in flags.FLAGS and flags.FLAGS[n].present
+  }
   return record(given=frozenset(given), **values)
 
 
