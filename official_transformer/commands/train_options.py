@@ -11,7 +11,7 @@ from official_transformer.data.buckets import Batching
 from official_transformer.data.segmentation import SIDES, SubwordSampling
 from official_transformer.errors import InputError
 from official_transformer.flag_groups.groups import (
-  DataDirOptions,
+  BaseOptions,
   DistributionOptions,
   LogStepsOptions,
   PerformanceOptions,
@@ -40,18 +40,11 @@ _NOT_SAMPLED = (
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class BatchingOptions(DataDirOptions, TpuOptions, DistributionOptions):
+class BatchingOptions(BaseOptions, TpuOptions, DistributionOptions):
   """Which batches are trained on."""
 
   heading = "Training: data and batches"
 
-  batch_size: int | None = flag(
-    None,
-    "Tokens in a global batch, on the longer of the two sides. Unset: what "
-    "the parameter set says.",
-    lower_bound=1,
-    short_name="bs",
-  )
   max_length: int = flag(
     DEFAULT_MAX_LENGTH,
     "Longest training example in tokens, EOS included; longer ones are left "

@@ -213,9 +213,11 @@ def define_flags(record: type[Options], **defaults: Any) -> None:
     record: whose fields they are.
     **defaults: others than the fields have.
   """
+  hints = typing.get_type_hints(record)
   for section, specs in fields_of(record).items():
     for name, spec in specs.items():
-      _define(record, name, Definition(section, spec), defaults.get(name))
+      definition = Definition(section, spec)
+      _define(record, name, definition, hints[name], defaults.get(name))
   _demand([record])
 
 
@@ -239,13 +241,17 @@ def define_modes(command: Modes) -> None:
     for name, spec in specs.items():
       if spec.never:
         found[section][name] = command.accepted
+  records = [*command.records.values(), command.accepted]
+  hints: dict[str, Any] = {}
+  for record in records:  # Once each: they take a while to find.
+    hints.update(typing.get_type_hints(record))
   for section, named in found.items():
     for name, record in named.items():
       modes = tuple(readers.get(name, ()))
       if len(modes) == len(command.records):
         modes = ()
-      _define(record, name, Definition(section, spec_of(record, name), modes))
-  records = [*command.records.values(), command.accepted]
+      definition = Definition(section, spec_of(record, name), modes)
+      _define(record, name, definition, hints[name])
   _demand(records)
 
 
@@ -253,9 +259,10 @@ def _define(
   record: type[Options],
   name: str,
   definition: Definition,
+  hint: Any,
   default: Any = None,
 ) -> None:
-  """Defines one flag, with another default than its field has, perhaps."""
+  """Defines one flag of a type, perhaps with another default than its field."""
   spec = definition.spec
   definer: Callable[..., Any] = {
     bool: flags.DEFINE_bool,
@@ -263,7 +270,7 @@ def _define(
     float: flags.DEFINE_float,
     str: flags.DEFINE_enum if spec.choices else flags.DEFINE_string,
     tuple: flags.DEFINE_multi_string if spec.repeated else flags.DEFINE_list,
-  }[_kind(typing.get_type_hints(record)[name])]
+  }[_kind(hint)]
   arguments = dict(spec.definer)
   if spec.choices:
     arguments["enum_values"] = list(spec.choices)
