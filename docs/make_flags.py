@@ -15,6 +15,7 @@ from official_transformer.commands.modes import MODES
 from official_transformer.commands.report import ReportOptions
 from official_transformer.commands.serve import ServiceOptions
 from official_transformer.compute_bleu import BleuOptions
+from official_transformer.flag_groups import help_page
 from official_transformer.flag_groups.core import define_all, definition_of
 from official_transformer.flag_groups.records import Command
 from official_transformer.import_checkpoint import ImportOptions
@@ -36,8 +37,9 @@ COMMANDS: dict[str, Command] = {
 INTRODUCTION = """# Flags
 
 Written by `python docs/make_flags.py` from the flags' own definitions; do not
-edit it. `COMMAND --help` says the same, and `--flagfile=FILE` reads flags from
-a file, one a line.
+edit it. `COMMAND --help` says the same: `transformer_main --help` its modes,
+`--mode=MODE --help` the flags of one, `--helpfull` all. `--flagfile=FILE` reads
+flags from a file, one a line.
 
 All flags of the official model are accepted, so that its scripts run as they
 stand. A flag that was given and changes nothing says so once, at start.
@@ -62,22 +64,19 @@ def row(name: str, with_modes: bool) -> str:
   if spec.idle:
     reasons = "; ".join(reason for _, reason in spec.idle)
     text += f" *Beside others' values it may do nothing: {reasons}.*"
-  cells = [title, shown_default(flag), text]
+  cells = [title, default_cell(flag), text]
   if with_modes:
     modes = ", ".join(definition.modes) or ("" if spec.never else "all")
     cells.insert(2, modes)
   return f"| {' | '.join(cells)} |"
 
 
-def shown_default(flag: flags.Flag) -> str:
+def default_cell(flag: flags.Flag) -> str:
   """Returns a flag's default as the table has it."""
   if flag.default == os.cpu_count() and flag.name == "num_parallel_calls":
     return "processors"
-  if flag.default in (None, "", []):
-    return ""
-  if isinstance(flag.default, list):
-    return f"`{','.join(flag.default)}`"
-  return f"`{str(flag.default).lower() if flag.boolean else flag.default}`"
+  default = help_page.shown_default(flag)
+  return f"`{default}`" if default else ""
 
 
 def sections(command: Command) -> dict[str, list[str]]:

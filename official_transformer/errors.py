@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import signal
 import sys
@@ -58,6 +59,7 @@ def describe_failures(main: Callable[[list[str]], int | None]) -> Callable:
     passes: it is a defect, and its traceback is wanted.
   """
 
+  @functools.wraps(main)
   def guarded(argv: list[str]) -> None:
     command = os.path.basename(sys.argv[0])
     try:

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 class AttentionOptions(ReferenceOptions, PictureOptions, TranslatorOptions):
   """Whose attention is written, over what."""
 
+  summary = "write what the model attends to, as numbers and as pictures"
+
   def check(self) -> None:
     """Refuses missing files, pictures that cannot be made, a missing model.
 

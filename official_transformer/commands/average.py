@@ -21,6 +21,7 @@ class AverageOptions(ModelDirOptions):
   """Which checkpoints are averaged."""
 
   heading = "Averaging"
+  summary = "make a checkpoint of the mean of several, for --checkpoint=average"
 
   average_last: int = flag(
     5,

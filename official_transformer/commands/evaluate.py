@@ -40,6 +40,19 @@ class EvalOptions(EvaluationOptions, TranslationOptions, MetricsOptions):
   """What is evaluated, and what it is compared with."""
 
   heading = "What is translated for BLEU"
+  summary = "translate --bleu_source and score it against --bleu_ref"
+  most_used = (
+    "model_dir",
+    "bleu_source",
+    "bleu_ref",
+    "checkpoint",
+    "beam_size",
+    "alpha",
+    "metrics",
+    "bleu_tokenize",
+    "compare_with",
+    "engine",
+  )
 
   compare_with: str | None = flag(
     None,

@@ -83,6 +83,7 @@ class ExportOptions(
   """What is exported, as what."""
 
   heading = "Exporting"
+  summary = "write the model for use without this package"
 
   export_format: str = flag(
     SAVED_MODEL,

@@ -27,13 +27,6 @@ MODES = Modes(
     "attention": AttentionOptions,
     "plot": PlotOptions,
   },
-  "train: train or resume a model. average: make a checkpoint of the mean "
-  "of several, for --checkpoint=average. eval: translate --bleu_source and "
-  "score it against --bleu_ref. predict: translate --text or --file. "
-  "score: tell how probable each line of --reference_file is as the "
-  "translation of --file. export: write the model for use without this "
-  "package. attention: write what the model attends to, as numbers and as "
-  "pictures. plot: draw runs, schedules, positions and embeddings.",
   (
     "What to do, with which model",
     "What is translated for BLEU",
@@ -53,6 +46,18 @@ MODES = Modes(
     "Precision, compilation, threads",
     "Devices",
     "Reports, and sinks that upstream had",
+  ),
+  (
+    "model_dir",
+    "data_dir",
+    "vocab_file",
+    "param_set",
+    "train_steps",
+    "num_gpus",
+    "file",
+    "file_out",
+    "bleu_source",
+    "bleu_ref",
   ),
   AcceptedOptions,
 )

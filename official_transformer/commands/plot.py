@@ -63,6 +63,7 @@ class PlotOptions(PictureOptions, StoredModelOptions, TrainStepsOptions):
   """What is drawn."""
 
   heading = "Pictures"
+  summary = "draw runs, schedules, positions and embeddings"
 
   plots: tuple[str, ...] = flag(
     ("run",),

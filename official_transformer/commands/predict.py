@@ -46,6 +46,19 @@ class PredictOptions(
   """What is translated, and what is told of it."""
 
   heading = "Decoding: what is read and written"
+  summary = "translate --text or --file"
+  most_used = (
+    "model_dir",
+    "text",
+    "file",
+    "file_out",
+    "checkpoint",
+    "beam_size",
+    "alpha",
+    "n_best",
+    "engine",
+    "output_format",
+  )
 
   text: str | None = flag(None, "One sentence to translate.")
   interactive: bool = flag(

@@ -34,6 +34,11 @@ class ScoreOptions(
 ):
   """What is scored, by which model."""
 
+  summary = (
+    "tell how probable each line of --reference_file is"
+    " as the translation of --file"
+  )
+
   def check(self) -> None:
     """Refuses missing files, and a missing model.
 

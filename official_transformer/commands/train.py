@@ -73,6 +73,20 @@ class TrainOptions(
 ):
   """What is trained, on what, how, and what becomes of it."""
 
+  summary = "train or resume a model"
+  most_used = (
+    "data_dir",
+    "model_dir",
+    "vocab_file",
+    "param_set",
+    "batch_size",
+    "train_steps",
+    "steps_between_evals",
+    "bleu_source",
+    "bleu_ref",
+    "num_gpus",
+  )
+
   @property
   def translates(self) -> bool:
     """Whether anything is decoded."""

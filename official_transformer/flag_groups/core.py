@@ -6,6 +6,7 @@ a mistyped flag answer at once.
 """
 
 import sys
+import textwrap
 from collections.abc import Callable
 from typing import Any
 
@@ -25,6 +26,7 @@ from official_transformer.flag_groups.groups import (
   GpuOptions,
   PerformanceOptions,
 )
+from official_transformer.flag_groups.help_page import define_help
 from official_transformer.flag_groups.records import (
   Command,
   Modes,
@@ -32,7 +34,6 @@ from official_transformer.flag_groups.records import (
   define_modes,
   definition_of,
   expand_home,
-  help_wrap,
   parsed,
   without_effect,
 )
@@ -100,6 +101,11 @@ def define_benchmark() -> None:
   define_flags(BenchmarkOptions)
 
 
+def help_wrap(text: str) -> str:
+  """Wraps a help text to 80 columns, as upstream's function does."""
+  return flags.text_wrap(textwrap.dedent(text), length=80)
+
+
 def define_all(command: Command) -> None:
   """Defines a command's flags and those that every command has.
 
@@ -144,10 +150,6 @@ def run(command: Command, main: Callable[..., Any]) -> None:
     main: called with the positional arguments.
   """
   occupy_closed()
-  before = set(flags.FLAGS)
   define_all(command)
-  # absl's --help lists the flags that belong to the script that was started;
-  # through a console script that is not the module which defined them.
-  for name in sorted(set(flags.FLAGS) - before):
-    flags.FLAGS.register_key_flag_for_module(sys.argv[0], flags.FLAGS[name])
+  define_help(command, sys.modules[main.__module__].__doc__ or "")
   app.run(main)

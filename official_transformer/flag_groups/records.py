@@ -19,7 +19,6 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import os
-import textwrap
 import types
 import typing
 from collections.abc import Callable, Iterator, Mapping
@@ -33,11 +32,6 @@ _KEY = "flag"
 
 # Takes a command's record; a reason follows "--NAME has no effect: ".
 IdleReason = tuple[Callable[[Any], bool], str]
-
-
-def help_wrap(text: str) -> str:
-  """Wraps a help text to the width of absl's help page."""
-  return flags.text_wrap(textwrap.dedent(text), length=80)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,6 +112,10 @@ class Options:
   # Stands above the flags that a class adds, in the manual. Those of a class
   # without one stand under that of the record.
   heading: ClassVar[str] = ""
+  # What a mode does, on one line without a full stop, and the flags that
+  # --help tells first.
+  summary: ClassVar[str] = ""
+  most_used: ClassVar[tuple[str, ...]] = ()
   demands: ClassVar[tuple[Demand, ...]] = ()
 
   given: frozenset[str] = dataclasses.field(
@@ -138,14 +136,15 @@ class Modes:
   Attributes:
     records: what each does, the default first. All have the flags of all: one
       that the mode's record lacks has no effect.
-    text: the help of `--mode`, which stands under the first heading.
-    headings: of all records, in the manual's order.
+    headings: of all records, in the manual's order; `--mode` stands under the
+      first.
+    most_used: the flags that `--help` tells without a mode.
     accepted: the record of flags that nothing reads any more.
   """
 
   records: Mapping[str, type[Options]]
-  text: str
   headings: tuple[str, ...]
+  most_used: tuple[str, ...] = ()
   accepted: type[Options] = Options
 
 
@@ -223,11 +222,10 @@ def define_flags(record: type[Options], **defaults: Any) -> None:
 
 def define_modes(command: Modes) -> None:
   """Defines `--mode`, and the flags of all its records."""
-  spec = FlagSpec(command.text, choices=tuple(command.records))
+  text = " ".join(f"{m}: {r.summary}." for m, r in command.records.items())
+  spec = FlagSpec(text, choices=tuple(command.records))
   _definitions[MODE] = Definition(command.headings[0], spec)
-  flags.DEFINE_enum(
-    MODE, spec.choices[0], list(spec.choices), help_wrap(command.text)
-  )
+  flags.DEFINE_enum(MODE, spec.choices[0], list(spec.choices), text)
   found: dict[str, dict[str, type[Options]]] = {
     heading: {} for heading in command.headings
   }
@@ -281,7 +279,7 @@ def _define(
   if isinstance(default, tuple):
     default = list(default)
   _definitions[name] = definition
-  definer(name=name, default=default, help=help_wrap(spec.text), **arguments)
+  definer(name=name, default=default, help=spec.text, **arguments)
 
 
 def _kind(hint: Any) -> type:

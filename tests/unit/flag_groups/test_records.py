@@ -141,9 +141,8 @@ class LostOptions(PlaceOptions):
 
 MODES = Modes(
   {"house": HouseOptions, "ruin": RuinOptions},
-  "house: one to live in. ruin: another.",
   ("Places", "house", "ruin"),
-  LostOptions,
+  accepted=LostOptions,
 )
 
 
