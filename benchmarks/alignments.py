@@ -24,10 +24,10 @@ from demo_alignments import AlignedPair, draw_aligned
 from official_transformer.data.text_files import read_parallel
 from official_transformer.data.words import words_of
 from official_transformer.decoding.alignment import (
-  AlignmentRule,
   Link,
   Words,
   link_words,
+  piece_weights,
   word_weights,
 )
 from official_transformer.decoding.attention import AttentionReader
@@ -36,6 +36,7 @@ from official_transformer.decoding.loading import (
   load_model,
   open_model,
 )
+from official_transformer.decoding.options import AlignmentRule
 from official_transformer.model_directory.directory import LATEST
 from official_transformer.model_params import EOS_ID
 
@@ -203,7 +204,7 @@ def join(
   attended: Attended, rule: Reading | AlignmentRule
 ) -> dict[str, list[set[Link]]]:
   """Returns the links of each pair, by how pieces are joined to words."""
-  weights = [rule.piece_weights(cross) for cross in attended.crosses]
+  weights = [piece_weights(rule, cross) for cross in attended.crosses]
   both = list(zip(weights, attended.words, strict=True))
   return {
     "by words": [set(link_words(word_weights(w, *sides))) for w, sides in both],

@@ -35,7 +35,7 @@ from peers.measuring import add_decoding_flags, report, time_job
 
 from official_transformer.data.text_files import read_lines
 from official_transformer.data.vocabulary_files import Tokenizers, VocabFiles
-from official_transformer.decoding.batching import BatchLimits, pad
+from official_transformer.decoding.batching import pad
 from official_transformer.decoding.engines import ENGINES, Engine
 from official_transformer.decoding.hypotheses import FoundSequence
 from official_transformer.decoding.loading import (
@@ -45,7 +45,7 @@ from official_transformer.decoding.loading import (
   load_model,
   open_model,
 )
-from official_transformer.decoding.options import DecodingOptions
+from official_transformer.decoding.options import BatchLimits, DecodingOptions
 from official_transformer.decoding.translator import Translator
 from official_transformer.exporting.saved_model import write_saved_model
 from official_transformer.hardware.cpu_threads import (

@@ -19,9 +19,8 @@ import numpy as np
 import tensorflow as tf
 
 from official_transformer.commands.trace import tree_of
-from official_transformer.decoding.alignment import AlignmentRule
 from official_transformer.decoding.attention import LineAttention
-from official_transformer.decoding.options import DecodingOptions
+from official_transformer.decoding.options import AlignmentRule, DecodingOptions
 from official_transformer.decoding.scorer import Scorer
 from official_transformer.decoding.search_trace import (
   FINISHED,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import threading
 
-from official_transformer.decoding.batching import BatchLimits
 from official_transformer.decoding.hypotheses import FoundSequence
 from official_transformer.decoding.loading import LoadedCheckpoint
-from official_transformer.decoding.options import DecodingOptions
+from official_transformer.decoding.options import BatchLimits, DecodingOptions
+from official_transformer.decoding.requests import TranslationRequest
 from official_transformer.decoding.translator import Translator
 from official_transformer.model_params import TransformerParams
 
@@ -62,20 +62,19 @@ class Reverser:
     ]
 
 
-class Options(DecodingOptions):
-  """Options whose model is a `Reverser`."""
-
-  def create_searcher(self, transformers, tokenizers):
-    return Reverser(transformers[0].params)
-
-
 class _Transformer:
   params = TransformerParams(vocab_size=28, beam_size=2)
 
 
+def asked(lines, n_best=1):
+  """Returns a request for lines."""
+  return TranslationRequest(tuple(lines), n_best=n_best)
+
+
 def make_translator(workers=1, lines=4, step=1):
   """Returns a translator of lines of up to 10 tokens."""
-  options = Options(limits=BatchLimits(lines=lines), workers=workers)
+  options = DecodingOptions(limits=BatchLimits(lines=lines), workers=workers)
   translator = Translator(_Transformer(), Letters(), options, max_length=10)
+  translator.searchers.plain = Reverser(_Transformer.params)
   translator.checkpoint = LoadedCheckpoint(step)
   return translator

@@ -6,7 +6,6 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from official_transformer.commands.model_options import StoredModelOptions
-from official_transformer.decoding.batching import BatchLimits
 from official_transformer.decoding.engines import (
   CTRANSLATE2,
   ENGINES,
@@ -15,6 +14,7 @@ from official_transformer.decoding.engines import (
   Engine,
   check_installed,
 )
+from official_transformer.decoding.options import BatchLimits, DecodingOptions
 from official_transformer.errors import InputError
 from official_transformer.flag_groups.groups import (
   DtypeOptions,
@@ -26,7 +26,6 @@ from official_transformer.model_directory.description import ModelDescription
 from official_transformer.model_directory.directory import ModelDirectory
 
 if TYPE_CHECKING:
-  from official_transformer.decoding.options import DecodingOptions
   from official_transformer.decoding.translator import Translator
   from official_transformer.decoding.translator_plan import TranslatorPlan
 
@@ -132,8 +131,6 @@ class LineOptions(BatchOptions):
 
   def decoding(self) -> DecodingOptions:
     """Returns the same, as the decoder takes it."""
-    from official_transformer.decoding.options import DecodingOptions
-
     return DecodingOptions(
       limits=self.limits, split_long_lines=self.split_long_lines
     )
@@ -197,8 +194,6 @@ class TranslatorOptions(StoredModelOptions, BeamSearchOptions, GpuOptions):
 
   def decoding(self) -> DecodingOptions:
     """Returns how lines are brought to the model: one by one."""
-    from official_transformer.decoding.options import DecodingOptions
-
     return DecodingOptions(limits=BatchLimits(lines=1))
 
   def plan(self) -> TranslatorPlan:

@@ -17,7 +17,7 @@ from official_transformer.search.options import (
 )
 
 if TYPE_CHECKING:
-  from official_transformer.decoding.phrases import LineRequest
+  from official_transformer.decoding.requests import LineRequest
 
 _BY_LINE = ("prefix_file", "required_phrases")
 _NO_SAMPLE = (lambda o: not o.sample, "nothing is drawn without --sample")
@@ -103,12 +103,16 @@ class GuidanceOptions(Options):
     paths = {name: getattr(self, name) for name in _BY_LINE}
     return {name: path for name, path in paths.items() if path}
 
-  def search(self) -> SearchOptions:
-    """Returns the same, as the search takes it."""
+  def search(self, samples: int | None = None) -> SearchOptions:
+    """Returns the same, as the search takes it.
+
+    Args:
+      samples: how many are drawn, if any are; None is the beam's size.
+    """
     sampling = None
     if self.sample:
       rule = SamplingRule(self.temperature, self.top_k, self.top_p)
-      sampling = Sampling(rule, self.sample_seed)
+      sampling = Sampling(rule, self.sample_seed, samples)
     forbidden: tuple[str, ...] = ()
     if self.forbidden_phrases:
       lines = text_files.read_lines(self.forbidden_phrases)
@@ -121,7 +125,6 @@ class GuidanceOptions(Options):
       forbidden,
       sampling,
       self.mbr,
-      bool(self.files_by_line),
     )
 
   def check_guidance(self) -> SearchOptions:
@@ -143,10 +146,8 @@ class GuidanceOptions(Options):
     if not paths:
       yield from lines
       return
-    from official_transformer.decoding.phrases import (
-      DecodingConstraints,
-      LineRequest,
-    )
+    from official_transformer.decoding.phrases import DecodingConstraints
+    from official_transformer.decoding.requests import LineRequest
 
     beside = {
       name: text_files.read_lines(paths[name])

@@ -21,7 +21,6 @@ from official_transformer.model_params import (
   DECODING_FIELDS,
   DEFAULT_PARAM_SET,
   PARAM_SETS,
-  TransformerParams,
   parse_override,
 )
 from official_transformer.storage import file_system
@@ -110,7 +109,6 @@ class ModelOptions(ModelDirOptions):
     for directory in self.model_directories:
       stored = directory.read()
       params = self.requested_params.for_decoding(stored.params, directory.path)
-      params = self.searched(params)
       opened.append((directory, dataclasses.replace(stored, params=params)))
     return opened
 
@@ -118,10 +116,6 @@ class ModelOptions(ModelDirOptions):
   def model(self) -> Opened:
     """The first of them."""
     return self.models[0]
-
-  def searched(self, params: TransformerParams) -> TransformerParams:
-    """Returns a model's parameters, searched with as the command needs it."""
-    return params
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

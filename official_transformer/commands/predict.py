@@ -18,19 +18,17 @@ from official_transformer.commands.text_options import (
   OutputOptions,
 )
 from official_transformer.data import text_files
-from official_transformer.decoding.batching import check_n_best
 from official_transformer.decoding.engines import TENSORFLOW
+from official_transformer.decoding.options import AlignmentRule, DecodingOptions
 from official_transformer.decoding.progress import Progress
 from official_transformer.distribution import beam_pipeline
 from official_transformer.errors import InputError
 from official_transformer.flag_groups.groups import BeamOptions
 from official_transformer.flag_groups.records import flag
 from official_transformer.hardware.startup import graphs_as_they_are
-from official_transformer.model_params import TransformerParams
 from official_transformer.storage import file_system
 
 if TYPE_CHECKING:
-  from official_transformer.decoding.options import DecodingOptions
   from official_transformer.decoding.translation import Translation
 
 
@@ -114,28 +112,24 @@ class PredictOptions(
     """Whether there may be pictures."""
     return bool(self.trace_dir)
 
-  def searched(self, params: TransformerParams) -> TransformerParams:
-    """Returns a model's parameters, with as many samples as are told."""
-    if not self.sample or self.beam_size is not None:
-      return params
-    # If none is to be chosen, no more are drawn.
-    number = params.beam_size if self.mbr else self.n_best
-    return dataclasses.replace(params, beam_size=max(number, self.n_best))
-
   def decoding(self) -> DecodingOptions:
     """Returns how lines are brought to the model, and what is told of each."""
-    from official_transformer.decoding.alignment import AlignmentRule
-
     rule = None
     if self.alignments and self.alignment_layer is not None:
       rule = AlignmentRule((self.alignment_layer,))
     elif self.alignments:
       rule = AlignmentRule()
+    samples = None
+    if self.sample and self.beam_size is None:
+      # If none is to be chosen, no more are drawn than are told.
+      samples = self.n_best
+      if self.mbr:
+        samples = max(samples, self.model[1].params.beam_size)
     return dataclasses.replace(
       super().decoding(),
       n_best=self.n_best,
       alignment=rule,
-      search=self.search(),
+      search=self.search(samples),
     )
 
   def check(self) -> None:
@@ -159,7 +153,10 @@ class PredictOptions(
       _check_trace(self)
       self._check_files()
     self.check_model()
-    check_n_best(self.n_best, self.model[1].params.beam_size)
+    options = self.decoding()
+    options.check(self.model[1].params)
+    if self.files_by_line:
+      options.check_guided()
 
   def _check_what(self) -> None:
     """Refuses anything but one thing to translate."""
@@ -330,12 +327,13 @@ def _check_guidance(options: PredictOptions) -> None:
       f"{by_line}: nobody knows beforehand which lines will be typed; give "
       "them by --file"
     )
-  if (search.changes_search or search.mbr) and options.runner:
+  guided = search.changes_search or bool(options.files_by_line)
+  if (guided or search.mbr) and options.runner:
     raise InputError(
       "--runner searches for what the model finds best: samples, phrases, "
       "penalties and --mbr are for --mode=predict without it"
     )
-  if search.changes_search and options.trace_dir:
+  if guided and options.trace_dir:
     raise InputError(
       "--trace_dir watches the search as it is, without samples, phrases or "
       "penalties"

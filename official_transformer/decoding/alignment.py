@@ -23,7 +23,7 @@ from official_transformer.data.tokenizer import (
 )
 from official_transformer.data.words import Span, words_of, words_under
 from official_transformer.decoding.attention import AttentionReader
-from official_transformer.errors import InputError
+from official_transformer.decoding.options import AlignmentRule
 from official_transformer.model_params import EOS_ID
 
 _LEAST = 1e-6  # Attention that a source piece gets none of.
@@ -36,43 +36,20 @@ class Link(NamedTuple):
   target: int
 
 
-@dataclasses.dataclass(frozen=True)
-class AlignmentRule:
-  """Where in the attention to the source alignments are read.
+def piece_weights(rule: AlignmentRule, cross: np.ndarray) -> np.ndarray:
+  """Returns how much each target piece belongs to each source piece.
 
-  A piece is looked for in the row that predicts it, in the mean of a layer's
-  heads. How much it attends to a source piece is multiplied by its share of all
-  the attention that this source piece gets: both must mean each other. Of all
-  that was measured, over four models, the sum of that over all layers came
-  nearest to the truth, and no single layer did in each of them.
+  Args:
+    rule: where in the attention it is read.
+    cross: attention to the source, [L, N, T, S].
 
-  Attributes:
-    layers: which, counted from 0; None is all.
+  Returns:
+    [T - 1, S - 1]: without EOS on either side.
   """
-
-  layers: tuple[int, ...] | None = None
-
-  def check(self, num_layers: int) -> None:
-    """Raises an `InputError` if a model has not as many layers."""
-    if wrong := [n for n in self.layers or () if not 0 <= n < num_layers]:
-      raise InputError(
-        f"there is no layer {wrong[0]}: the model has {num_layers}, counted "
-        "from 0"
-      )
-
-  def piece_weights(self, cross: np.ndarray) -> np.ndarray:
-    """Returns how much each target piece belongs to each source piece.
-
-    Args:
-      cross: [L, N, T, S].
-
-    Returns:
-      [T - 1, S - 1]: without EOS on either side.
-    """
-    layers = slice(None) if self.layers is None else list(self.layers)
-    weights = cross[layers].mean(1)[:, :-1, :-1]
-    attended = np.maximum(weights.sum(1, keepdims=True), _LEAST)
-    return (weights * (weights / attended)).sum(0)
+  layers = slice(None) if rule.layers is None else list(rule.layers)
+  weights = cross[layers].mean(1)[:, :-1, :-1]
+  attended = np.maximum(weights.sum(1, keepdims=True), _LEAST)
+  return (weights * (weights / attended)).sum(0)
 
 
 class Words(NamedTuple):
@@ -273,7 +250,7 @@ class Aligner:
     tokenizers = self.reader.tokenizers
     source = Words.of_source(tokenizers.source, piece.source)
     target = Words.of_target(tokenizers.target, piece.target, piece.target_ids)
-    weights = self.rule.piece_weights(cross)
+    weights = piece_weights(self.rule, cross)
     links = link_words(word_weights(weights, source, target))
     attended = word_weights(cross.mean((0, 1))[:-1, :-1], source, target)
     return Alignment(source.texts(), target.texts(), links, attended.tolist())

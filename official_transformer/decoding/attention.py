@@ -13,15 +13,12 @@ import tensorflow as tf
 
 from official_transformer.data.tokenizer import Tokenizer
 from official_transformer.data.vocabulary_files import Tokenizers
-from official_transformer.decoding.batching import (
-  BatchLimits,
-  map_by_length,
-  pad,
-)
+from official_transformer.decoding.batching import map_by_length, pad
 from official_transformer.decoding.memory_bounds import (
   check_positions,
   lacks_memory,
 )
+from official_transformer.decoding.options import BatchLimits
 from official_transformer.errors import InputError
 from official_transformer.model.attention_weights import attention_weights
 from official_transformer.model.transformer import Transformer

@@ -6,13 +6,12 @@ batches: little is padding, and memory is bounded by the window.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 import numpy as np
 
-from official_transformer.errors import InputError
+from official_transformer.decoding.options import BatchLimits
 from official_transformer.model_params import PAD_ID
 
 Item = TypeVar("Item")
@@ -21,53 +20,6 @@ Result = TypeVar("Result")
 # A window ends at either.
 WINDOW_ITEMS = 2048
 WINDOW_SIZE = 1 << 20
-_USUAL_BEAM = 4
-
-
-@dataclasses.dataclass(frozen=True)
-class BatchLimits:
-  """How large a batch may be.
-
-  Attributes:
-    tokens: the number of lines times the tokens of the longest; a longer line
-      is a batch of its own.
-    lines: most lines. What a short line takes is less its own tokens than
-      those it may be translated to.
-  """
-
-  tokens: int = 2048
-  lines: int = 128
-
-  def __post_init__(self) -> None:
-    for name in ("tokens", "lines"):
-      value = getattr(self, name)
-      if value < 1:
-        raise InputError(f"{name} is {value}, must be at least 1")
-
-  def for_beam(self, beam_size: int) -> BatchLimits:
-    """Returns the limits for so many hypotheses a line.
-
-    Up to a beam of 4 they are these; the lines of a batch with a larger one are
-    as many fewer, so that its hypotheses are no more.
-    """
-    share = max(beam_size, _USUAL_BEAM)
-    return BatchLimits(
-      max(1, self.tokens * _USUAL_BEAM // share),
-      max(1, self.lines * _USUAL_BEAM // share),
-    )
-
-  def size(self, longest: int) -> int:
-    """Returns the lines of a batch whose longest line has so many tokens."""
-    return min(self.lines, max(1, self.tokens // max(1, longest)))
-
-
-def check_n_best(n_best: int, beam_size: int) -> None:
-  """Raises an `InputError` if a beam finds fewer hypotheses than are wanted."""
-  if n_best > beam_size:
-    raise InputError(
-      f"n_best is {n_best}, but a beam of {beam_size} finds no more hypotheses "
-      "than that; raise beam_size"
-    )
 
 
 def windows(

@@ -8,8 +8,9 @@ Shapes: B lines, K beam, L longest limit.
 
 from __future__ import annotations
 
+import functools
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -47,8 +48,13 @@ from official_transformer.search.constraints import (
   NO_TOKEN,
   Controller,
   SentenceConstraints,
+  Strengths,
 )
-from official_transformer.search.options import SearchOptions
+from official_transformer.search.options import (
+  DEFAULT_SEARCH,
+  SearchFeatures,
+  SearchOptions,
+)
 from official_transformer.search.state import SearchResult
 
 # A phrase is found in other tokens at most so many times before it is given up.
@@ -65,44 +71,35 @@ class GuidedSearcher:
     models: that decide together; the first one's parameters count.
     params: these.
     target: the target's tokenizer.
-    options: phrases, penalties and samples.
   """
 
   def __init__(
-    self,
-    models: Sequence[Transformer],
-    tokenizers: Tokenizers,
-    options: SearchOptions,
+    self, models: Sequence[Transformer], tokenizers: Tokenizers
   ) -> None:
     self.models = models
     self.params = models[0].params
     self.target: Tokenizer = tokenizers.target
-    self.options = options
     self._tokens_of = remembered(tokens_of, self.target)
     self._written = remembered(as_written, self.target)
-    ids = tf.TensorSpec([None, None], tf.int32)
-    phrases = tf.TensorSpec([None, None, None], tf.int32)
-    uniforms = tf.TensorSpec([None, self.params.beam_size, None], tf.float32)
-    self._function = tf.function(
-      self._search,
-      input_signature=[ids, ids, phrases, phrases, uniforms],
-      autograph=False,
-    )
+    # Traced once for each kind of search, of which there are few.
+    self._functions: dict[SearchFeatures, Callable[..., SearchResult]] = {}
 
   def search(
     self,
     sources: Sequence[Sequence[int]],
     constraints: Sequence[DecodingConstraints] | None = None,
+    options: SearchOptions = DEFAULT_SEARCH,
   ) -> list[list[FoundSequence]]:
     """Searches for each source's best sequences, as `SequenceSearcher` says.
 
     Args:
       sources: token lists, each ending in EOS.
-      constraints: of each.
+      constraints: of each, the phrases that `options` forbids among them.
+      options: penalties and samples.
     """
     asked = constraints or [NO_CONSTRAINTS] * len(sources)
     forbidden = [self._forbidden_tokens(line) for line in asked]
-    found = self._search_all(sources, asked, forbidden)
+    found = self._search_all(sources, asked, forbidden, options)
     for _ in range(_ROUNDS):
       # Another segmentation may spell the phrase: forbid that, too.
       again = [
@@ -116,6 +113,7 @@ class GuidedSearcher:
         [sources[row] for row in again],
         [asked[row] for row in again],
         [forbidden[row] for row in again],
+        options,
       )
       for row, sequences in zip(again, better, strict=True):
         found[row] = sequences
@@ -161,6 +159,7 @@ class GuidedSearcher:
     sources: Sequence[Sequence[int]],
     constraints: Sequence[DecodingConstraints],
     forbidden: Sequence[Forbidden],
+    options: SearchOptions,
   ) -> list[list[FoundSequence]]:
     """Searches once."""
     longest = max(map(len, sources))
@@ -168,41 +167,46 @@ class GuidedSearcher:
       check_batch(model.params, len(sources) * len(self.models), longest)
     prefixes = [prefix_of(self.target, line.prefix) for line in constraints]
     required = [self._tokens_of_each(line.required) for line in constraints]
-    limit = longest + self.params.extra_decode_length + self.options.min_length
+    limit = longest + self.params.extra_decode_length + options.min_length
     limit += max(map(len, prefixes)) + 2
     try:
-      result = self._function(
+      result = self._function(options.features(self.params.beam_size))(
+        Strengths.of(options),
         pad(sources),
         pad(prefixes, 1),
         _phrase_array([sorted(f) for f in forbidden], ANY, NO_TOKEN),
         _phrase_array(required, 0, 0),
-        self._uniforms(sources, limit),
+        _uniforms(sources, options, self.params.beam_size, limit),
       )
       arrays = [tensor.numpy().tolist() for tensor in result]
     except tf.errors.ResourceExhaustedError as error:
       said = error.message.splitlines()[0]
       raise out_of_memory(len(sources), longest, said) from None
-    return [self._found(*row) for row in zip(*arrays, strict=True)]
+    kept = _all_samples if options.sampling else _possible_hypotheses
+    return [kept(*row) for row in zip(*arrays, strict=True)]
 
-  def _uniforms(
-    self, sources: Sequence[Sequence[int]], limit: int
-  ) -> np.ndarray:
-    """Returns what decides draws, float32 [B, K, L], by seed and source."""
-    sampling = self.options.sampling
-    shape = (len(sources), self.params.beam_size, limit)
-    if not sampling:
-      return np.zeros((len(sources), self.params.beam_size, 0), np.float32)
-    uniforms = np.empty(shape, np.float32)
-    for row, source in enumerate(sources):
-      key = zlib.crc32(np.array(source, np.int64).tobytes())
-      philox = np.random.Philox(key=[sampling.seed % 2**63, key])
-      drawn = np.random.Generator(philox).random((limit, shape[1]))
-      # Below 1 in float32, too.
-      uniforms[row] = np.minimum(drawn.T, 1 - 2**-24)
-    return uniforms
+  def _function(self, features: SearchFeatures) -> Callable[..., SearchResult]:
+    """Returns what searches so, traced at its first call."""
+    if features not in self._functions:
+      ids = tf.TensorSpec([None, None], tf.int32)
+      phrases = tf.TensorSpec([None, None, None], tf.int32)
+      uniforms = tf.TensorSpec([None, None, None], tf.float32)
+      numbers = tf.nest.map_structure(
+        tf.TensorSpec.from_tensor, Strengths.of(DEFAULT_SEARCH)
+      )
+      function = tf.function(
+        functools.partial(self._search, features),
+        input_signature=[numbers, ids, ids, phrases, phrases, uniforms],
+        autograph=False,
+      )
+      # Another thread may have been as fast.
+      self._functions.setdefault(features, function)
+    return self._functions[features]
 
   def _search(
     self,
+    features: SearchFeatures,
+    strengths: Strengths,
     ids: tf.Tensor,
     prefix: tf.Tensor,
     forbidden: tf.Tensor,
@@ -211,27 +215,53 @@ class GuidedSearcher:
   ) -> SearchResult:
     """Searches, or draws, in a graph."""
     controller = Controller(
-      self.options,
+      features,
+      strengths,
       SentenceConstraints(prefix, forbidden, required),
       self.target.vocab_size,
     )
-    if self.options.sampling:
+    if features.samples:
       return sample_translations(self.models, ids, uniforms, controller)
     return search_translations(self.models, ids, controller)
 
-  def _found(
-    self, rows: list[list[int]], scores: list[float], finished: list[bool]
-  ) -> list[FoundSequence]:
-    """Returns a line's hypotheses; of samples, all."""
-    if self.options.sampling:
-      return [
-        FoundSequence(without_end(ids), score, flag)
-        for ids, score, flag in zip(rows, scores, finished, strict=True)
-      ]
-    # What has no probability stands for nothing.
-    kept = [n for n, score in enumerate(scores) if score > float("-inf")]
-    number = len(kept) or 1  # The best come first.
-    return found_sequences(rows[:number], scores[:number], finished[:number])
+
+def _uniforms(
+  sources: Sequence[Sequence[int]],
+  options: SearchOptions,
+  beam_size: int,
+  limit: int,
+) -> np.ndarray:
+  """Returns what decides draws, float32 [B, K, L], by seed and source."""
+  sampling, number = options.sampling, options.hypotheses(beam_size)
+  if not sampling:
+    return np.zeros((len(sources), number, 0), np.float32)
+  uniforms = np.empty((len(sources), number, limit), np.float32)
+  for row, source in enumerate(sources):
+    key = zlib.crc32(np.array(source, np.int64).tobytes())
+    philox = np.random.Philox(key=[sampling.seed % 2**63, key])
+    drawn = np.random.Generator(philox).random((limit, number))
+    # Below 1 in float32, too.
+    uniforms[row] = np.minimum(drawn.T, 1 - 2**-24)
+  return uniforms
+
+
+def _all_samples(
+  rows: list[list[int]], scores: list[float], finished: list[bool]
+) -> list[FoundSequence]:
+  """Returns what was drawn for a line."""
+  return [
+    FoundSequence(without_end(ids), score, flag)
+    for ids, score, flag in zip(rows, scores, finished, strict=True)
+  ]
+
+
+def _possible_hypotheses(
+  rows: list[list[int]], scores: list[float], finished: list[bool]
+) -> list[FoundSequence]:
+  """Returns a line's hypotheses; what has no probability is none."""
+  kept = [n for n, score in enumerate(scores) if score > float("-inf")]
+  number = len(kept) or 1  # The best come first.
+  return found_sequences(rows[:number], scores[:number], finished[:number])
 
 
 def _phrase_array(

@@ -116,7 +116,7 @@ class EnsembleStep:
 
 
 def _coverage_penalty(
-  strength: float, step: IncrementalDecoder | EnsembleStep
+  strength: tf.Tensor, step: IncrementalDecoder | EnsembleStep
 ) -> FinishingPenalty:
   """Returns what a search adds to the scores of hypotheses that end."""
 
@@ -153,9 +153,8 @@ def search_translations(
   limits = _limits(models, source_ids, controller)
   step = _step(models, tf.reduce_max(limits), controller)
   hooks = NO_HOOKS._replace(propose=controller.propose)
-  strength = controller.options.coverage_penalty
-  if strength:
-    penalty = _coverage_penalty(strength, step)
+  if controller.features.covers:
+    penalty = _coverage_penalty(controller.strengths.coverage_penalty, step)
     hooks = hooks._replace(penalty=penalty)
   finishes_needed = finishes_for(params, limits)
   if finishes_needed is not None:
@@ -204,7 +203,7 @@ def sample_translations(
     step,
     step.encode_and_start(source_ids),
     limits,
-    tf.ensure_shape(uniforms, [None, params.beam_size, None]),
+    tf.ensure_shape(uniforms, [None, controller.features.samples, None]),
     controller,
     params.alpha,
   )
@@ -218,7 +217,7 @@ def _limits(
   limits = length_limits(lengths, models[0].params.extra_decode_length)
   given = tf.cast(controller.sentences.prefix != PAD_ID, tf.int32)
   limits += tf.reduce_sum(given, axis=1)
-  limits = tf.maximum(limits, controller.options.min_length + 1)
+  limits = tf.maximum(limits, controller.strengths.min_length + 1)
   for longest in {m.params.longest_output for m in models} - {None}:
     limits = tf.minimum(limits, longest)
   # A row without tokens fills a batch up.
@@ -231,9 +230,8 @@ def _step(
   controller: Controller,
 ) -> IncrementalDecoder | EnsembleStep:
   """Returns what the search calls."""
-  beam_size = models[0].params.beam_size
-  covers = controller.options.coverage_penalty
-  kind = CoveringDecoder if covers else IncrementalDecoder
+  beam_size = controller.features.samples or models[0].params.beam_size
+  kind = CoveringDecoder if controller.features.covers else IncrementalDecoder
   steps = [kind(model, beam_size, positions, None) for model in models]
   if len(steps) == 1:
     return steps[0]

@@ -12,11 +12,12 @@ from official_transformer.decoding.long_lines import Piece, cut_line
 from official_transformer.decoding.phrases import (
   NO_CONSTRAINTS,
   DecodingConstraints,
-  LineRequest,
   as_written,
   remembered,
 )
+from official_transformer.decoding.requests import LineRequest
 from official_transformer.model_params import EOS_ID
+from official_transformer.search.options import DEFAULT_SEARCH, SearchOptions
 
 
 class PieceToTranslate(NamedTuple):
@@ -26,11 +27,18 @@ class PieceToTranslate(NamedTuple):
     text: of it.
     ids: of it, ending in EOS.
     constraints: of its translation.
+    search: how it is searched for.
   """
 
   text: str
   ids: list[int]
-  constraints: DecodingConstraints
+  constraints: DecodingConstraints = NO_CONSTRAINTS
+  search: SearchOptions = DEFAULT_SEARCH
+
+  @property
+  def is_guided(self) -> bool:
+    """Whether another search than the model's own is needed."""
+    return self.constraints != NO_CONSTRAINTS or self.search.changes_search
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,12 +50,14 @@ class PreparedLine:
     ids: of each piece, ending in EOS.
     constraints: of its translation; with a prefix or something required, it is
       never cut.
+    search: how it is searched for.
     written: a phrase to how a translation would hold it.
   """
 
   pieces: list[Piece]
   ids: list[list[int]]
   constraints: DecodingConstraints = NO_CONSTRAINTS
+  search: SearchOptions = DEFAULT_SEARCH
   written: Callable[[str], str] = str
 
   def unmet_by(self, text: str) -> tuple[str, ...]:
@@ -59,7 +69,7 @@ class PreparedLine:
   def to_translate(self) -> list[PieceToTranslate]:
     """Returns what is searched for, piece by piece."""
     return [
-      PieceToTranslate(piece.text, ids, self.constraints)
+      PieceToTranslate(piece.text, ids, self.constraints, self.search)
       for piece, ids in zip(self.pieces, self.ids, strict=True)
     ]
 
@@ -71,21 +81,22 @@ class LinePreparer:
   Attributes:
     tokenizers: of source and target.
     max_length: most tokens of a piece, EOS included; None cuts no line.
-    forbidden: phrases that no line's translation has.
+    search: how lines are searched for that do not say.
   """
 
   tokenizers: Tokenizers
   max_length: int | None
-  forbidden: tuple[str, ...] = ()
+  search: SearchOptions = DEFAULT_SEARCH
 
   def prepare(self, request: str | LineRequest) -> PreparedLine:
     """Returns a line as it is decoded."""
-    line, ids, constraints = self.whole(request)
+    whole = self.whole(request)
+    line, ids = whole.text, whole.ids
     if not line:
-      return self._prepared([], [], constraints)
+      return self._prepared([], [], whole)
     encode = self.tokenizers.source.encode
     pieces, encoded = [Piece(line, "")], [ids]
-    longest = None if constraints.is_of_whole else self.max_length
+    longest = None if whole.constraints.is_of_whole else self.max_length
     if longest is not None and len(ids) > longest:
       pieces = cut_line(line, self._length, longest)
       encoded = [encode(p.text, add_eos=True) for p in pieces]
@@ -97,27 +108,30 @@ class LinePreparer:
         kept.append((Piece(piece.text, joint), ids))
         joint = ""
     return self._prepared(
-      [piece for piece, _ in kept], [ids for _, ids in kept], constraints
+      [piece for piece, _ in kept], [ids for _, ids in kept], whole
     )
 
   def whole(self, request: str | LineRequest) -> PieceToTranslate:
     """Returns a line in one piece, however long it is."""
     request = LineRequest.of(request)
     line, constraints = request.text.strip(), request.constraints
-    if self.forbidden:
+    search = request.search or self.search
+    if search.forbidden:
       constraints = dataclasses.replace(
-        constraints, forbidden=(*self.forbidden, *constraints.forbidden)
+        constraints, forbidden=(*search.forbidden, *constraints.forbidden)
       )
     ids = self.tokenizers.source.encode(line, add_eos=True)
-    return PieceToTranslate(line, ids, constraints)
+    return PieceToTranslate(line, ids, constraints, search)
 
   def _prepared(
     self,
     pieces: list[Piece],
     ids: list[list[int]],
-    constraints: DecodingConstraints,
+    whole: PieceToTranslate,
   ) -> PreparedLine:
-    return PreparedLine(pieces, ids, constraints, self._written)
+    return PreparedLine(
+      pieces, ids, whole.constraints, whole.search, self._written
+    )
 
   @functools.cached_property
   def _written(self) -> Callable[[str], str]:

@@ -1,25 +1,99 @@
-"""How lines are brought to a model."""
+"""How lines are brought to a model, without TensorFlow."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 
-from official_transformer.data.vocabulary_files import Tokenizers
-from official_transformer.decoding.alignment import AlignmentRule
-from official_transformer.decoding.batching import BatchLimits, check_n_best
-from official_transformer.decoding.engines import (
-  TENSORFLOW,
-  Engine,
-  SequenceSearcher,
-  check_installed,
-)
-from official_transformer.decoding.guided_searcher import GuidedSearcher
-from official_transformer.decoding.searcher import Searcher, StaticShapes
+from official_transformer.decoding.engines import TENSORFLOW, Engine
 from official_transformer.errors import InputError
-from official_transformer.model.transformer import Transformer
 from official_transformer.model_params import TransformerParams
 from official_transformer.search.options import SearchOptions
+
+_USUAL_BEAM = 4
+
+
+@dataclasses.dataclass(frozen=True)
+class BatchLimits:
+  """How large a batch may be.
+
+  Attributes:
+    tokens: the number of lines times the tokens of the longest; a longer line
+      is a batch of its own.
+    lines: most lines. What a short line takes is less its own tokens than
+      those it may be translated to.
+  """
+
+  tokens: int = 2048
+  lines: int = 128
+
+  def __post_init__(self) -> None:
+    for name in ("tokens", "lines"):
+      value = getattr(self, name)
+      if value < 1:
+        raise InputError(f"{name} is {value}, must be at least 1")
+
+  def for_beam(self, beam_size: int) -> BatchLimits:
+    """Returns the limits for so many hypotheses a line.
+
+    Up to a beam of 4 they are these; the lines of a batch with a larger one are
+    as many fewer, so that its hypotheses are no more.
+    """
+    share = max(beam_size, _USUAL_BEAM)
+    return BatchLimits(
+      max(1, self.tokens * _USUAL_BEAM // share),
+      max(1, self.lines * _USUAL_BEAM // share),
+    )
+
+  def size(self, longest: int) -> int:
+    """Returns the lines of a batch whose longest line has so many tokens."""
+    return min(self.lines, max(1, self.tokens // max(1, longest)))
+
+
+@dataclasses.dataclass(frozen=True)
+class StaticShapes:
+  """The shapes of static batches: one for each multiple of a width.
+
+  Attributes:
+    width: tokens.
+    limits: decide how many rows go with a multiple.
+    longest: most tokens that a model reads; None if any number will do.
+  """
+
+  width: int
+  limits: BatchLimits
+  longest: int | None = None
+
+  def shape(self, longest: int) -> tuple[int, int]:
+    """Returns rows and columns of batches with lines of so many tokens."""
+    columns = -(-longest // self.width) * self.width
+    if self.longest is not None:
+      columns = min(columns, self.longest)
+    return self.limits.size(columns), columns
+
+
+@dataclasses.dataclass(frozen=True)
+class AlignmentRule:
+  """Where in the attention to the source alignments are read.
+
+  A piece is looked for in the row that predicts it, in the mean of a layer's
+  heads. How much it attends to a source piece is multiplied by its share of all
+  the attention that this source piece gets: both must mean each other. Of all
+  that was measured, over four models, the sum of that over all layers came
+  nearest to the truth, and no single layer did in each of them.
+
+  Attributes:
+    layers: which, counted from 0; None is all.
+  """
+
+  layers: tuple[int, ...] | None = None
+
+  def check(self, num_layers: int) -> None:
+    """Raises an `InputError` if a model has not as many layers."""
+    if wrong := [n for n in self.layers or () if not 0 <= n < num_layers]:
+      raise InputError(
+        f"there is no layer {wrong[0]}: the model has {num_layers}, counted "
+        "from 0"
+      )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,12 +139,17 @@ class DecodingOptions:
         f"alignments are read from TensorFlow's attention, and the engine is "
         f"{self.engine.name}"
       )
-    if self.search.changes_search and self.padded_length:
+    if self.search.changes_search:
+      self.check_guided()
+
+  def check_guided(self) -> None:
+    """Raises an `InputError` if what searches cannot be guided."""
+    if self.padded_length:
       raise InputError(
         "padded_length is for XLA, which compiles no guided search: by "
         "phrases, prefixes, penalties or samples"
       )
-    if self.search.changes_search and self.engine.name != TENSORFLOW:
+    if self.engine.name != TENSORFLOW:
       raise InputError(
         "samples, phrases, prefixes and penalties are TensorFlow's search "
         f"alone, and the engine is {self.engine.name}"
@@ -78,48 +157,26 @@ class DecodingOptions:
 
   def check(self, params: TransformerParams) -> None:
     """Raises an `InputError` if a model cannot be decoded so."""
-    check_n_best(self.n_best, params.beam_size)
+    number = self.search.hypotheses(params.beam_size)
+    if self.n_best > number:
+      raise InputError(
+        f"n_best is {self.n_best}, but a beam of {number} finds no more "
+        "hypotheses than that; raise beam_size"
+      )
     if self.alignment:
       self.alignment.check(params.decoder_layers)
-    self._check_length(params)
+    self.check_length(self.search, params)
 
-  def _check_length(self, params: TransformerParams) -> None:
+  def check_length(
+    self, search: SearchOptions, params: TransformerParams
+  ) -> None:
+    """Raises an `InputError` if a model writes too little for a search."""
     longest = params.longest_output
-    if longest is not None and self.search.min_length >= longest:
+    if longest is not None and search.min_length >= longest:
       raise InputError(
-        f"min_length is {self.search.min_length}, but the model has learnt "
+        f"min_length is {search.min_length}, but the model has learnt "
         f"{params.longest} positions, and writes at most {longest} tokens"
       )
-
-  def create_searcher(
-    self, transformers: Sequence[Transformer], tokenizers: Tokenizers
-  ) -> SequenceSearcher | GuidedSearcher:
-    """Returns what searches with a model, or with several.
-
-    Raises:
-      InputError: if several cannot decide together.
-    """
-    transformer = transformers[0]
-    if len(transformers) > 1 or self.search.changes_search:
-      if self.engine.name != TENSORFLOW or self.padded_length:
-        raise InputError(
-          "several models decide together in TensorFlow's search alone, which "
-          "XLA does not compile then: leave --engine and --padded_decode out"
-        )
-      for model in transformers:
-        self._check_length(model.params)
-      return GuidedSearcher(transformers, tokenizers, self.search)
-    if self.engine.name == TENSORFLOW:
-      size = tokenizers.target.vocab_size
-      shapes = self.static_shapes(transformer.params)
-      return Searcher(transformer, size, shapes)
-    check_installed()
-    # It may not be installed.
-    from official_transformer.decoding import ctranslate2_searcher
-
-    return ctranslate2_searcher.CTranslate2Searcher.of(
-      transformer, tokenizers, self.engine, self.workers
-    )
 
   def static_shapes(self, params: TransformerParams) -> StaticShapes | None:
     """Returns the shapes of a model's batches, if they are static."""

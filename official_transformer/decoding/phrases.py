@@ -57,27 +57,6 @@ class DecodingConstraints:
     )
 
 
-@dataclasses.dataclass(frozen=True)
-class LineRequest:
-  """A line, and what its translation is to be like.
-
-  Attributes:
-    text: the line.
-    constraints: of its translation.
-  """
-
-  text: str
-  constraints: DecodingConstraints = DecodingConstraints()
-
-  def __len__(self) -> int:
-    return len(self.text)
-
-  @classmethod
-  def of(cls, line: str | LineRequest) -> LineRequest:
-    """Returns a line as a request, which asks for nothing else."""
-    return line if isinstance(line, LineRequest) else cls(line)
-
-
 NO_CONSTRAINTS = DecodingConstraints()
 # The same ones are asked for by line after line.
 _REMEMBERED = 4096

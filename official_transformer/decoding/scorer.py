@@ -13,16 +13,12 @@ from absl import logging
 
 from official_transformer.data.tokenizer import Tokenizer
 from official_transformer.data.vocabulary_files import Tokenizers
-from official_transformer.decoding.batching import (
-  BatchLimits,
-  map_by_length,
-  pad,
-  windows,
-)
+from official_transformer.decoding.batching import map_by_length, pad, windows
 from official_transformer.decoding.memory_bounds import (
   lacks_memory,
   lacks_positions,
 )
+from official_transformer.decoding.options import BatchLimits
 from official_transformer.model.transformer import Transformer
 from official_transformer.model.variants import biased_inputs, hide_pad
 from official_transformer.ops.cross_entropy import label_log_probabilities

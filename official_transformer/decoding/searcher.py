@@ -7,13 +7,12 @@ compiled by XLA: what TPUs need. Both find the same.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
 import tensorflow as tf
 
-from official_transformer.decoding.batching import BatchLimits, pad
+from official_transformer.decoding.batching import pad
 from official_transformer.decoding.hypotheses import (
   FoundSequence,
   found_sequences,
@@ -22,29 +21,8 @@ from official_transformer.decoding.memory_bounds import (
   check_batch,
   out_of_memory,
 )
+from official_transformer.decoding.options import StaticShapes
 from official_transformer.model.transformer import Transformer
-
-
-@dataclasses.dataclass(frozen=True)
-class StaticShapes:
-  """The shapes of static batches: one for each multiple of a width.
-
-  Attributes:
-    width: tokens.
-    limits: decide how many rows go with a multiple.
-    longest: most tokens that a model reads; None if any number will do.
-  """
-
-  width: int
-  limits: BatchLimits
-  longest: int | None = None
-
-  def shape(self, longest: int) -> tuple[int, int]:
-    """Returns rows and columns of batches with lines of so many tokens."""
-    columns = -(-longest // self.width) * self.width
-    if self.longest is not None:
-      columns = min(columns, self.longest)
-    return self.limits.size(columns), columns
 
 
 class Searcher:

@@ -18,7 +18,6 @@ from official_transformer.data.vocabulary_files import Tokenizers
 from official_transformer.decoding.alignment import (
   Aligner,
   Alignment,
-  AlignmentRule,
   TranslatedPiece,
 )
 from official_transformer.decoding.attention import (
@@ -33,11 +32,7 @@ from official_transformer.decoding.engines import (
   Engine,
   SequenceSearcher,
 )
-from official_transformer.decoding.guided_searcher import GuidedSearcher
-from official_transformer.decoding.hypotheses import (
-  FoundSequence,
-  as_one_line,
-)
+from official_transformer.decoding.hypotheses import FoundSequence
 from official_transformer.decoding.line_preparation import (
   LinePreparer,
   PieceToTranslate,
@@ -49,10 +44,17 @@ from official_transformer.decoding.loading import (
   load_models,
   open_model,
 )
-from official_transformer.decoding.mbr import by_risk
-from official_transformer.decoding.options import DecodingOptions
-from official_transformer.decoding.phrases import NO_CONSTRAINTS, LineRequest
+from official_transformer.decoding.options import (
+  AlignmentRule,
+  DecodingOptions,
+)
 from official_transformer.decoding.pipeline import Started, in_order
+from official_transformer.decoding.requests import (
+  LineRequest,
+  RequestError,
+  TranslationRequest,
+)
+from official_transformer.decoding.searchers import Searchers
 from official_transformer.decoding.translation import (
   Hypothesis,
   Translation,
@@ -77,7 +79,7 @@ class Translator:
     options: how lines are brought to the model, fewer at once for large beams.
     max_length: the longest line the model was trained with, in tokens.
     checkpoint: the one that was loaded, if one was.
-    searcher: searches for each batch's best sequences.
+    searchers: search for each batch's best sequences.
     attention_reader: computes what the first model attends to; None if another
       engine than TensorFlow searches.
   """
@@ -96,16 +98,17 @@ class Translator:
     self.tokenizers = Tokenizers.of(tokenizers)
     options = options or DecodingOptions()
     options.check(params)
+    number = options.search.hypotheses(params.beam_size)
     self.options = dataclasses.replace(
-      options, limits=options.limits.for_beam(params.beam_size)
+      options, limits=options.limits.for_beam(number)
     )
     self.max_length = max_length
     self._preparer = LinePreparer(
       self.tokenizers,
       max_length if options.split_long_lines else None,
-      options.search.forbidden,
+      options.search,
     )
-    self.searcher = self.options.create_searcher(models, self.tokenizers)
+    self.searchers = Searchers(models, self.tokenizers, self.options)
     self.attention_reader = None
     if options.engine.name == TENSORFLOW:
       self.attention_reader = AttentionReader(
@@ -207,11 +210,43 @@ class Translator:
         cut,
       )
 
+  @property
+  def searcher(self) -> SequenceSearcher:
+    """What searches where nothing is asked for."""
+    return self.searchers.plain
+
   def warm_up(self) -> None:
     """Makes TensorFlow trace the search now, not when a line waits for it."""
     # An empty line would be no work for some engines.
-    last = self.tokenizers.source.vocab_size - 1
-    self.searcher.search([[last, EOS_ID]])
+    ids = [self.tokenizers.source.vocab_size - 1, EOS_ID]
+    self.searchers.search(
+      [PieceToTranslate("", ids, search=self.options.search)]
+    )
+
+  def check(self, request: TranslationRequest) -> None:
+    """Raises a `RequestError` if it asks for what is not to be had here."""
+    try:
+      if request.is_guided:
+        self.options.check_guided()
+      self.options.check_length(request.search, self.params)
+    except InputError as error:
+      raise RequestError(str(error)) from None
+    most = self.max_length + self.params.extra_decode_length
+    for name in ("min_length", "no_repeat_ngram_size"):
+      if getattr(request.search, name) > most:
+        raise RequestError(f"{name}: at most {most} tokens are written")
+    number = request.search.hypotheses(self.params.beam_size)
+    if number > self.params.beam_size:
+      raise RequestError(
+        f"n_best: {number}; the beam has {self.params.beam_size}"
+      )
+    if request.n_best > number:
+      raise RequestError(f"n_best: {request.n_best}; the beam has {number}")
+    if request.aligned and self.options.engine.name != TENSORFLOW:
+      raise RequestError(
+        "alignments and attention are TensorFlow's to tell; the engine is "
+        f"{self.options.engine.name}"
+      )
 
   def translate_line(
     self, line: str | LineRequest, aligned: bool = False
@@ -243,7 +278,7 @@ class Translator:
     reader = self._attention()
     line = self._preparer.whole(source)
     if target is None:
-      found = self._search([line])[0][0].ids
+      found = self.searchers.search([line])[0][0].ids
     else:
       found = self.tokenizers.target.encode(target.strip())
     return reader.read(line.ids, [*found, EOS_ID])
@@ -274,25 +309,14 @@ class Translator:
   ) -> list[list[Hypothesis]]:
     """Decodes one batch of lines."""
     found = [
-      sentence[: self.options.n_best] for sentence in self._search(batch)
+      sentence[: self.options.n_best]
+      for sentence in self.searchers.search(batch)
     ]
-    texts, sources, _ = zip(*batch, strict=True)
-    return self.hypotheses(texts, sources, found, aligned)
-
-  def _search(
-    self, batch: Sequence[PieceToTranslate]
-  ) -> list[list[FoundSequence]]:
-    """Returns the sequences of each line, the one that is chosen first."""
-    found = _search_under_constraints(self.searcher, batch)
-    if self.options.search.mbr:
-      # It takes all of them to choose.
-      found = [by_risk(sentence, self._text) for sentence in found]
-    return found
+    return self.hypotheses(batch, found, aligned)
 
   def hypotheses(
     self,
-    texts: Sequence[str],
-    sources: Sequence[Sequence[int]],
+    batch: Sequence[PieceToTranslate],
     found: Sequence[Sequence[FoundSequence]],
     aligned: bool,
   ) -> list[list[Hypothesis]]:
@@ -300,33 +324,16 @@ class Translator:
     hypotheses = [[self.hypothesis(f) for f in sentence] for sentence in found]
     if not aligned:
       return hypotheses
+    texts, sources = [p.text for p in batch], [p.ids for p in batch]
     pieces = translated_pieces(texts, sources, found, hypotheses)
     return with_alignments(hypotheses, self.align(pieces))
 
   def hypothesis(self, found: FoundSequence) -> Hypothesis:
     """Returns what a search has found, as text."""
     return Hypothesis(
-      text=self._text(found),
+      text=self.searchers.text(found),
       score=found.score,
       tokens=self.tokenizers.target.pieces(found.ids),
       finished=found.finished,
       utility=found.utility,
     )
-
-  def _text(self, found: FoundSequence) -> str:
-    return as_one_line(self.tokenizers.target.decode(found.ids))
-
-
-def _search_under_constraints(
-  searcher: SequenceSearcher, batch: Sequence[PieceToTranslate]
-) -> list[list[FoundSequence]]:
-  """Searches for each line's best sequences, which meet its constraints."""
-  _, sources, constraints = zip(*batch, strict=True)
-  if isinstance(searcher, GuidedSearcher):
-    return searcher.search(sources, constraints)
-  if any(asked != NO_CONSTRAINTS for asked in constraints):
-    raise InputError(
-      "lines come with constraints of their own, of which this translator was "
-      "not told: give it options with SearchOptions(by_line=True)"
-    )
-  return searcher.search(sources)

@@ -18,7 +18,11 @@ import tensorflow as tf
 
 from official_transformer.model_params import EOS_ID, PAD_ID
 from official_transformer.ops.top_k import best_of_beams
-from official_transformer.search.options import SearchOptions
+from official_transformer.search.options import (
+  Sampling,
+  SearchFeatures,
+  SearchOptions,
+)
 from official_transformer.search.required_phrases import best_with_required
 from official_transformer.search.state import NEG_INF, ActiveSentences
 
@@ -44,22 +48,54 @@ class SentenceConstraints(NamedTuple):
   required: tf.Tensor
 
 
+class Strengths(NamedTuple):
+  """The numbers of `SearchOptions` and `SamplingRule`, as scalars of a graph.
+
+  Attributes: as there; those of counts are int32, the others float32.
+  """
+
+  no_repeat_ngram_size: tf.Tensor
+  min_length: tf.Tensor
+  repetition_penalty: tf.Tensor
+  coverage_penalty: tf.Tensor
+  temperature: tf.Tensor
+  top_k: tf.Tensor
+  top_p: tf.Tensor
+
+  @classmethod
+  def of(cls, options: SearchOptions) -> Strengths:
+    """Returns those of options."""
+    rule = (options.sampling or Sampling()).rule
+    return cls(
+      tf.constant(options.no_repeat_ngram_size, tf.int32),
+      tf.constant(options.min_length, tf.int32),
+      tf.constant(options.repetition_penalty, tf.float32),
+      tf.constant(options.coverage_penalty, tf.float32),
+      tf.constant(rule.temperature, tf.float32),
+      tf.constant(rule.top_k, tf.int32),
+      tf.constant(rule.top_p, tf.float32),
+    )
+
+
 class Controller:
   """Applies options and each sentence's constraints to one batch.
 
   Attributes:
-    options: for all.
+    features: which parts the graph has.
+    strengths: the numbers of the options, which hold for all.
     sentences: for each, in the order of the caller's batch.
     vocab_size: V, how many of the first tokens a translation may hold.
   """
 
   def __init__(
     self,
-    options: SearchOptions,
+    features: SearchFeatures,
+    strengths: Strengths,
     sentences: SentenceConstraints,
     vocab_size: int,
   ) -> None:
-    self.options = options
+    self.features = features
+    self.strengths = strengths
     self.sentences = sentences
     self.vocab_size = vocab_size
 
@@ -105,16 +141,17 @@ class Controller:
       float32 [B, K, V].
     """
     shape = tf.shape(history)
-    if self.options.repetition_penalty != 1.0:
+    if self.features.penalizes_repetition:
       logits = self._penalize(logits, history, index)
     log_probs = tf.nn.log_softmax(logits)[:, : self.vocab_size]
     log_probs = tf.reshape(log_probs, [shape[0], shape[1], self.vocab_size])
     prefix = tf.gather(self.sentences.prefix, rows)
     forbidden = tf.gather(self.sentences.forbidden, rows)
-    banned = ends_too_early(index, self.options.min_length, self.vocab_size)
+    banned = ends_too_early(index, self.strengths.min_length, self.vocab_size)
     tokens = completions(history, forbidden, index)
-    if self.options.no_repeat_ngram_size:
-      repeated = repetitions(history, self.options.no_repeat_ngram_size, index)
+    if self.features.bans_repetition:
+      size = self.strengths.no_repeat_ngram_size
+      repeated = repetitions(history, size, index)
       tokens = tf.concat([tokens, repeated], axis=2)
     banned |= holds(tokens, self.vocab_size)
     # A prefix may hold what nothing behind it may.
@@ -127,7 +164,7 @@ class Controller:
     """Makes tokens that a hypothesis holds already less probable."""
     here = tf.range(tf.shape(history)[2]) < index
     seen = holds(tf.where(here, history, NO_TOKEN), logits.shape[1])
-    penalty = self.options.repetition_penalty
+    penalty = self.strengths.repetition_penalty
     lower = tf.where(logits < 0, logits * penalty, logits / penalty)
     return tf.where(tf.reshape(seen, tf.shape(logits)), lower, logits)
 
@@ -175,7 +212,7 @@ def off_prefix(
 
 
 def ends_too_early(
-  index: tf.Tensor, min_length: int, vocab_size: int
+  index: tf.Tensor, min_length: int | tf.Tensor, vocab_size: int
 ) -> tf.Tensor:
   """Returns whether EOS comes too early, bool [1, 1, V]."""
   is_end = tf.equal(tf.range(vocab_size), EOS_ID)
@@ -183,7 +220,7 @@ def ends_too_early(
 
 
 def _newest(
-  history: tf.Tensor, number: tf.Tensor, index: tf.Tensor
+  history: tf.Tensor, number: int | tf.Tensor, index: tf.Tensor
 ) -> tf.Tensor:
   """Returns the newest tokens, int32 [B, K, number]; `NO_TOKEN` before all."""
   padded = tf.pad(
@@ -212,12 +249,14 @@ def completions(
   return tf.where(matches, last, NO_TOKEN)
 
 
-def repetitions(history: tf.Tensor, size: int, index: tf.Tensor) -> tf.Tensor:
+def repetitions(
+  history: tf.Tensor, size: int | tf.Tensor, index: tf.Tensor
+) -> tf.Tensor:
   """Returns the tokens that would repeat an n-gram.
 
   Args:
     history: int32 [B, K, L].
-    size: n.
+    size: n, at least 1.
     index: int32 [], tokens there are.
 
   Returns:
@@ -225,10 +264,18 @@ def repetitions(history: tf.Tensor, size: int, index: tf.Tensor) -> tf.Tensor:
   """
   length = tf.shape(history)[2]
   padded = tf.pad(history, [[0, 0], [0, 0], [0, size]])
-  newest = _newest(history, tf.constant(size - 1), index)
-  matches = tf.range(length) + size - 1 < index
-  for place in range(size - 1):
+  newest = _newest(history, size - 1, index)
+
+  def match(place: tf.Tensor, matches: tf.Tensor) -> tuple[tf.Tensor, ...]:
     there = padded[:, :, place : place + length]
-    matches = matches & (there == newest[:, :, place : place + 1])
+    here = newest[:, :, place : place + 1]
+    return place + 1, matches & (there == here)
+
+  begins = tf.broadcast_to(
+    tf.range(length) + size - 1 < index, tf.shape(history)
+  )
+  _, matches = tf.while_loop(
+    lambda place, _: place < size - 1, match, (tf.constant(0), begins)
+  )
   last = padded[:, :, size - 1 : size - 1 + length]
   return tf.where(matches, last, NO_TOKEN)

@@ -7,8 +7,14 @@ before.
 from __future__ import annotations
 
 import dataclasses
+from typing import NamedTuple
 
 from official_transformer.errors import InputError
+
+# Of strengths: beyond them float32 has no room for products and quotients.
+_LARGEST = 1e6
+_SMALLEST = 1e-6
+_MOST_TOKENS = 2**31 - 1  # As int32 has room for.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,10 +43,33 @@ class Sampling:
   Attributes:
     rule: from what of the model's distribution.
     seed: with the source, it decides the draws: equal lines get equal ones.
+    number: how many translations of each line; None is as many as the beam of
+      a search has hypotheses.
   """
 
   rule: SamplingRule = dataclasses.field(default_factory=SamplingRule)
   seed: int = 0
+  number: int | None = None
+
+
+class SearchFeatures(NamedTuple):
+  """What the graph of a guided search has parts for.
+
+  Options that differ in numbers alone share a graph.
+
+  Attributes:
+    samples: how many are drawn of each line; 0 searches.
+    draws_from_some: whether some tokens are left out of what is drawn from.
+    bans_repetition: whether no n-gram may come twice.
+    penalizes_repetition: whether tokens that there are become less probable.
+    covers: whether attention to the source counts.
+  """
+
+  samples: int = 0
+  draws_from_some: bool = False
+  bans_repetition: bool = False
+  penalizes_repetition: bool = False
+  covers: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,7 +90,6 @@ class SearchOptions:
     sampling: how translations are drawn, instead of searched for.
     mbr: whether the hypothesis is chosen that is most like all the others
       (minimum Bayes risk), by chrF.
-    by_line: whether lines come with constraints of their own.
   """
 
   no_repeat_ngram_size: int = 0
@@ -71,17 +99,17 @@ class SearchOptions:
   forbidden: tuple[str, ...] = ()
   sampling: Sampling | None = None
   mbr: bool = False
-  by_line: bool = False
 
   def __post_init__(self) -> None:
     for name, value, holds, demand in (
       ("no_repeat_ngram_size", self.no_repeat_ngram_size, lambda v: v >= 0,
        "not be below 0"),
-      ("repetition_penalty", self.repetition_penalty, lambda v: v > 0,
-       "be above 0"),
+      ("repetition_penalty", self.repetition_penalty,
+       lambda v: _SMALLEST <= v <= _LARGEST,
+       f"be in [{_SMALLEST:g}, {_LARGEST:g}]"),
       ("min_length", self.min_length, lambda v: v >= 0, "not be below 0"),
-      ("coverage_penalty", self.coverage_penalty, lambda v: v >= 0,
-       "not be below 0"),
+      ("coverage_penalty", self.coverage_penalty,
+       lambda v: 0 <= v <= _LARGEST, f"be in [0, {_LARGEST:g}]"),
     ):  # fmt: skip
       if not holds(value):
         raise InputError(f"{name} is {value}, must {demand}")
@@ -92,14 +120,40 @@ class SearchOptions:
       )
     if self.sampling:
       rule = self.sampling.rule
-      if not rule.temperature > 0:
-        raise InputError(f"temperature is {rule.temperature}, must be above 0")
-      if rule.top_k < 0:
-        raise InputError(f"top_k is {rule.top_k}, must not be below 0")
+      if not _SMALLEST <= rule.temperature <= _LARGEST:
+        raise InputError(
+          f"temperature is {rule.temperature}, must be in [{_SMALLEST:g}, "
+          f"{_LARGEST:g}]"
+        )
+      if not 0 <= rule.top_k <= _MOST_TOKENS:
+        raise InputError(
+          f"top_k is {rule.top_k}, must be in [0, {_MOST_TOKENS}]"
+        )
       if not 0 < rule.top_p <= 1:
         raise InputError(f"top_p is {rule.top_p}, must be in (0, 1]")
+      number = self.sampling.number
+      if number is not None and number < 1:
+        raise InputError(f"number is {number}, must be at least 1")
 
   @property
   def changes_search(self) -> bool:
     """Whether the search is another than the model's own."""
-    return self != SearchOptions(mbr=self.mbr)
+    return self != dataclasses.replace(DEFAULT_SEARCH, mbr=self.mbr)
+
+  def hypotheses(self, beam_size: int) -> int:
+    """Returns how many hypotheses of a line there are at most."""
+    return (self.sampling and self.sampling.number) or beam_size
+
+  def features(self, beam_size: int) -> SearchFeatures:
+    """Returns what its graph has parts for."""
+    sampling = self.sampling
+    return SearchFeatures(
+      self.hypotheses(beam_size) if sampling else 0,
+      bool(sampling and (sampling.rule.top_k or sampling.rule.top_p < 1)),
+      self.no_repeat_ngram_size > 0,
+      self.repetition_penalty != 1,
+      self.coverage_penalty > 0,
+    )
+
+
+DEFAULT_SEARCH = SearchOptions()

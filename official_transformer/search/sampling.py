@@ -15,8 +15,8 @@ import tensorflow as tf
 
 from official_transformer.model_params import EOS_ID, PAD_ID
 from official_transformer.search.beam_search import length_normalization
-from official_transformer.search.constraints import Controller
-from official_transformer.search.options import Sampling, SamplingRule
+from official_transformer.search.constraints import Controller, Strengths
+from official_transformer.search.options import SamplingRule
 from official_transformer.search.state import (
   NEG_INF,
   DecoderState,
@@ -47,7 +47,10 @@ class _Draws(NamedTuple):
 
 
 def sample_tokens(
-  log_probs: tf.Tensor, uniforms: tf.Tensor, rule: SamplingRule
+  log_probs: tf.Tensor,
+  uniforms: tf.Tensor,
+  rule: SamplingRule | Strengths,
+  from_all: bool = False,
 ) -> tf.Tensor:
   """Returns the tokens that numbers in [0, 1) stand for.
 
@@ -55,6 +58,8 @@ def sample_tokens(
     log_probs: float32 [R, V].
     uniforms: float32 [R], in [0, 1).
     rule: what is drawn from.
+    from_all: whether the rule is known to leave no token out, which saves
+      sorting them.
 
   Returns:
     int32 [R].
@@ -62,12 +67,14 @@ def sample_tokens(
   scaled = log_probs / rule.temperature
   size = scaled.shape[1]
   ids = None
-  if rule.top_k or rule.top_p < 1.0:
-    scaled, ids = tf.math.top_k(scaled, min(rule.top_k or size, size))
+  if not from_all:
+    number = tf.where(tf.greater(rule.top_k, 0), rule.top_k, size)
+    scaled, ids = tf.math.top_k(scaled, tf.minimum(number, size))
   probabilities = tf.nn.softmax(scaled)
-  if rule.top_p < 1.0:
+  if not from_all:
     before = tf.cumsum(probabilities, axis=1, exclusive=True)
-    probabilities = tf.where(before < rule.top_p, probabilities, 0.0)
+    kept = (before < rule.top_p) | tf.greater_equal(rule.top_p, 1.0)
+    probabilities = tf.where(kept, probabilities, 0.0)
   sums = tf.cumsum(probabilities, axis=1)
   target = uniforms[:, None] * sums[:, -1:]
   # Zero-probability tokens leave the cumulative sum unchanged, so `<=` skips
@@ -95,14 +102,13 @@ def sample(
     state: what it sees at first.
     limits: int32 [B], most tokens of each.
     uniforms: float32 [B, K, L], what decides each draw.
-    controller: what is drawn from, by its options' `sampling`, and what may
-      not be drawn.
+    controller: what is drawn from, and what may not be drawn.
     alpha: strength of the length normalisation of the scores.
 
   Returns:
     The samples; those that reach their limit without EOS are unfinished.
   """
-  rule = (controller.options.sampling or Sampling()).rule
+  from_all = not controller.features.draws_from_some
   shape = tf.shape(uniforms)
   rows = tf.range(shape[0])
 
@@ -119,7 +125,10 @@ def sample(
     )
     flat = tf.reshape(log_probs, [-1, log_probs.shape[2]])
     tokens = sample_tokens(
-      flat, tf.reshape(uniforms[:, :, draws.index], [-1]), rule
+      flat,
+      tf.reshape(uniforms[:, :, draws.index], [-1]),
+      controller.strengths,
+      from_all,
     )
     gained = tf.gather(flat, tokens, batch_dims=1)
     tokens, gained = (tf.reshape(t, shape[:2]) for t in (tokens, gained))

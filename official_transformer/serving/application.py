@@ -9,19 +9,20 @@ from __future__ import annotations
 import asyncio
 import hmac
 import pathlib
-from collections.abc import Sequence
-from typing import Annotated, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import fastapi
 import fastapi_offline
-import pydantic
 from absl import logging
 from fastapi import exceptions, responses
 from fastapi.security import HTTPBearer
 from starlette.exceptions import HTTPException
 
-from official_transformer.decoding.engines import TENSORFLOW
-from official_transformer.decoding.output import OutputFields, fields_of
+from official_transformer.decoding.output import fields_of
+from official_transformer.decoding.requests import (
+  RequestError,
+  TranslationRequest,
+)
 from official_transformer.decoding.translation import Translation
 from official_transformer.errors import InputError
 from official_transformer.serving.batcher import (
@@ -31,6 +32,12 @@ from official_transformer.serving.batcher import (
 )
 from official_transformer.serving.metrics import CONTENT_TYPE, Metrics
 from official_transformer.serving.request_guard import RequestGuard
+from official_transformer.serving.schemas import (
+  Answer,
+  Model,
+  Question,
+  Refusal,
+)
 from official_transformer.serving.settings import ServiceLimits
 
 PAGE = pathlib.Path(__file__).with_name("page.html")
@@ -50,12 +57,11 @@ class Translated(NamedTuple):
 class Service(Protocol):
   """What translates for the addresses below."""
 
-  async def translate(
-    self, lines: Sequence[str], n_best: int, aligned: bool = False
-  ) -> Translated:
-    """Translates lines; with alignments, if they are asked for.
+  async def translate(self, request: TranslationRequest) -> Translated:
+    """Translates lines.
 
     Raises:
+      RequestError: if they ask for what the model cannot do.
       TooMuchError, QueueFullError, ClosedError: if they are not taken on.
       InputError: if the memory does not suffice for them.
     """
@@ -68,108 +74,6 @@ class Service(Protocol):
 
   def measure(self, metrics: Metrics) -> None:
     """Sets the measurements that change by themselves."""
-
-
-class Model(pydantic.BaseModel):
-  """The model in use."""
-
-  checkpoint: str = pydantic.Field(examples=["step 100000"])
-  step: int
-  engine: str = pydantic.Field(examples=["tensorflow"])
-  beam_size: int
-  max_length: int = pydantic.Field(
-    description="Longer lines, in tokens, are cut at the ends of sentences."
-  )
-
-
-def _check_strings(value: Any) -> Any:
-  """Refuses a list at its first element that is no string, not at each."""
-  if isinstance(value, list) and not all(isinstance(s, str) for s in value):
-    raise ValueError("not all of the list are strings")
-  return value
-
-
-class Question(pydantic.BaseModel):
-  """What to translate."""
-
-  model_config = pydantic.ConfigDict(extra="forbid", strict=True)
-
-  text: Annotated[str | list[str], pydantic.BeforeValidator(_check_strings)] = (
-    pydantic.Field(
-      description="One line, or several.", examples=[["A dog runs."]]
-    )
-  )
-  n_best: int = pydantic.Field(
-    1, ge=1, description="Hypotheses of each line, at most the beam's."
-  )
-  scores: bool = pydantic.Field(
-    False, description="Whether scores and tokens are wanted."
-  )
-  alignments: bool = pydantic.Field(
-    False, description="Whether it is wanted which words come from which."
-  )
-  attention: bool = pydantic.Field(
-    False, description="Whether it is wanted what each word attends to."
-  )
-
-  @property
-  def told(self) -> OutputFields:
-    """What an answer holds of a translation, beside its text."""
-    return OutputFields(self.scores, self.alignments, self.attention)
-
-
-class _Told(pydantic.BaseModel):
-  """What is told of a translation, if it is asked for."""
-
-  score: float | None = None
-  tokens: list[str] | None = None
-  source_words: list[str] | None = None
-  target_words: list[str] | None = None
-  alignment: str | None = pydantic.Field(
-    None, description="Source and target words, from 0.", examples=["0-0 2-1"]
-  )
-  attention: list[list[float]] | None = pydantic.Field(
-    None,
-    description="For each target word, the weights of the source's words, on "
-    "the mean of all layers and heads. A line that was cut has none.",
-  )
-
-
-class Hypothesis(_Told):
-  """One of several translations of a line."""
-
-  translation: str
-  finished: bool
-
-
-class Answered(_Told):
-  """What became of a line."""
-
-  translation: str
-  flags: list[str] = pydantic.Field(
-    description="blank, split (cut at the ends of sentences), unfinished."
-  )
-  hypotheses: list[Hypothesis] | None = None
-
-
-class Answer(pydantic.BaseModel):
-  """The translation of each line, in order."""
-
-  translations: list[Answered]
-  model: Model
-
-
-class Error(pydantic.BaseModel):
-  """Why there is no answer."""
-
-  status: int
-  message: str
-
-
-class Refusal(pydantic.BaseModel):
-  """What is answered then."""
-
-  error: Error
 
 
 _REFUSALS: dict[int | str, dict[str, Any]] = {
@@ -229,12 +133,12 @@ def create_application(
   )
   async def translate(question: Question, request: fastapi.Request) -> Any:
     """Translates one line or several."""
-    lines = [question.text] if isinstance(question.text, str) else question.text
-    _check(question, lines, service.model(), limits)
-    aligned = question.alignments or question.attention
-    work = asyncio.ensure_future(
-      service.translate(lines, question.n_best, aligned)
-    )
+    _check(question, limits)
+    try:
+      asked = question.request()
+    except RequestError as error:
+      raise HTTPException(422, str(error)) from None
+    work = asyncio.ensure_future(service.translate(asked))
     found = await _unless_given_up(work, request, limits.seconds)
     # Not validated: it is what we have made.
     if question.attention:  # Much to write, while others wait.
@@ -262,38 +166,37 @@ def _answer(found: Translated, question: Question) -> fastapi.Response:
   )
 
 
-def _check(
-  question: Question,
-  lines: Sequence[str],
-  model: Model,
-  limits: ServiceLimits,
-) -> None:
+def _check(question: Question, limits: ServiceLimits) -> None:
   """Refuses what asks for more than is granted."""
+  lines = question.lines
   if len(lines) > limits.lines:
     raise HTTPException(
       413, f"{len(lines)} lines; a request may have {limits.lines}"
     )
   for number, line in enumerate(lines, start=1):
-    if len(line) > limits.line_characters:
+    _check_text(f"line {number}", line, limits.line_characters)
+  for prefix in question.prefixes:
+    _check_text("prefixes: one", prefix, limits.line_characters)
+  for name, phrases in [
+    ("forbidden_phrases", question.forbidden_phrases),
+    *(("required_phrases", asked) for asked in question.required_phrases),
+  ]:
+    if len(phrases) > limits.phrases:
       raise HTTPException(
-        422,
-        f"line {number} has {len(line)} characters; a line may have "
-        f"{limits.line_characters}",
+        422, f"{name}: {len(phrases)}; there may be {limits.phrases}"
       )
-    if problem := _problem_of(line):
-      raise HTTPException(422, f"line {number} has {problem}")
-  if (question.alignments or question.attention) and (
-    model.engine != TENSORFLOW
-  ):
+    for phrase in phrases:
+      _check_text(f"{name}: one", phrase, limits.phrase_characters)
+
+
+def _check_text(name: str, text: str, most: int) -> None:
+  """Refuses a text that is too long, or that no line can hold."""
+  if len(text) > most:
     raise HTTPException(
-      422,
-      "alignments and attention are TensorFlow's to tell; the engine is "
-      f"{model.engine}",
+      422, f"{name} has {len(text)} characters; it may have {most}"
     )
-  if question.n_best > model.beam_size:
-    raise HTTPException(
-      422, f"n_best: {question.n_best}; the beam has {model.beam_size}"
-    )
+  if problem := _problem_of(text):
+    raise HTTPException(422, f"{name} has {problem}")
 
 
 def _problem_of(line: str) -> str | None:
@@ -323,6 +226,8 @@ async def _unless_given_up(
     if gone.done():
       raise HTTPException(CLIENT_GONE, "the client has gone")
     raise HTTPException(504, f"not translated within {seconds:g} seconds")
+  except RequestError as error:
+    raise HTTPException(422, str(error)) from None
   except TooMuchError as error:
     raise HTTPException(
       413, f"the lines have {error}, and no more may ever wait"

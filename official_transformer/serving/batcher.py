@@ -12,11 +12,15 @@ import contextlib
 import dataclasses
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Future, InvalidStateError
 
 from official_transformer.decoding.hypotheses import FoundSequence
-from official_transformer.decoding.line_preparation import PreparedLine
+from official_transformer.decoding.line_preparation import (
+  PieceToTranslate,
+  PreparedLine,
+)
+from official_transformer.decoding.requests import TranslationRequest
 from official_transformer.decoding.translation import (
   Translation,
   join_pieces,
@@ -50,53 +54,54 @@ class Job:
   def __init__(
     self,
     translator: Translator,
-    lines: Sequence[str],
-    n_best: int,
+    request: TranslationRequest,
     most_tokens: int,
-    aligned: bool = False,
   ) -> None:
     """Cuts lines into tokens.
 
     Raises:
+      RequestError: if the translator cannot do what is asked.
       TooMuchError: if there are more than `most_tokens`.
     """
+    translator.check(request)
     self.future: Future[list[Translation]] = Future()
     self.translator = translator
-    self._n_best = n_best
-    self._aligned = aligned
+    self._request = request
     self._lines: list[PreparedLine] = []
     self.tokens = 0
-    for text in lines:
-      line = translator.prepare(text)
+    for asked in request.line_requests():
+      line = translator.prepare(asked)
       self._lines.append(line)
       self.tokens += sum(map(len, line.ids))
+      if prefix := asked.constraints.prefix:
+        self.tokens += len(translator.tokenizers.target.encode(prefix))
       if self.tokens > most_tokens:
         raise TooMuchError(f"more than {most_tokens} tokens")
     self.pieces = [
-      _Piece(self, number, ids)
-      for number, ids in enumerate(
-        ids for line in self._lines for ids in line.ids
+      _Piece(self, number, piece)
+      for number, piece in enumerate(
+        piece for line in self._lines for piece in line.to_translate()
       )
     ]
     self._found: dict[int, list[FoundSequence]] = {}
 
   def add(self, number: int, found: list[FoundSequence]) -> bool:
     """Keeps what was found for a piece; returns whether it was the last."""
-    self._found[number] = found[: self._n_best]
+    self._found[number] = found[: self._request.n_best]
     return len(self._found) == len(self.pieces)
 
   def finish(self) -> None:
     """Tells whoever waits for the translations."""
+    aligned = self._request.aligned
     pieces = iter(
       self.translator.hypotheses(
-        [piece.text for line in self._lines for piece in line.pieces],
-        [piece.ids for piece in self.pieces],
+        [piece.asked for piece in self.pieces],
         [self._found[n] for n in range(len(self.pieces))],
-        self._aligned,
+        aligned,
       )
     )
     translations = [
-      join_pieces(line, [next(pieces) for _ in line.ids], self._aligned)
+      join_pieces(line, [next(pieces) for _ in line.ids], aligned)
       for line in self._lines
     ]
     self._settle(lambda: self.future.set_result(translations))
@@ -117,8 +122,13 @@ class _Piece:
 
   job: Job
   number: int
-  ids: list[int]
+  asked: PieceToTranslate
   since: float = dataclasses.field(default_factory=time.monotonic)
+
+  @property
+  def length(self) -> int:
+    """Its tokens."""
+    return len(self.asked.ids)
 
 
 class Batcher:
@@ -161,17 +171,11 @@ class Batcher:
     """Whether all that translates is there."""
     return all(thread.is_alive() for thread in self._threads)
 
-  def submit(
-    self, lines: Sequence[str], n_best: int, aligned: bool = False
-  ) -> Job:
+  def submit(self, request: TranslationRequest) -> Job:
     """Takes lines on.
 
-    Args:
-      lines: to translate.
-      n_best: most hypotheses of each.
-      aligned: whether they are wanted with alignments.
-
     Raises:
+      RequestError: if the model cannot do what is asked.
       TooMuchError, QueueFullError, ClosedError: if it does not.
     """
     if self._tokens >= self._limits.queued_tokens:
@@ -180,7 +184,7 @@ class Batcher:
         if self._tokens >= self._limits.queued_tokens:
           raise QueueFullError  # Sooner than its lines are tokens.
     most = self._limits.queued_tokens
-    job = Job(self.translator, lines, n_best, most, aligned)
+    job = Job(self.translator, request, most)
     with self._changed:
       if self._closed:
         raise ClosedError
@@ -207,7 +211,7 @@ class Batcher:
     """Translates batches until the batcher is closed and nothing waits."""
     while batch := self._take():
       try:
-        tokens = sum(len(piece.ids) for piece in batch)
+        tokens = sum(piece.length for piece in batch)
         self.on_batch(len(batch), tokens, self._tokens)
         self._translate(batch)
       # Whatever it is, it belongs to these lines, and others wait.
@@ -218,7 +222,7 @@ class Batcher:
   def _translate(self, batch: list[_Piece]) -> None:
     """Searches for a batch, and tells those whose last piece it has."""
     try:
-      found = self.translator.searcher.search([piece.ids for piece in batch])
+      found = self.translator.searchers.search([p.asked for p in batch])
     except InputError as error:
       if len(batch) == 1:
         batch[0].job.fail(error)
@@ -256,7 +260,7 @@ class Batcher:
         if len(batch) < len(self._waiting) or patience <= 0 or self._closed:
           taken = set(map(id, batch))
           self._waiting = [p for p in self._waiting if id(p) not in taken]
-          self._tokens -= sum(len(piece.ids) for piece in batch)
+          self._tokens -= sum(piece.length for piece in batch)
           self._idle -= 1
           return batch
         self._changed.wait(patience)
@@ -266,21 +270,19 @@ class Batcher:
     gone = [p for p in self._waiting if p.job.future.done()]
     if gone:
       self._waiting = [p for p in self._waiting if not p.job.future.done()]
-      self._tokens -= sum(len(piece.ids) for piece in gone)
+      self._tokens -= sum(piece.length for piece in gone)
 
   def _best_batch(self) -> list[_Piece]:
     """Returns the oldest piece, and those of the nearest lengths."""
     oldest = self._waiting[0]
-    near = sorted(
-      self._waiting, key=lambda p: abs(len(p.ids) - len(oldest.ids))
-    )
+    near = sorted(self._waiting, key=lambda p: abs(p.length - oldest.length))
     limits = self.translator.options.limits
     # What others are free for is shared with them.
     share = -(-len(near) // self._idle)
     batch: list[_Piece] = []
     longest = 0
     for piece in near:
-      longest = max(longest, len(piece.ids))
+      longest = max(longest, piece.length)
       if len(batch) >= min(limits.size(longest), share):
         break
       batch.append(piece)

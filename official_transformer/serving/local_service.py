@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
+from official_transformer.decoding.requests import TranslationRequest
 from official_transformer.decoding.translator import Translator
-from official_transformer.serving.application import Model, Translated
+from official_transformer.serving.application import Translated
 from official_transformer.serving.batcher import Job
 from official_transformer.serving.metrics import Metrics
 from official_transformer.serving.model_host import ModelHost
+from official_transformer.serving.schemas import Model
 
 # Characters of lines that are cut into tokens sooner than a thread is found.
 _SHORT = 1000
@@ -27,22 +28,18 @@ class LocalService:
     self.host = host
     self._cutters = ThreadPoolExecutor(thread_name_prefix="cut")
 
-  async def translate(
-    self, lines: Sequence[str], n_best: int, aligned: bool = False
-  ) -> Translated:
+  async def translate(self, request: TranslationRequest) -> Translated:
     """Translates lines."""
-    if sum(map(len, lines)) <= _SHORT:
-      job = self.host.submit(lines, n_best, aligned)
+    if sum(map(len, request.lines)) <= _SHORT and not request.constraints:
+      job = self.host.submit(request)
     else:
-      job = await self._submit_aside(lines, n_best, aligned)
+      job = await self._submit_aside(request)
     translations = await asyncio.wrap_future(job.future)
     return Translated(translations, describe(job.translator))
 
-  async def _submit_aside(
-    self, lines: Sequence[str], n_best: int, aligned: bool
-  ) -> Job:
+  async def _submit_aside(self, request: TranslationRequest) -> Job:
     """Submits what takes a while to cut; others are answered meanwhile."""
-    cutting = self._cutters.submit(self.host.submit, lines, n_best, aligned)
+    cutting = self._cutters.submit(self.host.submit, request)
     try:
       # Cancelled, it is cancelled too, unless a thread has begun with it.
       return await asyncio.wrap_future(cutting)

@@ -8,11 +8,12 @@ with the new one, and no request notices.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import NamedTuple
 
 from absl import logging
 
+from official_transformer.decoding.requests import TranslationRequest
 from official_transformer.decoding.translator import Translator
 from official_transformer.errors import InputError, RunError
 from official_transformer.serving.batcher import Batcher, ClosedError, Job
@@ -87,14 +88,12 @@ class ModelHost:
     """Whether requests are taken on."""
     return self._batcher.is_alive and not self._stopping.is_set()
 
-  def submit(
-    self, lines: Sequence[str], n_best: int, aligned: bool = False
-  ) -> Job:
+  def submit(self, request: TranslationRequest) -> Job:
     """Takes lines on; as `Batcher.submit`."""
     while True:
       batcher = self._batcher
       try:
-        return batcher.submit(lines, n_best, aligned)
+        return batcher.submit(request)
       except ClosedError:
         # Another took its place meanwhile.
         if batcher is self._batcher:

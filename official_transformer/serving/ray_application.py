@@ -23,14 +23,18 @@ import fastapi
 import pydantic
 from ray import serve
 
+from official_transformer.decoding.requests import (
+  LineRequest,
+  TranslationRequest,
+)
 from official_transformer.decoding.translation import Translation
 from official_transformer.serving.application import (
-  Model,
   Translated,
   create_application,
 )
 from official_transformer.serving.local_service import describe
 from official_transformer.serving.metrics import Metrics
+from official_transformer.serving.schemas import Model
 from official_transformer.serving.settings import (
   API_KEY_VARIABLE,
   ServiceLimits,
@@ -69,15 +73,17 @@ class _ReplicaService:
   def _replica(self) -> Any:
     return serve.get_replica_context().servable_object
 
-  async def translate(
-    self, lines: Sequence[str], n_best: int, aligned: bool = False
-  ) -> Translated:
+  async def translate(self, request: TranslationRequest) -> Translated:
     """Translates lines, each in whichever batch it comes to."""
     replica = self._replica()
-    translate = replica.align_line if aligned else replica.translate_line
-    found = await asyncio.gather(*map(translate, lines))
+    replica.translator.check(request)
+    translate = replica.translate_line
+    if request.aligned:
+      translate = replica.align_line
+    found = await asyncio.gather(*map(translate, request.line_requests()))
     translations = [
-      dataclasses.replace(t, hypotheses=t.hypotheses[:n_best]) for t in found
+      dataclasses.replace(t, hypotheses=t.hypotheses[: request.n_best])
+      for t in found
     ]
     return Translated(translations, self.model())
 
@@ -110,7 +116,7 @@ def _application() -> fastapi.FastAPI:
   )
 
 
-def _characters(lines: Sequence[str]) -> int:
+def _characters(lines: Sequence[LineRequest]) -> int:
   """Returns the size of a batch as if all its lines were the longest."""
   size = len(lines) * max(1, *map(len, lines))
   # A longer line is a batch by itself; Ray would refuse it.
@@ -153,17 +159,18 @@ class TranslationReplica:
     batch_wait_timeout_s=_LIMITS.batch_wait,
     batch_size_fn=_characters,
   )
-  async def translate_line(self, lines: list[str]) -> list[Translation]:
+  async def translate_line(self, lines: list[LineRequest]) -> list[Translation]:
     """Translates a batch of lines; callers give one each."""
-    tokens = sum(map(len, map(self.translator.tokenizers.source.encode, lines)))
+    encode = self.translator.tokenizers.source.encode
+    tokens = sum(len(encode(line.text)) for line in lines)
     _metrics().on_batch(len(lines), tokens, queued_tokens=0)
     return await asyncio.to_thread(self._translate, lines)
 
-  async def align_line(self, line: str) -> Translation:
+  async def align_line(self, line: LineRequest) -> Translation:
     """Translates a line by itself, with alignments."""
     return await asyncio.to_thread(self.translator.translate_line, line, True)
 
-  def _translate(self, lines: list[str]) -> list[Translation]:
+  def _translate(self, lines: list[LineRequest]) -> list[Translation]:
     return list(self.translator.translate_stream(lines))
 
 

@@ -19,6 +19,8 @@ class ServiceLimits:
     body_bytes: of a request; a larger one gets 413.
     lines: of a request; more get 413.
     line_characters: of a line; a longer one gets 422.
+    phrases: required of a line, or forbidden; more get 422.
+    phrase_characters: of one of them; a longer one gets 422.
     queued_tokens: of all lines that wait; a request beyond gets 429.
     seconds: until a request is answered, else it gets 504; its own time to
       arrive is the same, else it gets 408.
@@ -30,6 +32,8 @@ class ServiceLimits:
   body_bytes: int = 1 << 20
   lines: int = 256
   line_characters: int = 10_000
+  phrases: int = 64
+  phrase_characters: int = 200
   queued_tokens: int = 16_384
   seconds: float = 30.0
   connections: int = 1024

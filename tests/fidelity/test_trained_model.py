@@ -13,8 +13,8 @@ from reference_search import reference_beam_search
 
 from official_transformer.data.vocabulary_files import VocabFiles
 from official_transformer.decoding import loading
-from official_transformer.decoding.batching import BatchLimits
 from official_transformer.decoding.loading import load_model, open_model
+from official_transformer.decoding.options import BatchLimits
 from official_transformer.decoding.scorer import Scorer
 from official_transformer.decoding.translator import (
   DecodingOptions,

@@ -20,6 +20,11 @@ from running_server import running_server
 from trained_model import lines_of, read_frozen
 from waiting import wait_for
 
+from official_transformer.decoding.phrases import DecodingConstraints
+from official_transformer.decoding.requests import LineRequest
+from official_transformer.decoding.translator import Translator
+from official_transformer.search.options import Sampling, SearchOptions
+
 pytestmark = pytest.mark.slow
 
 pytest.importorskip("uvicorn")
@@ -105,6 +110,33 @@ def test_alignments_and_attention_come_if_asked(server, lines):
       for row in weights:
         assert len(row) == len(other["source_words"])
         assert 0 <= sum(row) <= 1.001
+
+
+def test_a_search_is_guided_as_in_python(server, trained_model, lines):
+  options = SearchOptions(
+    no_repeat_ngram_size=2, forbidden=("der",), sampling=Sampling(number=3)
+  )
+  asked = [
+    LineRequest(lines[0], DecodingConstraints(prefix="ein"), options),
+    LineRequest(lines[1], DecodingConstraints(required=("hund",)), options),
+  ]
+  wanted = Translator.load(trained_model).translate(asked)
+  guidance = {
+    "prefixes": ["ein", ""],
+    "required_phrases": [[], ["hund"]],
+    "forbidden_phrases": ["der"],
+    "no_repeat_ngram_size": 2,
+    "sample": True,
+    "n_best": 3,
+  }
+  found = server.translate(lines[:2], **guidance)["translations"]
+  assert [t["translation"] for t in found] == wanted
+  assert found[0]["translation"].startswith("ein")
+  assert [len(t["hypotheses"]) for t in found] == [3, 3]
+  plain = server.translate(lines[:2])["translations"]
+  assert [t["translation"] for t in plain] != [t["translation"] for t in found]
+  chosen = server.translate(lines[:2], mbr=True, scores=True)["translations"]
+  assert all(0 <= t["utility"] <= 100 for t in chosen)
 
 
 def test_many_clients_are_each_answered_their_own(server, lines, expected):

@@ -14,8 +14,8 @@ from runs import PARAMS, settings
 from tensorflow.python.framework import kernels
 
 from official_transformer.data.buckets import Batching
-from official_transformer.decoding.batching import BatchLimits
-from official_transformer.decoding.searcher import Searcher, StaticShapes
+from official_transformer.decoding.options import BatchLimits, StaticShapes
+from official_transformer.decoding.searcher import Searcher
 from official_transformer.distribution.strategy import Distribution
 from official_transformer.model.building import build_transformer
 from official_transformer.ops import dense

@@ -54,6 +54,6 @@ def test_flags_that_are_named_exist(page, transformer_flags):
       known |= set(values)
   named = set(re.findall(r"`--(\w+)", text))
   # Absl's own, and those of scripts.
-  others = {"rest", "help", "all", "rounds", "rows", "flagfile"}
+  others = {"rest", "help", "helpfull", "all", "rounds", "rows", "flagfile"}
   unknown = {n for n in named if n.removeprefix("no") not in known} - known
   assert unknown <= others

@@ -54,6 +54,12 @@ SOURCE = tf.constant([[5, 6, 7, 1], [8, 9, 1, 0]])
 TARGET = tf.constant([[3, 4, 5, 6, 1], [6, 7, 1, 0, 0]])
 
 
+@pytest.fixture(autouse=True)
+def _weights():
+  """Draws the same weights in any order: with others nothing may be said."""
+  keras.utils.set_random_seed(3)
+
+
 def empty_cache(length):
   """Returns keys and values of two sentences as in upstream's caches."""
   return {name: tf.zeros([2, length, 2, 8]) for name in ("k", "v")}
@@ -194,7 +200,6 @@ def test_losses_and_layers_around_the_model():
 
 
 def test_a_dictionary_trains_by_fit_and_translates(tmp_path):
-  keras.utils.set_random_seed(1)
   params = {**PARAMS, "layer_postprocess_dropout": 0.0}
   model = create_model(params, is_train=True)
   schedule = LearningRateSchedule(2.0, 16, 20)
@@ -353,7 +358,6 @@ def test_files_and_lines_are_translated(kind, tmp_path):
     str(vocab_file), [str(text)], 60, 30
   )
   params = {**PARAMS, "vocab_size": subtokenizer.vocab_size}
-  keras.utils.set_random_seed(1)  # Weights with which it says something.
   model = create_model(params, is_train=False)
   if kind == "transformer":
     model = model.get_layer("transformer")

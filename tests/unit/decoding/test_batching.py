@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from official_transformer.decoding import batching
-from official_transformer.decoding.batching import BatchLimits
+from official_transformer.decoding.options import BatchLimits
 from official_transformer.errors import InputError
 
 

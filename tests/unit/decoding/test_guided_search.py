@@ -5,6 +5,7 @@ import functools
 import itertools
 import math
 import re
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -18,7 +19,6 @@ from official_transformer.decoding.guided_searcher import GuidedSearcher
 from official_transformer.decoding.mbr import chrf_matrix, utilities
 from official_transformer.decoding.phrases import (
   DecodingConstraints,
-  LineRequest,
   as_written,
   holds,
   overgrown,
@@ -26,6 +26,7 @@ from official_transformer.decoding.phrases import (
   prefix_of,
   tokens_of,
 )
+from official_transformer.decoding.requests import LineRequest
 from official_transformer.decoding.searcher import Searcher
 from official_transformer.decoding.translator import DecodingOptions, Translator
 from official_transformer.errors import InputError
@@ -94,13 +95,23 @@ def transformer():
 
 def led(models, **options):
   models = models if isinstance(models, list) else [models]
-  return guided_searcher(tuple(models), SearchOptions(**options))
+  return Guided(guided_searcher(tuple(models)), SearchOptions(**options))
 
 
 @functools.lru_cache(maxsize=20)
-def guided_searcher(models, options):
+def guided_searcher(models):
   """Tracing a search takes seconds, and is the same in many tests."""
-  return GuidedSearcher(list(models), Tokenizers.of(Words()), options)
+  return GuidedSearcher(list(models), Tokenizers.of(Words()))
+
+
+class Guided(NamedTuple):
+  """A searcher with the options of one test."""
+
+  searcher: GuidedSearcher
+  options: SearchOptions
+
+  def search(self, sources, constraints=None):
+    return self.searcher.search(sources, constraints, self.options)
 
 
 rng = np.random.default_rng(4)
@@ -314,13 +325,11 @@ def distribution(transformer, source):
 )
 def test_draws_fit_the_distribution(transformer, rule):
   """20,000 first tokens; chi-squared at a share of errors of one in 1,000."""
-  sampler = led(model(0, beam_size=200), sampling=Sampling(rule, seed=0))
+  sampler = guided_searcher((model(0, beam_size=200),))
   counts = np.zeros(24)
   for seed in range(100):
-    sampler.options = dataclasses.replace(
-      sampler.options, sampling=Sampling(rule, seed)
-    )
-    (found,) = sampler.search([SOURCES[1]])
+    drawing = SearchOptions(sampling=Sampling(rule, seed))
+    (found,) = sampler.search([SOURCES[1]], options=drawing)
     for sequence in found:
       counts[(sequence.ids or [EOS_ID])[0]] += 1
   assert counts.sum() == 20_000
@@ -421,9 +430,7 @@ def test_attention_is_of_the_translation_that_is_given(transformer, led_by):
 
 
 def test_lines_bring_demands_of_their_own(transformer):
-  options = DecodingOptions(
-    search=SearchOptions(by_line=True, forbidden=("w11",))
-  )
+  options = DecodingOptions(search=SearchOptions(forbidden=("w11",)))
   translator = Translator(transformer, Words(), options)
   requests = [
     LineRequest("w4 w5", DecodingConstraints(prefix="w6 w7")),
@@ -439,11 +446,49 @@ def test_lines_bring_demands_of_their_own(transformer):
   assert found[3].unmet == ("w9",)
 
 
-def test_demands_that_nobody_would_read_are_refused(transformer):
-  translator = Translator(transformer, Words(), DecodingOptions())
+def test_demands_that_cannot_be_met_are_refused(transformer):
+  options = DecodingOptions(padded_length=8)
+  translator = Translator(transformer, Words(), options)
   request = LineRequest("w4 w5", DecodingConstraints(prefix="w6 w7"))
-  with pytest.raises(InputError, match="by_line"):
+  with pytest.raises(InputError, match="no guided search"):
     translator.translate([request])
+
+
+def test_each_line_may_be_searched_for_in_its_own_way(transformer):
+  """Those of one batch find what each finds alone."""
+  lines = [Words().decode(ids[:-1]) for ids in SOURCES]
+  ways = [
+    None,
+    SearchOptions(min_length=9),
+    SearchOptions(mbr=True),
+    SearchOptions(sampling=Sampling(seed=5)),
+    SearchOptions(min_length=9),
+    SearchOptions(forbidden=("w11", "w4")),
+  ]
+  translator = Translator(transformer, Words(), DecodingOptions(n_best=3))
+  found = translator.translate_stream(
+    LineRequest(line, search=way) for line, way in zip(lines, ways, strict=True)
+  )
+  for line, way, translation in zip(lines, ways, found, strict=True):
+    options = DecodingOptions(n_best=3, search=way or SearchOptions())
+    alone = Translator(transformer, Words(), options).translate_line(line)
+    assert translation.text == alone.text
+    assert [h.tokens for h in translation.hypotheses] == [
+      h.tokens for h in alone.hypotheses
+    ]
+
+
+def test_searches_that_differ_in_numbers_share_a_graph(transformer):
+  searcher = GuidedSearcher([transformer], Tokenizers.of(Words()))
+  for number in (1.5, 3.0):
+    searcher.search(SOURCES, None, SearchOptions(repetition_penalty=number))
+  for size in (1, 3):
+    searcher.search(SOURCES, None, SearchOptions(no_repeat_ngram_size=size))
+  for rule in (SamplingRule(0.5, 3), SamplingRule(1.0, 0, 0.9)):
+    searcher.search(SOURCES, None, SearchOptions(sampling=Sampling(rule)))
+  assert len(searcher._functions) == 3
+  for function in searcher._functions.values():
+    assert function.experimental_get_tracing_count() == 1
 
 
 def test_phrases_are_whole_words():
@@ -489,7 +534,7 @@ def test_what_no_translation_can_hold_is_told_and_not_searched(
 ):
   unknown, nothing = "\u2603\u2603", "\u200b"
   assert tokens_of(pieces, unknown) == tokens_of(pieces, nothing) == []
-  search = SearchOptions(by_line=True, forbidden=(unknown, nothing))
+  search = SearchOptions(forbidden=(unknown, nothing))
   translator = Translator(transformer, pieces, DecodingOptions(search=search))
   plain, found, begun = translator.translate_stream(
     [
@@ -523,9 +568,7 @@ def test_what_makes_a_phrase_a_part_of_a_longer_word_is_found():
 
 
 def test_a_required_word_is_no_part_of_a_longer_one(transformer):
-  searcher = GuidedSearcher(
-    [transformer], Tokenizers.of(GrowingWords()), SearchOptions()
-  )
+  searcher = GuidedSearcher([transformer], Tokenizers.of(GrowingWords()))
   phrases = [f"w{i}" for i in range(4, 24, 2)]
   for phrase in phrases:
     constraints = [DecodingConstraints(required=(phrase,))] * len(SOURCES)
@@ -553,7 +596,7 @@ def test_turns_are_those_of_plain_sorting():
 
 def test_a_prefix_may_hold_what_is_forbidden(transformer):
   options = DecodingOptions(
-    search=SearchOptions(by_line=True, forbidden=("w6",), min_length=9)
+    search=SearchOptions(forbidden=("w6",), min_length=9)
   )
   translator = Translator(transformer, Words(), options)
   request = LineRequest("w4 w5", DecodingConstraints(prefix="w6 w7"))

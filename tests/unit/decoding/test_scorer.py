@@ -3,7 +3,7 @@ import pytest
 import tensorflow as tf
 
 from official_transformer.decoding import scorer as scorer_lib
-from official_transformer.decoding.batching import BatchLimits
+from official_transformer.decoding.options import BatchLimits
 from official_transformer.decoding.scorer import PairScore, Scorer
 from official_transformer.model.building import build_transformer
 from official_transformer.model_params import TransformerParams

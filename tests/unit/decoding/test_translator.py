@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from official_transformer.decoding import batching
 from official_transformer.decoding import searcher as searcher_lib
 from official_transformer.decoding import translator as lib
-from official_transformer.decoding.batching import BatchLimits
 from official_transformer.decoding.long_lines import Piece
+from official_transformer.decoding.options import BatchLimits
 from official_transformer.errors import InputError
 from official_transformer.model.building import build_transformer
 from official_transformer.model_params import TransformerParams

@@ -5,6 +5,7 @@ from official_transformer.search.constraints import (
   NO_TOKEN,
   Controller,
   SentenceConstraints,
+  Strengths,
 )
 from official_transformer.search.options import Sampling, SearchOptions
 from official_transformer.search.sampling import sample
@@ -19,7 +20,10 @@ def test_pad_counts_as_a_token_when_it_is_drawn():
     forbidden=tf.constant(nothing + NO_TOKEN),
     required=tf.constant(nothing),
   )
-  controller = Controller(SearchOptions(sampling=Sampling()), constraints, 4)
+  options = SearchOptions(sampling=Sampling())
+  controller = Controller(
+    options.features(beam_size=2), Strengths.of(options), constraints, 4
+  )
   found = sample(
     lambda ids, index, state: (tf.zeros([2, 4]), state),
     DecoderState(tf.zeros([2]), tf.zeros([1])),

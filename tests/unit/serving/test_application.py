@@ -4,7 +4,7 @@ import dataclasses
 import json
 
 import pytest
-from serving_fakes import make_translator
+from serving_fakes import asked, make_translator
 
 pytest.importorskip("fastapi")
 from fastapi.testclient import TestClient
@@ -68,7 +68,7 @@ def test_one_line_and_several(client):
 
 def test_hypotheses_and_scores_are_those_of_jsonl(client, host):
   found = ask(client, text="abc", n_best=2, scores=True)["translations"][0]
-  translation = host.submit(["abc"], 2).future.result(20)[0]
+  translation = host.submit(asked(["abc"], 2)).future.result(20)[0]
   assert found == json.loads(json_line(translation, 2))
 
 
@@ -105,6 +105,37 @@ def test_another_engine_has_no_attention(client, host, monkeypatch):
     (b'{"text": "a\\nb"}', 422, "line feed"),
     (b'{"text": ["a", "b\\r"]}', 422, "line 2"),
     (b'{"text": "\\ud800"}', 422, "surrogate"),
+    (b'{"text": "a", "prefixes": ["b", "c"]}', 422, "there are 2, and 1 lines"),
+    (b'{"text": ["a", "b"], "required_phrases": [["c"]]}', 422, "there are 1"),
+    (b'{"text": "a", "required_phrases": ["c"]}', 422, "required_phrases"),
+    (b'{"text": "a", "prefixes": ["b\\nc"]}', 422, "prefixes"),
+    (b'{"text": "a", "forbidden_phrases": [1]}', 422, "forbidden_phrases"),
+    (
+      json.dumps({"text": "a", "prefixes": ["b" * 51]}).encode(),
+      422,
+      "have 50",
+    ),
+    (
+      json.dumps({"text": "a", "forbidden_phrases": ["b"] * 65}).encode(),
+      422,
+      "64",
+    ),
+    (b'{"text": "a", "min_length": 61}', 422, "at most 60 tokens"),
+    (b'{"text": "a", "no_repeat_ngram_size": -1}', 422, "no_repeat_ngram"),
+    (b'{"text": "a", "repetition_penalty": 0}', 422, "repetition_penalty"),
+    (b'{"text": "a", "coverage_penalty": 1e300}', 422, "coverage_penalty"),
+    (b'{"text": "a", "sample": true, "temperature": 0}', 422, "temperature"),
+    (b'{"text": "a", "sample": true, "temperature": 1e-9}', 422, "temperature"),
+    (b'{"text": "a", "sample": true, "top_k": 3000000000}', 422, "top_k"),
+    (b'{"text": "a", "sample": true, "top_p": 1.5}', 422, "top_p"),
+    (b'{"text": "a", "sample": true, "n_best": 3}', 422, "the beam has 2"),
+    (b'{"text": "a", "sample_seed": -1}', 422, "sample_seed"),
+    (
+      b'{"text": "a", "sample": true, "coverage_penalty": 0.1}',
+      422,
+      "coverage_penalty",
+    ),
+    (b'{"text": "a", "temperature": 0.5}', 422, "sample"),
     (json.dumps({"text": "a" * 51}).encode(), 422, "may have 50"),
     (json.dumps({"text": ["a"] * 6}).encode(), 413, "may have 5"),
     (json.dumps({"text": ["a" * 40] * 5}).encode(), 413, "more than 90 tokens"),
@@ -133,7 +164,7 @@ def test_too_much_and_too_late(client, host):
   ).post("/translate", json={"text": "abc"})
   assert "0.5 seconds" in refusal(late, 504)
   # The search goes on with what it has begun; this waits.
-  waiting = host.submit(["abcdefgh"] * 10, 1)
+  waiting = host.submit(asked(["abcdefgh"] * 10))
   full = client.post("/translate", json={"text": "abc"})
   refusal(full, 429)
   assert full.headers["retry-after"] == "1"

@@ -3,7 +3,7 @@ import threading
 import time
 
 import pytest
-from serving_fakes import make_translator
+from serving_fakes import asked, make_translator
 
 from official_transformer.errors import InputError
 from official_transformer.serving import batcher as lib
@@ -36,14 +36,14 @@ def hold(batcher):
   """Has the worker busy with a line; what comes next waits."""
   searcher = batcher.translator.searcher
   searcher.go.clear()
-  job = batcher.submit(["z"], 1)
+  job = batcher.submit(asked(["z"]))
   assert searcher.began.acquire(timeout=120)
   return job
 
 
 def test_lines_come_back_to_whom_they_belong(make):
   batcher = make()
-  jobs = [batcher.submit([f"ab{c}", "", f"{c}x"], 1) for c in "cdefgh"]
+  jobs = [batcher.submit(asked([f"ab{c}", "", f"{c}x"])) for c in "cdefgh"]
   assert [texts(job) for job in jobs] == [
     [f"{c}ba", "", f"x{c}"] for c in "cdefgh"
   ]
@@ -52,7 +52,7 @@ def test_lines_come_back_to_whom_they_belong(make):
 def test_hypotheses_and_flags_are_the_translators(make):
   batcher = make()
   line = "hgfedcba. abc"  # Longer than 10 tokens.
-  (found,) = batcher.submit([line], 2).future.result(20)
+  (found,) = batcher.submit(asked([line], 2)).future.result(20)
   expected = batcher.translator.translate_line(line)
   assert found.pieces == expected.pieces == 2
   assert len(found.hypotheses) == 2
@@ -63,7 +63,9 @@ def test_hypotheses_and_flags_are_the_translators(make):
 def test_requests_share_batches_of_like_lengths(make):
   batcher = make(lines=3)
   hold(batcher)
-  jobs = [batcher.submit([line], 1) for line in ("a", "abcdefg", "b", "c", "d")]
+  jobs = [
+    batcher.submit(asked([line])) for line in ("a", "abcdefg", "b", "c", "d")
+  ]
   batcher.translator.searcher.go.set()
   assert [texts(job) for job in jobs] == [
     ["a"],
@@ -85,7 +87,7 @@ def test_free_workers_share_what_waits(make):
   batcher = make(limits, workers=2, lines=8)
   searcher = batcher.translator.searcher
   searcher.go.clear()
-  job = batcher.submit(list("abcdef"), 1)
+  job = batcher.submit(asked(list("abcdef")))
   for _ in range(2):
     assert searcher.began.acquire(timeout=120)
   searcher.go.set()
@@ -96,10 +98,10 @@ def test_free_workers_share_what_waits(make):
 def test_a_line_waits_for_company_but_not_for_long(make):
   alone = make(dataclasses.replace(LIMITS, batch_wait=0.5))
   began = time.monotonic()
-  assert texts(alone.submit(["a"], 1)) == ["a"]
+  assert texts(alone.submit(asked(["a"]))) == ["a"]
   assert time.monotonic() - began >= 0.5
   batcher = make(dataclasses.replace(LIMITS, batch_wait=3600.0), lines=2)
-  jobs = [batcher.submit([line], 1) for line in "abcd"]
+  jobs = [batcher.submit(asked([line])) for line in "abcd"]
   # More than a batch holds: the first two wait no longer.
   assert [texts(job) for job in jobs[:2]] == [["a"], ["b"]]
   # Nor does anybody when no company can come.
@@ -112,22 +114,22 @@ def test_what_is_too_much_is_not_taken_on(make):
   batcher = make()
   hold(batcher)
   with pytest.raises(lib.TooMuchError, match="more than 60 tokens"):
-    batcher.submit(["abcdef"] * 10, 1)
-  job = batcher.submit(["abcdef"] * 8, 1)  # 56 tokens.
+    batcher.submit(asked(["abcdef"] * 10))
+  job = batcher.submit(asked(["abcdef"] * 8))  # 56 tokens.
   assert batcher.queued_tokens == 56
   with pytest.raises(lib.QueueFullError):
-    batcher.submit(["abcd"], 1)
+    batcher.submit(asked(["abcd"]))
   batcher.translator.searcher.go.set()
   assert texts(job) == ["fedcba"] * 8
   assert batcher.queued_tokens == 0
-  assert texts(batcher.submit(["abcd"], 1)) == ["dcba"]
+  assert texts(batcher.submit(asked(["abcd"]))) == ["dcba"]
 
 
 def test_what_nobody_waits_for_is_not_translated(make):
   batcher = make()
   hold(batcher)
-  gone = batcher.submit(["abc"] * 10, 1)
-  wanted = batcher.submit(["xy"], 1)
+  gone = batcher.submit(asked(["abc"] * 10))
+  wanted = batcher.submit(asked(["xy"]))
   gone.future.cancel()
   batcher.translator.searcher.go.set()
   assert texts(wanted) == ["yx"]
@@ -139,8 +141,8 @@ def test_an_error_belongs_to_its_lines(make):
   batcher = make()
   batcher.translator.searcher.error = InputError("out of memory")
   with pytest.raises(InputError, match="out of memory"):
-    batcher.submit(["ab"], 1).future.result(20)
-  assert texts(batcher.submit(["ab"], 1)) == ["ba"]
+    batcher.submit(asked(["ab"])).future.result(20)
+  assert texts(batcher.submit(asked(["ab"]))) == ["ba"]
   assert batcher.is_alive
 
 
@@ -157,8 +159,8 @@ def test_a_lack_of_memory_is_that_of_the_line_that_lacks_it(make):
 
   hold(batcher)
   searcher.search = search_short
-  short = batcher.submit(["ab", "cd"], 1)
-  long = batcher.submit(["abcdefg"], 1)
+  short = batcher.submit(asked(["ab", "cd"]))
+  long = batcher.submit(asked(["abcdefg"]))
   searcher.go.set()
   assert texts(short) == ["ba", "dc"]
   with pytest.raises(InputError, match="out of memory"):
@@ -178,7 +180,7 @@ def test_what_cannot_be_text_hurts_nobody_else(make, monkeypatch):
     batcher.translator.tokenizers.target, "decode", decode_some
   )
   hold(batcher)
-  bad, good = batcher.submit(["ab"], 1), batcher.submit(["cd"], 1)
+  bad, good = batcher.submit(asked(["ab"])), batcher.submit(asked(["cd"]))
   batcher.translator.searcher.go.set()
   with pytest.raises(RuntimeError, match="no such piece"):
     bad.future.result(20)
@@ -189,13 +191,13 @@ def test_what_cannot_be_text_hurts_nobody_else(make, monkeypatch):
 def test_closing_answers_what_was_taken_on(make):
   batcher = make()
   first = hold(batcher)
-  jobs = [batcher.submit([line], 1) for line in ("ab", "cd", "ef")]
+  jobs = [batcher.submit(asked([line])) for line in ("ab", "cd", "ef")]
   closing = threading.Thread(target=batcher.close)
   closing.start()
   while not batcher._closed:
     time.sleep(0.01)
   with pytest.raises(lib.ClosedError):
-    batcher.submit(["gh"], 1)
+    batcher.submit(asked(["gh"]))
   batcher.translator.searcher.go.set()
   closing.join(20)
   assert [texts(job) for job in (first, *jobs)] == [

@@ -1,7 +1,7 @@
 import threading
 
 import pytest
-from serving_fakes import make_translator
+from serving_fakes import asked, make_translator
 
 from official_transformer.errors import InputError
 from official_transformer.serving.batcher import ClosedError
@@ -49,7 +49,7 @@ def test_a_newer_model_takes_the_place_of_the_old(host, directory):
   old = host.translator
   old.searcher.began.acquire()  # By the warming up.
   old.searcher.go.clear()
-  before = host.submit(["ab"], 1)
+  before = host.submit(asked(["ab"]))
   assert old.searcher.began.acquire(timeout=120)
   directory.step = 2
   # It ends when the old model has answered.
@@ -58,7 +58,7 @@ def test_a_newer_model_takes_the_place_of_the_old(host, directory):
   while host.translator is old:
     pass
   assert host.translator.checkpoint.step == 2
-  assert text(host.submit(["cd"], 1)) == "dc"
+  assert text(host.submit(asked(["cd"]))) == "dc"
   assert not before.future.done()
   old.searcher.go.set()
   assert text(before) == "ba"
@@ -71,7 +71,7 @@ def test_a_model_that_cannot_be_loaded_changes_nothing(host, directory):
   directory.step, directory.damaged = 2, True
   assert not host.reload_if_newer()
   assert host.failed_reloads == 1
-  assert text(host.submit(["ab"], 1)) == "ba"
+  assert text(host.submit(asked(["ab"]))) == "ba"
   directory.damaged = False
   assert host.reload_if_newer()
   assert host.translator.checkpoint.step == 2
@@ -107,4 +107,4 @@ def test_closed_it_takes_nothing_on(directory):
   host.close()
   assert not host.is_ready
   with pytest.raises(ClosedError):
-    host.submit(["ab"], 1)
+    host.submit(asked(["ab"]))

@@ -1,0 +1,72 @@
+"""What is asked of a translator: lines, and how each is searched for."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from official_transformer.decoding.phrases import (
+  NO_CONSTRAINTS,
+  DecodingConstraints,
+)
+from official_transformer.errors import InputError
+from official_transformer.search.options import SearchOptions
+
+
+class RequestError(InputError):
+  """A request that this translator cannot meet, whatever the memory."""
+
+
+@dataclasses.dataclass(frozen=True)
+class LineRequest:
+  """A line, and what its translation is to be like.
+
+  Attributes:
+    text: the line.
+    constraints: of its translation.
+    search: how it is searched for; None is the translator's own way.
+  """
+
+  text: str
+  constraints: DecodingConstraints = NO_CONSTRAINTS
+  search: SearchOptions | None = None
+
+  def __len__(self) -> int:
+    return len(self.text)
+
+  @classmethod
+  def of(cls, line: str | LineRequest) -> LineRequest:
+    """Returns a line as a request, which asks for nothing else."""
+    return line if isinstance(line, LineRequest) else cls(line)
+
+
+@dataclasses.dataclass(frozen=True)
+class TranslationRequest:
+  """Lines that are translated alike, and what is told of each.
+
+  Attributes:
+    lines: to translate.
+    constraints: of each line's translation; empty if there are none.
+    search: how all are searched for.
+    n_best: most hypotheses of each.
+    aligned: whether it is told which words come from which.
+  """
+
+  lines: tuple[str, ...]
+  constraints: tuple[DecodingConstraints, ...] = ()
+  search: SearchOptions = dataclasses.field(default_factory=SearchOptions)
+  n_best: int = 1
+  aligned: bool = False
+
+  @property
+  def is_guided(self) -> bool:
+    """Whether another search than the model's own is needed."""
+    wanted = any(asked != NO_CONSTRAINTS for asked in self.constraints)
+    return wanted or self.search.changes_search
+
+  def line_requests(self) -> list[LineRequest]:
+    """Returns the lines, each with what is asked of it."""
+    constraints = self.constraints or (NO_CONSTRAINTS,) * len(self.lines)
+    return [
+      LineRequest(text, asked, self.search)
+      for text, asked in zip(self.lines, constraints, strict=True)
+    ]

@@ -1,0 +1,230 @@
+"""What is asked of the service, and what it answers, as JSON."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import pydantic
+
+from official_transformer.decoding.output import OutputFields
+from official_transformer.decoding.phrases import DecodingConstraints
+from official_transformer.decoding.requests import (
+  RequestError,
+  TranslationRequest,
+)
+from official_transformer.errors import InputError
+from official_transformer.search.options import (
+  Sampling,
+  SamplingRule,
+  SearchOptions,
+)
+
+
+class Model(pydantic.BaseModel):
+  """The model in use."""
+
+  checkpoint: str = pydantic.Field(examples=["step 100000"])
+  step: int
+  engine: str = pydantic.Field(examples=["tensorflow"])
+  beam_size: int
+  max_length: int = pydantic.Field(
+    description="Longer lines, in tokens, are cut at the ends of sentences."
+  )
+
+
+def _check_strings(value: Any) -> Any:
+  """Refuses a list at its first element that is no string, not at each."""
+  if isinstance(value, list) and not all(isinstance(s, str) for s in value):
+    raise ValueError("not all of the list are strings")
+  return value
+
+
+class Guidance(pydantic.BaseModel):
+  """How translations are searched for; the names are those of the flags."""
+
+  prefixes: list[str] = pydantic.Field(
+    [], description="What each line's translation begins with."
+  )
+  required_phrases: list[list[str]] = pydantic.Field(
+    [],
+    description="What each line's translation holds; what is missing is told "
+    "as unmet.",
+    examples=[[["Hund"]]],
+  )
+  forbidden_phrases: list[str] = pydantic.Field(
+    [], description="What no translation holds as whole words."
+  )
+  no_repeat_ngram_size: int = 0
+  repetition_penalty: float = 1.0
+  coverage_penalty: float = 0.0
+  min_length: int = 0
+  sample: bool = pydantic.Field(
+    False,
+    description="Draw n_best translations, or as many as the beam has "
+    "hypotheses to choose from by mbr, instead of searching for the best.",
+  )
+  temperature: float = 1.0
+  top_k: int = 0
+  top_p: float = 1.0
+  sample_seed: int = pydantic.Field(0, ge=0)
+  mbr: bool = pydantic.Field(
+    False,
+    description="Choose the hypothesis that is most like the others by chrF.",
+  )
+
+  def search_options(self, n_best: int) -> SearchOptions:
+    """Returns the same, as the search takes it."""
+    sampling = None
+    if self.sample:
+      rule = SamplingRule(self.temperature, self.top_k, self.top_p)
+      number = None if self.mbr else n_best
+      sampling = Sampling(rule, self.sample_seed, number)
+    return SearchOptions(
+      self.no_repeat_ngram_size,
+      self.repetition_penalty,
+      self.min_length,
+      self.coverage_penalty,
+      tuple(self.forbidden_phrases),
+      sampling,
+      self.mbr,
+    )
+
+  def constraints(self, lines: int) -> tuple[DecodingConstraints, ...]:
+    """Returns what each of so many lines' translations are to be like."""
+    for name in ("prefixes", "required_phrases"):
+      number = len(getattr(self, name))
+      if number not in (0, lines):
+        raise RequestError(
+          f"{name}: one for each line: there are {number}, and {lines} lines"
+        )
+    if not self.prefixes and not self.required_phrases:
+      return ()
+    return tuple(
+      DecodingConstraints(prefix.strip(), tuple(phrases))
+      for prefix, phrases in zip(
+        self.prefixes or [""] * lines,
+        self.required_phrases or [[]] * lines,
+        strict=True,
+      )
+    )
+
+
+class Question(Guidance):
+  """What to translate."""
+
+  model_config = pydantic.ConfigDict(
+    extra="forbid", strict=True, allow_inf_nan=False
+  )
+
+  text: Annotated[str | list[str], pydantic.BeforeValidator(_check_strings)] = (
+    pydantic.Field(
+      description="One line, or several.", examples=[["A dog runs."]]
+    )
+  )
+  n_best: int = pydantic.Field(
+    1, ge=1, description="Hypotheses of each line, at most the beam's."
+  )
+  scores: bool = pydantic.Field(
+    False, description="Whether scores and tokens are wanted."
+  )
+  alignments: bool = pydantic.Field(
+    False, description="Whether it is wanted which words come from which."
+  )
+  attention: bool = pydantic.Field(
+    False, description="Whether it is wanted what each word attends to."
+  )
+
+  @property
+  def told(self) -> OutputFields:
+    """What an answer holds of a translation, beside its text."""
+    return OutputFields(self.scores, self.alignments, self.attention)
+
+  @property
+  def lines(self) -> list[str]:
+    """The text, line by line."""
+    return [self.text] if isinstance(self.text, str) else self.text
+
+  def request(self) -> TranslationRequest:
+    """Returns the same, as the translator takes it.
+
+    Raises:
+      RequestError: if it contradicts itself.
+    """
+    lines = tuple(self.lines)
+    drawing = {"temperature", "top_k", "top_p", "sample_seed"}
+    idle = drawing & self.model_fields_set
+    if idle and not self.sample:
+      raise RequestError(f"{min(idle)}: nothing is drawn without sample")
+    try:
+      search = self.search_options(self.n_best)
+    except InputError as error:
+      raise RequestError(str(error)) from None
+    return TranslationRequest(
+      lines,
+      self.constraints(len(lines)),
+      search,
+      self.n_best,
+      self.alignments or self.attention,
+    )
+
+
+class _Told(pydantic.BaseModel):
+  """What is told of a translation, if it is asked for."""
+
+  score: float | None = None
+  tokens: list[str] | None = None
+  utility: float | None = pydantic.Field(
+    None, description="How like the other hypotheses it is, with mbr."
+  )
+  source_words: list[str] | None = None
+  target_words: list[str] | None = None
+  alignment: str | None = pydantic.Field(
+    None, description="Source and target words, from 0.", examples=["0-0 2-1"]
+  )
+  attention: list[list[float]] | None = pydantic.Field(
+    None,
+    description="For each target word, the weights of the source's words, on "
+    "the mean of all layers and heads. A line that was cut has none.",
+  )
+
+
+class Hypothesis(_Told):
+  """One of several translations of a line."""
+
+  translation: str
+  finished: bool
+
+
+class Answered(_Told):
+  """What became of a line."""
+
+  translation: str
+  flags: list[str] = pydantic.Field(
+    description="blank, split (cut at the ends of sentences), unfinished, "
+    "unmet."
+  )
+  unmet: list[str] | None = pydantic.Field(
+    None,
+    description="Phrases that are missing, or there although forbidden.",
+  )
+  hypotheses: list[Hypothesis] | None = None
+
+
+class Answer(pydantic.BaseModel):
+  """The translation of each line, in order."""
+
+  translations: list[Answered]
+  model: Model
+
+
+class Error(pydantic.BaseModel):
+  """Why there is no answer."""
+
+  status: int
+  message: str
+
+
+class Refusal(pydantic.BaseModel):
+  """What is answered then."""
+
+  error: Error
