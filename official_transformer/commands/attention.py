@@ -9,7 +9,6 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-import numpy as np
 from absl import logging
 
 from official_transformer.commands.decoding_options import TranslatorOptions
@@ -18,7 +17,6 @@ from official_transformer.commands.text_options import (
   ReferenceOptions,
 )
 from official_transformer.errors import InputError
-from official_transformer.plotting.heat_maps import heat_maps_of, save_heat_map
 from official_transformer.storage import file_system
 from official_transformer.storage.durable_files import new_file
 
@@ -53,6 +51,11 @@ class AttentionOptions(ReferenceOptions, PictureOptions, TranslatorOptions):
 
     With a reference they are of that, else of the model's own translation.
     """
+    from official_transformer.plotting.heat_maps import (
+      heat_maps_of,
+      save_heat_map,
+    )
+
     translator = self.load_one_by_one()
     directory = str(self.output_dir)
     file_system.make_directories(directory)
@@ -84,6 +87,8 @@ class AttentionOptions(ReferenceOptions, PictureOptions, TranslatorOptions):
 
 def _write_weights(found: LineAttention, path: str) -> None:
   """Writes an `.npz` of what `LineAttention` holds."""
+  import numpy as np
+
   buffer = io.BytesIO()
   np.savez_compressed(
     buffer,

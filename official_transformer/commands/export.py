@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from absl import logging
 
@@ -20,7 +21,6 @@ from official_transformer.commands.text_options import InputOptions
 from official_transformer.data import text_files
 from official_transformer.data.data_directory import DEV_TAG, has_shards
 from official_transformer.data.text_form import TextForm
-from official_transformer.data.tokenizer import Tokenizer
 from official_transformer.errors import InputError, RunError
 from official_transformer.exporting.formats import (
   CTRANSLATE2,
@@ -39,6 +39,9 @@ from official_transformer.flag_groups.records import Options, flag, parsed
 from official_transformer.model_params import DECODING_FIELDS
 from official_transformer.storage import file_system
 from official_transformer.storage.standard_streams import show_result
+
+if TYPE_CHECKING:
+  from official_transformer.data.tokenizer import Tokenizer
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

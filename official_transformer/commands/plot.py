@@ -7,22 +7,15 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-import numpy as np
 from absl import logging
 
 from official_transformer.commands.model_options import StoredModelOptions
 from official_transformer.commands.text_options import PictureOptions
 from official_transformer.data import text_files
-from official_transformer.data.tokenizer import Tokenizer
 from official_transformer.errors import InputError
 from official_transformer.flag_groups.records import Options, flag
 from official_transformer.model_directory.directory import ModelDirectory
 from official_transformer.model_params import EOS_ID, TransformerParams
-from official_transformer.plotting.model_plots import (
-  Neighbours,
-  save_neighbours,
-  save_positions,
-)
 from official_transformer.plotting.run_plots import (
   RunCurves,
   panels_of,
@@ -33,9 +26,11 @@ from official_transformer.storage import file_system
 from official_transformer.storage.standard_streams import show_result
 
 if TYPE_CHECKING:
+  from official_transformer.data.tokenizer import Tokenizer
   from official_transformer.model.embedding_layer import (
     EmbeddingSharedWeights,
   )
+  from official_transformer.plotting.model_plots import Neighbours
 
 PLOTS = ("run", "schedule", "positions", "neighbours")
 _POINTS = 500
@@ -176,16 +171,19 @@ class PlotOptions(PictureOptions, StoredModelOptions, TrainStepsOptions):
     schedule = LearningRateSchedule(
       params.learning_rate, params.hidden_size, warmup
     )
-    steps = np.linspace(0, last, _POINTS).astype(int)
-    steps = np.unique([*steps, min(warmup, last)])  # Where it is highest.
-    curve = [(int(step), float(schedule(step))) for step in steps]
+    steps = {last * n // (_POINTS - 1) for n in range(_POINTS)}
+    steps.add(min(warmup, last))  # Where it is highest.
+    curve = [(step, float(schedule(step))) for step in sorted(steps)]
     peak = max(rate for _, rate in curve)
     title = f"{name}: factor {params.learning_rate:g}, peak {peak:.2e}"
     return save_schedule(title, curve, warmup, path, self.picture_formats)
 
   def _plot_positions(self, path: str) -> list[str]:
     """Draws the position encoding that embeddings are added to."""
+    import numpy as np
+
     from official_transformer.model.variants import POSITIONS
+    from official_transformer.plotting.model_plots import save_positions
 
     _, params = self._params()
     if params.longest:
@@ -198,6 +196,7 @@ class PlotOptions(PictureOptions, StoredModelOptions, TrainStepsOptions):
   def _plot_neighbours(self, path: str) -> list[str]:
     """Tells and draws what is near the given words in the embeddings."""
     from official_transformer.decoding.loading import load_model
+    from official_transformer.plotting.model_plots import save_neighbours
 
     directory = self._directories()[0]
     model = load_model(directory, directory.read(), checkpoint=self.checkpoint)
@@ -237,6 +236,7 @@ def _neighbours(
   wanted: list[str], embedding: EmbeddingSharedWeights, tokenizer: Tokenizer
 ) -> Iterator[Neighbours]:
   from official_transformer.model.embedding_neighbours import nearest_entries
+  from official_transformer.plotting.model_plots import Neighbours
 
   words, ids = [], []
   for word in wanted:
@@ -247,7 +247,7 @@ def _neighbours(
     words.append(word)
     ids.append(pieces)
   table = embedding.shared_weights.numpy()[: tokenizer.vocab_size].astype(
-    np.float32
+    "float32"
   )
   table[: EOS_ID + 1] = 0  # Neither is a word.
   for word, pieces, near in zip(

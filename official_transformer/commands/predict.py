@@ -20,7 +20,6 @@ from official_transformer.commands.text_options import (
 from official_transformer.data import text_files
 from official_transformer.decoding.engines import TENSORFLOW
 from official_transformer.decoding.options import AlignmentRule, DecodingOptions
-from official_transformer.decoding.progress import Progress
 from official_transformer.distribution import beam_pipeline
 from official_transformer.errors import InputError
 from official_transformer.flag_groups.groups import BeamOptions
@@ -251,6 +250,8 @@ class PredictOptions(
 
   def _translate_file(self) -> None:
     """Translates a file, side by side and in order."""
+    from official_transformer.decoding.progress import Progress
+
     lines = self.lines()
     translator = self.plan().load()
     # A bar and translations on one terminal would be torn.

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from official_transformer.data.identity import Vocabularies, Vocabulary
 from official_transformer.data.text_form import TextForm
-from official_transformer.data.tokenizer import Tokenizer, load_tokenizer
+
+if TYPE_CHECKING:
+  from official_transformer.data.tokenizer import Tokenizer
 
 
 class VocabFiles(NamedTuple):
@@ -76,6 +78,9 @@ def load_tokenizers(
   Raises:
     InputError: as `load_tokenizer`.
   """
+  # Imports NumPy, which --help need not wait for.
+  from official_transformer.data.tokenizer import load_tokenizer
+
   loaded = {path: load_tokenizer(path, form) for path in files.different}
   return Tokenizers(loaded[files.source], loaded[files.target])
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib.metadata
 from collections.abc import Mapping
 from typing import Any
 
@@ -168,7 +167,7 @@ def _without_removed(params: Mapping[str, Any]) -> dict[str, Any]:
 
 def current_versions() -> dict[str, str]:
   """Returns the versions of what makes a model here."""
-  versions = {
-    name: importlib.metadata.version(name) for name in ("tensorflow", "keras")
-  }
+  from importlib import metadata  # Which --help need not wait for.
+
+  versions = {name: metadata.version(name) for name in ("tensorflow", "keras")}
   return {**versions, "official_transformer": official_transformer.__version__}
