@@ -14,9 +14,8 @@ from official_transformer.data.data_directory import (
   DEV_TAG,
   TRAIN_TAG,
   DataDescription,
-  find_vocabularies,
+  DataDirectory,
   has_shards,
-  read_description,
   shard_paths,
 )
 from official_transformer.data.prepared_data import read_prepared_data
@@ -29,8 +28,7 @@ from official_transformer.data.tokenizer import (
 )
 from official_transformer.data.vocabulary_files import (
   Tokenizers,
-  describe,
-  load_tokenizers,
+  load_vocabularies,
 )
 from official_transformer.errors import InputError
 
@@ -48,16 +46,17 @@ def check_prepared(data_dir: str, report: Report) -> None:
   Raises:
     InputError: if there is no data.json.
   """
-  files = find_vocabularies(data_dir)  # Raises if there is no data.json.
-  description = read_description(data_dir)
+  data = DataDirectory(data_dir)
+  vocabularies = load_vocabularies(data.vocab_files())  # Or no data.json.
+  description = data.description
   assert description
-  tokenizers = load_tokenizers(files)
   report.title(f"{data_dir}: {description.vocabularies}")
   report.say(f"text: {description.form}")
-  if not describe(files).are_as(description.vocabularies):
+  if not vocabularies.identity.are_as(description.vocabularies):
     report.problem(
-      f"{files} is not the vocabulary that {DESCRIPTION_FILE} describes, "
-      f"{description.vocabularies}: prepare the data again, or copy it again"
+      f"{vocabularies.files} is not the vocabulary that {DESCRIPTION_FILE} "
+      f"describes, {description.vocabularies}: prepare the data again, or copy "
+      "it again"
     )
   try:
     read_prepared_data(
@@ -69,7 +68,7 @@ def check_prepared(data_dir: str, report: Report) -> None:
     report.problem(str(error))
   for tag in (TRAIN_TAG, DEV_TAG):
     if has_shards(data_dir, tag):
-      _check_tag(data_dir, tag, description, tokenizers, report)
+      _check_tag(data_dir, tag, description, vocabularies.tokenizers, report)
 
 
 def _check_tag(

@@ -12,8 +12,15 @@ from official_transformer.model_params import TransformerParams
 from official_transformer.training.settings import TrainingSettings
 from official_transformer.training.trainer import Trainer
 
-SETTINGS = TrainingSettings(
-  data_dir="data",
+
+@dataclasses.dataclass(frozen=True)
+class Run(TrainingSettings):
+  """A run, and the data that it is over; None is synthetic ones."""
+
+  data_dir: str | None = None
+
+
+SETTINGS = Run(
   train_steps=10,
   steps_between_evals=4,
   batching=Batching(64, 16),
@@ -61,7 +68,7 @@ def settings(data_dir, steps, **changes):
 def make_trainer(path, params, run, evaluate=None, distribution=None):
   """Returns a trainer of one run."""
   data = None
-  if not run.use_synthetic_data:
+  if run.data_dir is not None:
     data = read_prepared_data(run.data_dir, params.vocab_size, with_dev=True)
   directory = ModelDirectory(str(path))
   return Trainer(directory, params, run, data, evaluate, distribution)

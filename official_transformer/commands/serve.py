@@ -6,9 +6,11 @@ What watches over workers imports no TensorFlow.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import os
 import socket
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from absl import logging
@@ -193,7 +195,7 @@ class ServiceOptions(LimitOptions, EngineOptions):
     limit_processors(max(1, processors() // self.server_workers))
     metrics = Metrics()
     # How many hypotheses it gives of a line, each request says.
-    host = ModelHost(self._load, self._newest, limits, metrics.on_batch)
+    host = ModelHost(self._loader(), self._newest, limits, metrics.on_batch)
     service = LocalService(host)
     # Another of the service's processes may be asked for them.
     service.measure(metrics)
@@ -215,12 +217,18 @@ class ServiceOptions(LimitOptions, EngineOptions):
     finally:
       host.close()
 
+  def _loader(self) -> Callable[[int | None], Translator]:
+    """Returns what loads the model, each time as its directory is then."""
+    # What has been checked is not read again; what is made anew is.
+    anew = iter(lambda: dataclasses.replace(self), None)
+    records = itertools.chain([self], anew)
+    return lambda step: next(records)._load(step)
+
   def _load(self, step: int | None) -> Translator:
     """Loads the checkpoint of a step; None is the newest that can be read."""
-    now = dataclasses.replace(self)  # Which reads the directory anew.
-    plan = now.plan()
+    plan = self.plan()
     # Of the best and the averaged, there is one of each.
-    is_one_of_many = self.checkpoint == LATEST and not now.model[0].is_finished
+    is_one_of_many = self.checkpoint == LATEST and not self.model[0].is_finished
     if step is not None and is_one_of_many:
       plan = dataclasses.replace(plan, checkpoint=str(step))
     return plan.load()
@@ -229,7 +237,7 @@ class ServiceOptions(LimitOptions, EngineOptions):
     """Tells the newest checkpoint from others."""
     from official_transformer.serving.model_host import Newest
 
-    directory, _ = dataclasses.replace(self).model
+    directory = self.model_directories[0]
     kind, steps = directory.choose_checkpoints(self.checkpoint)
     path = directory.checkpoint_directory(steps[0], kind)
     return Newest(steps[0], file_system.modified(path))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 
 from official_transformer.commands.decoding_options import (
   BeamSearchOptions,
@@ -18,8 +19,8 @@ from official_transformer.data import text_files
 from official_transformer.data.data_directory import (
   DEV_TAG,
   TRAIN_TAG,
+  DataDirectory,
   has_shards,
-  read_description,
   shard_paths,
 )
 from official_transformer.distribution.cluster import Cluster
@@ -159,9 +160,14 @@ class TrainOptions(
         f"--export_dir needs development data in --data_dir={self.data_dir}, "
         "to verify the export with"
       )
-    data = read_description(self.data_dir)
+    data = self.data.description
     if data and self.exports_text:
       check_text_in_graph(data.form)
+
+  @functools.cached_property
+  def data(self) -> DataDirectory:
+    """The prepared data."""
+    return DataDirectory(self.data_dir)
 
   def run(self) -> None:
     """Trains; then exports, if that is asked for."""

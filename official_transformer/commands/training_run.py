@@ -18,7 +18,6 @@ from official_transformer.data.prepared_data import (
 )
 from official_transformer.data.segmentation import SubwordSampling
 from official_transformer.data.subword_sampling import SubwordSampler
-from official_transformer.data.vocabulary_files import load_tokenizers
 from official_transformer.decoding.translator import Translator
 from official_transformer.distribution.strategy import (
   Distribution,
@@ -27,6 +26,7 @@ from official_transformer.distribution.strategy import (
 from official_transformer.errors import InputError
 from official_transformer.evaluation.bleu_tokenizer import choose_tokenizer
 from official_transformer.evaluation.evaluation_set import EvaluationSet
+from official_transformer.evaluation.metrics import MetricSettings
 from official_transformer.evaluation.scores import IN_TRAINING
 from official_transformer.hardware.devices import choose_devices
 from official_transformer.model.transformer import Transformer
@@ -71,7 +71,7 @@ def train(options: TrainOptions) -> bool:
   """
   with Interruption() as interruption:
     directory = ModelDirectory(options.model_dir)
-    evaluate = _evaluation_in_training(options, directory)
+    test_set = _read_test_set(options)
     if options.deterministic:
       tf.config.experimental.enable_op_determinism()
     devices = choose_devices(options.num_gpus)
@@ -99,7 +99,7 @@ def train(options: TrainOptions) -> bool:
         run.plan.description.params,
         run.settings,
         run.data,
-        evaluate,
+        test_set and _evaluation(options, test_set, run.plan),
         distribution,
       )
       # Everything that a user can have got wrong has been checked, everywhere.
@@ -146,7 +146,7 @@ def _plan(
     ModelRequest(
       options.requested_params,
       options.batching,
-      options.data_dir if needs_data else None,
+      options.data if needs_data else None,
       vocab_file=options.vocab_file,
       init_checkpoint=options.init_checkpoint,
       clean=options.clean,
@@ -162,6 +162,7 @@ def _plan(
       with_dev=options.validation_steps > 0,
       skip_bad_records=options.skip_bad_records,
       cache_file=directory.join(DATA_INDEX),
+      description=options.data.description,
     )
     plan = plan.with_data(data)
   _check_early_stopping(options, data)
@@ -180,7 +181,7 @@ def _plan(
     tf.config.optimizer.set_jit("autoclustering")
   if data and sampling:
     sampler = SubwordSampler(
-      load_tokenizers(plan.vocab_files, plan.description.form),
+      plan.tokenizers,
       sampling,
       batching.max_length,
       seed,
@@ -219,8 +220,8 @@ def _check_agreement(
     f"the number of checkpoints in {plan.directory.path}",
   )
   params, settings, sampling = flags_say
-  # Where a worker keeps its data is its own affair.
-  run = dataclasses.replace(settings, data_dir="", num_parallel_calls=0)
+  # How a worker reads its data is its own affair.
+  run = dataclasses.replace(settings, num_parallel_calls=0)
   for value, what in (
     ((params, run, sampling), "their flags or model.json"),
     # They would keep shares of different batches.
@@ -280,38 +281,52 @@ def _choose_seed(options: TrainOptions, directory: ModelDirectory) -> int:
   return seed
 
 
-def _evaluation_in_training(
-  options: TrainOptions, directory: ModelDirectory
-) -> Evaluate | None:
-  """Returns what scores the model while it is trained, if there is a test set.
+class _TestSet(NamedTuple):
+  """What the model is scored on while it is trained.
 
-  The test set is read now: a missing file stops the run before it starts.
+  Attributes:
+    pairs: its sentences.
+    settings: how translations are scored.
+  """
+
+  pairs: EvaluationSet
+  settings: MetricSettings
+
+
+def _read_test_set(options: TrainOptions) -> _TestSet | None:
+  """Reads the test set, if there is one.
+
+  Now: a missing file stops the run before it starts.
   """
   if not options.bleu_source:
     return None
-  evaluation_set = EvaluationSet.read(
-    options.bleu_source, str(options.bleu_ref)
-  )
-  tokenizer = choose_tokenizer(options.tokenizer(), evaluation_set.references)
+  pairs = EvaluationSet.read(options.bleu_source, str(options.bleu_ref))
+  tokenizer = choose_tokenizer(options.tokenizer(), pairs.references)
   if tokenizer.reason:
     logging.info("%s", tokenizer.reason)
   settings = dataclasses.replace(IN_TRAINING, tokenize=tokenizer.name)
+  return _TestSet(pairs, settings)
+
+
+def _evaluation(
+  options: TrainOptions, test_set: _TestSet, plan: DirectoryPlan
+) -> Evaluate:
+  """Returns what scores the model while it is trained."""
   translators: list[Translator] = []  # Made, and traced, once.
 
   def evaluate_model(transformer: Transformer, step: int) -> Evaluation:
     if not translators:
-      description = directory.read()
       translators.append(
         Translator(
           transformer,
-          load_tokenizers(directory.vocab_files(), description.form),
+          plan.tokenizers,
           options.decoding(),
-          description.max_length,
+          plan.description.max_length,
         )
       )
-    found = evaluation_set.evaluate(translators[0], settings)
-    found.write(directory, f"step-{step}")
-    samples = evaluation_set.samples(found.translations, SAMPLES)
+    found = test_set.pairs.evaluate(translators[0], test_set.settings)
+    found.write(plan.directory, f"step-{step}")
+    samples = test_set.pairs.samples(found.translations, SAMPLES)
     pictures = []
     if options.enable_tensorboard:
       pictures = _pictures(translators[0], samples)

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import bisect
 import dataclasses
+import math
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from official_transformer.errors import InputError
 
@@ -34,6 +36,18 @@ def bucket_boundaries(
     boundaries.append(boundary)
     boundary = max(boundary + 1, int(boundary * boundary_scale))
   return boundaries
+
+
+class BatchShape(NamedTuple):
+  """How large a batch is.
+
+  Attributes:
+    sentences: pairs in it.
+    length: tokens of the longest side.
+  """
+
+  sentences: int
+  length: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,21 +120,31 @@ class Batching:
     """Returns the sentences in a batch of examples of one length."""
     return self.sizes[bisect.bisect_right(self.bounds, length)]
 
-  def largest_lengths(self, lengths: Iterable[int]) -> list[int]:
-    """Returns the lengths whose batches may need most memory.
+  def largest_batches(
+    self, lengths: Iterable[int], growth: float = 1.0
+  ) -> list[BatchShape]:
+    """Returns the shapes of the batches that may need most memory.
 
     A batch takes memory by its tokens, and for the attention between them by
     the square of their length too.
 
     Args:
       lengths: of the examples that there are, one of them within `max_length`.
+      growth: how many times longer examples may become once they are in a
+        batch, by other segmentations; `max_length` bounds them then, too.
     """
-    lengths = [n for n in lengths if n <= self.max_length]
+    shapes = [
+      BatchShape(
+        self.sentences_of(n), min(math.ceil(n * growth), self.max_length)
+      )
+      for n in lengths
+      if n <= self.max_length
+    ]
     if self.static_batch:
-      return [max(lengths)]
-    tokens = max(lengths, key=lambda n: (n * self.sentences_of(n), n))
-    squares = max(lengths, key=lambda n: (n * n * self.sentences_of(n), n))
-    return sorted({tokens, squares}, reverse=True)
+      return [max(shapes, key=lambda shape: shape.length)]
+    tokens = max(shapes, key=lambda s: (s.sentences * s.length, s.length))
+    squares = max(shapes, key=lambda s: (s.sentences * s.length**2, s.length))
+    return sorted({tokens, squares}, key=lambda s: s.length, reverse=True)
 
   def count_updates(self, histogram: Mapping[int, int]) -> int:
     """Returns how many updates' batches examples fill.

@@ -7,6 +7,7 @@ upstream names them, so that its data directories serve as they are.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import os
 import re
@@ -207,23 +208,42 @@ def write_description(data_dir: str, description: DataDescription) -> None:
   write_text(os.path.join(data_dir, DESCRIPTION_FILE), text + "\n")
 
 
-def find_vocabularies(data_dir: str) -> VocabFiles:
-  """Returns the paths of the vocabularies that data.json names.
+@dataclasses.dataclass(frozen=True)
+class DataDirectory:
+  """Prepared data, whose data.json is read once.
 
-  Raises:
-    InputError: if it names none that exist.
+  Attributes:
+    path: of the directory.
   """
-  description = read_description(data_dir)
-  if description is None:
-    raise InputError(
-      f"no {DESCRIPTION_FILE} in --data_dir={data_dir}, which would name the "
-      "vocabulary. Pass --vocab_file, or make the data with: " + HOW_TO_MAKE
-    )
-  files = VocabFiles.within(data_dir, description.vocabularies)
-  for path in files:
-    if not file_system.exists(path):
+
+  path: str
+
+  @functools.cached_property
+  def description(self) -> DataDescription | None:
+    """What data.json says; None if upstream made the directory.
+
+    Raises:
+      InputError: if data.json cannot be read.
+    """
+    return read_description(self.path)
+
+  def vocab_files(self) -> VocabFiles:
+    """Returns the paths of the vocabularies that data.json names.
+
+    Raises:
+      InputError: if it names none that exist.
+    """
+    if self.description is None:
       raise InputError(
-        f"{data_dir}/{DESCRIPTION_FILE} names the vocabulary {path}, which is "
-        "not there; prepare the data again or pass --vocab_file"
+        f"no {DESCRIPTION_FILE} in --data_dir={self.path}, which would name "
+        "the vocabulary. Pass --vocab_file, or make the data with: "
+        + HOW_TO_MAKE
       )
-  return files
+    files = VocabFiles.within(self.path, self.description.vocabularies)
+    for path in files:
+      if not file_system.exists(path):
+        raise InputError(
+          f"{self.path}/{DESCRIPTION_FILE} names the vocabulary {path}, which "
+          "is not there; prepare the data again or pass --vocab_file"
+        )
+    return files

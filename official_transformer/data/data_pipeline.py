@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from official_transformer.data.buckets import Batching
+from official_transformer.data.buckets import Batching, BatchShape
 from official_transformer.data.data_order import (
   WINDOW_CHUNKS,
   DataOrder,
@@ -53,7 +53,7 @@ def synthetic_dataset(batching: Batching) -> tf.data.Dataset:
   return tf.data.Dataset.from_tensors((ones, ones)).repeat()
 
 
-def uniform_dataset(batching: Batching, length: int) -> tf.data.Dataset:
+def uniform_dataset(batching: Batching, largest: BatchShape) -> tf.data.Dataset:
   """Returns endless batches of examples that all have one length.
 
   To TensorFlow they are of the same type as the data's, so that a step is
@@ -61,9 +61,9 @@ def uniform_dataset(batching: Batching, length: int) -> tf.data.Dataset:
 
   Args:
     batching: how examples are grouped.
-    length: of the examples; at most `max_length`.
+    largest: how many examples, of what length; at most `max_length`.
   """
-  sentences = batching.sentences_of(length)
+  sentences, length = largest
   width = batching.max_length if batching.static_batch else length
   ids = np.zeros([sentences, width], np.int64)
   ids[:, :length] = 1

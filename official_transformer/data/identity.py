@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import os
 from typing import Any
 
 from official_transformer.errors import InputError
-from official_transformer.storage.file_system import sha256
 from official_transformer.storage.typed_json import (
   check_plain_name,
   read_record,
 )
+
+
+def digest_of(content: bytes) -> str:
+  """Returns the SHA-256 of bytes, in hexadecimal."""
+  return hashlib.sha256(content).hexdigest()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,9 +34,9 @@ class Vocabulary:
   sha256: str
 
   @classmethod
-  def of(cls, path: str, size: int) -> Vocabulary:
+  def of(cls, path: str, content: bytes, size: int) -> Vocabulary:
     """Describes a file that holds `size` entries."""
-    return cls(os.path.basename(path), size, sha256(path))
+    return cls(os.path.basename(path), size, digest_of(content))
 
   def __str__(self) -> str:
     return f"{self.size} entries (sha256 {self.sha256[:12]}...)"

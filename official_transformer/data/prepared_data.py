@@ -14,6 +14,7 @@ from official_transformer.data.check_cache import (
   save_check,
   state_of,
 )
+from official_transformer.data.data_directory import DataDescription
 from official_transformer.data.identity import DataIdentity
 from official_transformer.data.record_check import (
   RecordCheck,
@@ -102,6 +103,7 @@ def read_prepared_data(
   with_dev: bool,
   skip_bad_records: bool = False,
   cache_file: str | None = None,
+  description: DataDescription | None = None,
 ) -> PreparedData:
   """Reads all records of a data directory.
 
@@ -112,6 +114,7 @@ def read_prepared_data(
     skip_bad_records: whether what cannot be used is reported and left out.
     cache_file: what `PreparedData.remember` writes: training data that are as
       they were then are not read again.
+    description: what data.json says, if that has been read.
 
   Raises:
     InputError: if there are no training data; if any of it cannot be
@@ -140,7 +143,12 @@ def read_prepared_data(
   is_whole = (
     not train.problems
     and not data_directory.missing_shards(data_dir, data_directory.TRAIN_TAG)
-    and _agrees(data_dir, train.lengths, skip_bad_records)
+    and _agrees(
+      data_dir,
+      description or data_directory.read_description(data_dir),
+      train.lengths,
+      skip_bad_records,
+    )
   )
   return PreparedData(
     data_dir,
@@ -175,13 +183,15 @@ def _report(tag: str, check: RecordCheck, skip_bad_records: bool) -> None:
 
 
 def _agrees(
-  data_dir: str, lengths: Mapping[int, int], skip_bad_records: bool
+  data_dir: str,
+  description: DataDescription | None,
+  lengths: Mapping[int, int],
+  skip_bad_records: bool,
 ) -> bool:
   """Returns whether the shards hold what data.json says of them.
 
   A shard that was cut off between two records shows nowhere else.
   """
-  description = data_directory.read_description(data_dir)
   if description is None:
     return True
   stored = description.train.lengths

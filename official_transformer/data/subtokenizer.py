@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import collections
 import functools
+import io
 import itertools
 import re
 import unicodedata
@@ -190,7 +191,16 @@ class Subtokenizer:
     _refuse(master_char_set=master_char_set)
     if reserved_tokens is None:
       reserved_tokens = RESERVED_TOKENS
-    self._index([*reserved_tokens, *_read(vocab_file, reserved_tokens)])
+    content = file_system.read_bytes(vocab_file)
+    self._index(
+      [*reserved_tokens, *_parse(vocab_file, content, reserved_tokens)]
+    )
+
+  @classmethod
+  def parse(cls, vocab_file: str, content: bytes) -> Subtokenizer:
+    """Returns one of a vocabulary file that has been read."""
+    subtokens = _parse(vocab_file, content, RESERVED_TOKENS)
+    return cls.of([*RESERVED_TOKENS, *subtokens])
 
   @classmethod
   def of(cls, subtokens: Sequence[str]) -> Subtokenizer:
@@ -382,32 +392,33 @@ def _refuse(**arguments: object) -> None:
       raise ValueError(f"{name}={value!r} is not supported: leave it out")
 
 
-def _read(vocab_file: str, reserved_tokens: Sequence[str]) -> list[str]:
+def _parse(
+  vocab_file: str, content: bytes, reserved_tokens: Sequence[str]
+) -> list[str]:
   """Returns the subtokens of a vocabulary file but for the reserved ones."""
   subtokens = []
-  with file_system.open_file(vocab_file, "rb") as stream:
-    for number, raw in enumerate(stream, start=1):
-      try:
-        line = raw.decode("utf-8").strip()
-      except UnicodeDecodeError as error:
-        raise InputError(
-          f"{vocab_file}, line {number}: not UTF-8 (byte {error.start + 1} "
-          "of the line); is it damaged, or was it converted to another "
-          "encoding?"
-        ) from None
-      if len(line) < 2 or line[0] != line[-1] or line[0] not in "'\"":
-        raise InputError(
-          f"{vocab_file}, line {number}: {line!r} does not stand between "
-          "quotes, as each line of a subtoken vocabulary does"
-        )
-      subtoken = line[1:-1]
-      # Tensor2Tensor writes the reserved two as it does all others, with the
-      # end mark; counted anew, they would shift every id.
-      tensor2tensor = number <= 2 and subtoken.removesuffix("_") in (
-        reserved_tokens
+  for number, raw in enumerate(io.BytesIO(content), start=1):
+    try:
+      line = raw.decode("utf-8").strip()
+    except UnicodeDecodeError as error:
+      raise InputError(
+        f"{vocab_file}, line {number}: not UTF-8 (byte {error.start + 1} "
+        "of the line); is it damaged, or was it converted to another "
+        "encoding?"
+      ) from None
+    if len(line) < 2 or line[0] != line[-1] or line[0] not in "'\"":
+      raise InputError(
+        f"{vocab_file}, line {number}: {line!r} does not stand between "
+        "quotes, as each line of a subtoken vocabulary does"
       )
-      if subtoken not in reserved_tokens and not tensor2tensor:
-        subtokens.append(subtoken)
+    subtoken = line[1:-1]
+    # Tensor2Tensor writes the reserved two as it does all others, with the
+    # end mark; counted anew, they would shift every id.
+    tensor2tensor = number <= 2 and subtoken.removesuffix("_") in (
+      reserved_tokens
+    )
+    if subtoken not in reserved_tokens and not tensor2tensor:
+      subtokens.append(subtoken)
   return subtokens
 
 

@@ -74,11 +74,21 @@ class SentencePieceTokenizer:
     processor: SentencePiece's own.
   """
 
-  def __init__(self, vocab_file: str) -> None:
+  def __init__(self, vocab_file: str, content: bytes | None = None) -> None:
+    """Initializes it.
+
+    Args:
+      vocab_file: the model's path.
+      content: of the file, if it has been read.
+
+    Raises:
+      InputError: if it is none, or has other ids.
+    """
     self.processor = sentencepiece.SentencePieceProcessor()
     try:
-      with file_system.open_file(vocab_file, "rb") as stream:
-        self.processor.LoadFromSerializedProto(stream.read())
+      if content is None:
+        content = file_system.read_bytes(vocab_file)
+      self.processor.LoadFromSerializedProto(content)
     except (OSError, RuntimeError) as error:
       raise InputError(
         f"{vocab_file} is neither a SentencePiece model nor a subtoken "
@@ -221,13 +231,24 @@ def load_tokenizer(vocab_file: str, form: TextForm | None = None) -> Tokenizer:
   if form is not None and not form.is_plain:
     return FormedTokenizer(load_tokenizer(vocab_file), form)
   check_input(vocab_file)
-  with file_system.open_file(vocab_file, "rb") as stream:
-    # A subtoken file begins with a quote; a SentencePiece model with the tag
-    # of its first protocol buffer field, which is a line feed.
-    kind = stream.read(1)
-  if kind in (b"'", b'"'):
-    return Subtokenizer(vocab_file)
-  return SentencePieceTokenizer(vocab_file)
+  return parse_vocabulary(vocab_file, file_system.read_bytes(vocab_file))
+
+
+def parse_vocabulary(vocab_file: str, content: bytes) -> Tokenizer:
+  """Returns what a vocabulary of either kind says.
+
+  Args:
+    vocab_file: its path, for errors.
+    content: of the file.
+
+  Raises:
+    InputError: if it is of no known kind, or has other ids for PAD and EOS.
+  """
+  # A subtoken file begins with a quote; a SentencePiece model with the tag of
+  # its first protocol buffer field, which is a line feed.
+  if content.startswith((b"'", b'"')):
+    return Subtokenizer.parse(vocab_file, content)
+  return SentencePieceTokenizer(vocab_file, content)
 
 
 def common_characters(lines: Iterable[str], most: int) -> str:

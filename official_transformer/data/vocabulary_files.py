@@ -5,8 +5,15 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, NamedTuple
 
-from official_transformer.data.identity import Vocabularies, Vocabulary
+from official_transformer.data.identity import (
+  Vocabularies,
+  Vocabulary,
+  digest_of,
+)
+from official_transformer.data.text_files import check_input
 from official_transformer.data.text_form import TextForm
+from official_transformer.errors import InputError
+from official_transformer.storage import file_system
 
 if TYPE_CHECKING:
   from official_transformer.data.tokenizer import Tokenizer
@@ -65,36 +72,98 @@ class Tokenizers(NamedTuple):
       return given
     return cls(given, given)
 
+  def formed(self, form: TextForm) -> Tokenizers:
+    """Returns the same, of text that is brought into a form first."""
+    from official_transformer.data.tokenizer import FormedTokenizer
 
-def load_tokenizers(
-  files: VocabFiles, form: TextForm | None = None
-) -> Tokenizers:
+    if form.is_plain:
+      return self
+    source = FormedTokenizer(self.source, form)
+    if self.source is self.target:
+      return Tokenizers(source, source)
+    return Tokenizers(source, FormedTokenizer(self.target, form))
+
+
+class LoadedVocabularies(NamedTuple):
+  """The vocabularies of both sides, each file of which was read once.
+
+  Attributes:
+    files: where they are.
+    contents: of the files, by path.
+    identity: what tells them from others.
+    tokenizers: of text as it is.
+  """
+
+  files: VocabFiles
+  contents: dict[str, bytes]
+  identity: Vocabularies
+  tokenizers: Tokenizers
+
+
+def load_vocabularies(
+  files: VocabFiles, expected: Vocabularies | None = None
+) -> LoadedVocabularies:
   """Loads the vocabularies of both sides.
 
   Args:
     files: where they are.
+    expected: what they must be; None is anything.
+
+  Raises:
+    InputError: if one is missing or of no known kind, has other ids for PAD
+      and EOS, or is not what is expected; if two that differ have the same
+      name.
+  """
+  # Imports NumPy, which --help need not wait for.
+  from official_transformer.data.tokenizer import parse_vocabulary
+
+  contents, described, tokenizers = {}, {}, {}
+  for path in files.different:
+    check_input(path)
+    contents[path] = file_system.read_bytes(path)
+  if expected:
+    # Before anything reads them as vocabularies.
+    sides = (expected.source, expected.target)
+    for path, side in zip(files, sides, strict=True):
+      if digest_of(contents[path]) != side.sha256:
+        raise InputError(
+          f"{path} is not the vocabulary that model.json describes "
+          f"(sha256 {side.sha256[:12]}...); copy the model again"
+        )
+  for path, content in contents.items():
+    tokenizers[path] = parse_vocabulary(path, content)
+    size = tokenizers[path].vocab_size
+    described[path] = Vocabulary.of(path, content, size)
+  source, target = described[files.source], described[files.target]
+  if source.sha256 == target.sha256:
+    target = source
+  return LoadedVocabularies(
+    files,
+    contents,
+    Vocabularies(source, target),
+    Tokenizers(tokenizers[files.source], tokenizers[files.target]),
+  )
+
+
+def load_tokenizers(
+  files: VocabFiles, form: TextForm | None = None
+) -> Tokenizers:
+  """Loads the tokenizers of both sides.
+
+  Args:
+    files: where their vocabularies are.
     form: what is done to text first; None is nothing.
 
   Raises:
-    InputError: as `load_tokenizer`.
+    InputError: as `load_vocabularies`.
   """
-  # Imports NumPy, which --help need not wait for.
-  from official_transformer.data.tokenizer import load_tokenizer
-
-  loaded = {path: load_tokenizer(path, form) for path in files.different}
-  return Tokenizers(loaded[files.source], loaded[files.target])
+  return load_vocabularies(files).tokenizers.formed(form or TextForm())
 
 
 def describe(files: VocabFiles) -> Vocabularies:
   """Returns what tells vocabularies from others.
 
   Raises:
-    InputError: as `load_tokenizer`; if two that differ have the same name.
+    InputError: as `load_vocabularies`.
   """
-  source, target = (
-    Vocabulary.of(path, tokenizer.vocab_size)
-    for path, tokenizer in zip(files, load_tokenizers(files), strict=True)
-  )
-  if source.sha256 == target.sha256:
-    return Vocabularies.joint(source)
-  return Vocabularies(source, target)
+  return load_vocabularies(files).identity

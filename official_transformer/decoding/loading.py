@@ -8,11 +8,10 @@ from typing import Any, NamedTuple
 
 from absl import logging
 
-from official_transformer.data.text_files import check_input
 from official_transformer.data.vocabulary_files import (
   Tokenizers,
   VocabFiles,
-  load_tokenizers,
+  load_vocabularies,
 )
 from official_transformer.errors import InputError
 from official_transformer.hardware.processor import is_fast_dtype
@@ -38,7 +37,6 @@ from official_transformer.model_directory.directory import (
   ModelDirectory,
 )
 from official_transformer.model_params import DECODING_FIELDS
-from official_transformer.storage.file_system import sha256
 
 
 class LoadedCheckpoint(NamedTuple):
@@ -212,24 +210,17 @@ def _load_tokenizers(
 ) -> Tokenizers:
   """Loads a model's vocabularies, if they are those that it says."""
   vocabularies = description.vocabularies
-  files = VocabFiles.within(directory.path, vocabularies)
-  sides = (vocabularies.source, vocabularies.target)
-  for path, vocabulary in zip(files, sides, strict=True):
-    check_input(path)
-    # Before anything reads it as a vocabulary.
-    if sha256(path) != vocabulary.sha256:
+  loaded = load_vocabularies(
+    VocabFiles.within(directory.path, vocabularies), vocabularies
+  )
+  for path, size, stored in zip(
+    loaded.files, loaded.identity.sizes, vocabularies.sizes, strict=True
+  ):
+    if size != stored:
       raise InputError(
-        f"{path} is not the vocabulary that {DESCRIPTION_FILE} describes "
-        f"(sha256 {vocabulary.sha256[:12]}...); copy the model again"
+        f"{path} has {size} entries, {DESCRIPTION_FILE} says {stored}"
       )
-  tokenizers = load_tokenizers(files, description.form)
-  for path, tokenizer, vocabulary in zip(files, tokenizers, sides, strict=True):
-    if tokenizer.vocab_size != vocabulary.size:
-      raise InputError(
-        f"{path} has {tokenizer.vocab_size} entries, {DESCRIPTION_FILE} says "
-        f"{vocabulary.size}"
-      )
-  return tokenizers
+  return loaded.tokenizers.formed(description.form)
 
 
 def _averaged_steps(directory: ModelDirectory, step: int) -> tuple[int, ...]:

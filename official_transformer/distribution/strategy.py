@@ -88,35 +88,39 @@ class Distribution:
 
   def broadcast(self, value: int) -> int:
     """Returns the chief's value to all processes; all must call this."""
-    return self._sum_over_processes(value if self.is_chief else 0)
+    return self._sum_over_processes([value if self.is_chief else 0])[0]
 
-  def any_signal(self, number: int | None) -> int | None:
+  def exchange_signals(
+    self, number: int | None, pause: int
+  ) -> tuple[int | None, int]:
     """Returns a signal that any process has received; all must call this.
 
     Args:
       number: of the one that this process has received, if it has.
+      pause: updates until the next exchange, as this process would have it.
 
     Returns:
-      The same to all: SIGTERM's number, if anybody has received that.
+      The same to all: SIGTERM's number, if anybody has received that, else
+      another's; and the chief's pause.
     """
-    if self.cluster is None:
-      return number
-    place = 1 << 15  # More than there are processes.
-    term, interrupt = number == signal.SIGTERM, number == signal.SIGINT
-    received = self._sum_over_processes(term * place + interrupt)
-    if received >= place:
-      return int(signal.SIGTERM)
-    return int(signal.SIGINT) if received else None
+    received = [number == signal.SIGTERM, number is not None]
+    term, signals, pause = self._sum_over_processes(
+      [*map(int, received), pause if self.is_chief else 0]
+    )
+    if term:
+      return int(signal.SIGTERM), pause
+    return int(signal.SIGINT) if signals else None, pause
 
-  def _sum_over_processes(self, value: int) -> int:
+  def _sum_over_processes(self, values: Sequence[int]) -> list[int]:
+    """Returns the sums of what all processes give."""
     if self.cluster is None:
-      return value
-    summed = self._sum_function(tf.constant(value))
-    return int(self.strategy.experimental_local_results(summed)[0])
+      return list(values)
+    summed = self._sum_function(tf.constant(values))
+    return self.strategy.experimental_local_results(summed)[0].numpy().tolist()
 
   @functools.cached_property
   def _sum_function(self) -> Callable[[tf.Tensor], Any]:
-    """Sums one number of each process; made, and traced, once."""
+    """Sums numbers of each process; made once."""
 
     def on_replica(value: tf.Tensor) -> tf.Tensor:
       replica = tf.distribute.get_replica_context()

@@ -16,7 +16,10 @@ import numpy as np
 import tensorflow as tf
 
 from official_transformer.data.identity import Vocabularies
-from official_transformer.data.vocabulary_files import VocabFiles, describe
+from official_transformer.data.vocabulary_files import (
+  VocabFiles,
+  load_vocabularies,
+)
 from official_transformer.errors import InputError
 from official_transformer.importing.formats import (
   EMBEDDING,
@@ -100,7 +103,8 @@ def import_checkpoint(request: ImportRequest, model_dir: str) -> str:
       make one model; all differences are listed.
   """
   directory = new_directory(model_dir)
-  vocabularies = describe(request.vocab_files)
+  loaded = load_vocabularies(request.vocab_files)
+  vocabularies = loaded.identity
   naming = FORMATS[request.format]
   prefix = _find_prefix(request.checkpoint)
   shapes = stored_shapes(prefix)
@@ -118,7 +122,7 @@ def import_checkpoint(request: ImportRequest, model_dir: str) -> str:
     directory,
     transformer,
     values,
-    (request.vocab_files, vocabularies),
+    loaded,
     Origin(request.format, file_system.absolute(prefix), step),
   )
   parameters = sum(int(np.prod(shape)) for shape in wanted.values())

@@ -17,7 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from official_transformer.data.vocabulary_files import VocabFiles, describe
+from official_transformer.data.vocabulary_files import (
+  VocabFiles,
+  load_vocabularies,
+)
 from official_transformer.errors import InputError
 from official_transformer.importing.formats import MARIAN_HF
 from official_transformer.importing.marian_vocabulary import (
@@ -95,7 +98,7 @@ def import_marian(
       with open(path, "wb") as stream:
         stream.write(vocabulary.model)
     origin = Origin(MARIAN_HF, file_system.absolute(directory), None)
-    write_model(target, transformer, values, (files, describe(files)), origin)
+    write_model(target, transformer, values, load_vocabularies(files), origin)
   parameters = sum(value.size for value in values.values())
   return (
     f"imported {len(values)} variables, {parameters:,} parameters, into "

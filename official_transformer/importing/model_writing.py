@@ -6,8 +6,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from official_transformer.data.identity import Vocabularies
-from official_transformer.data.vocabulary_files import VocabFiles
+from official_transformer.data.vocabulary_files import (
+  LoadedVocabularies,
+)
 from official_transformer.errors import InputError
 from official_transformer.model.transformer import Transformer
 from official_transformer.model_directory.checkpoint_files import (
@@ -41,7 +42,7 @@ def write_model(
   directory: ModelDirectory,
   transformer: Transformer,
   values: Mapping[str, np.ndarray],
-  vocabularies: tuple[VocabFiles, Vocabularies],
+  vocabularies: LoadedVocabularies,
   origin: Origin,
 ) -> None:
   """Writes one checkpoint, of step 0 and without optimizer state.
@@ -50,19 +51,18 @@ def write_model(
     directory: of the model.
     transformer: that has its variables.
     values: of them, by their paths.
-    vocabularies: where they are, and what.
+    vocabularies: of its two sides.
     origin: where the values come from.
   """
-  files, described = vocabularies
   directory.remove_derived()
   directory.write(
     ModelDescription(
       transformer.params,
-      described,
+      vocabularies.identity,
       versions=current_versions(),
       origin=origin,
     ),
-    files,
+    vocabularies,
   )
   write_checkpoint(
     directory,

@@ -19,7 +19,10 @@ import json
 import os
 import re
 
-from official_transformer.data.vocabulary_files import VocabFiles
+from official_transformer.data.vocabulary_files import (
+  LoadedVocabularies,
+  VocabFiles,
+)
 from official_transformer.errors import InputError
 from official_transformer.model_directory.description import (
   DESCRIPTION_FILE,
@@ -27,9 +30,9 @@ from official_transformer.model_directory.description import (
 )
 from official_transformer.storage import file_system
 from official_transformer.storage.durable_files import (
-  copy_file,
   is_whole,
   remove_directory,
+  write_bytes,
   write_text,
 )
 from official_transformer.storage.typed_json import DAMAGE
@@ -121,7 +124,7 @@ class ModelDirectory:
     )
 
   def write(
-    self, description: ModelDescription, vocab_files: VocabFiles
+    self, description: ModelDescription, vocabularies: LoadedVocabularies
   ) -> None:
     """Makes the directory: copies the vocabularies, writes model.json last.
 
@@ -130,16 +133,18 @@ class ModelDirectory:
     """
     file_system.make_directories(self.path)
     copies = VocabFiles.within(self.path, description.vocabularies)
-    for vocab_file, copy in zip(vocab_files, copies, strict=True):
-      if not file_system.exists(copy):
-        copy_file(vocab_file, copy)
-      elif file_system.sha256(copy) != file_system.sha256(vocab_file):
+    pairs = zip(vocabularies.files, copies, strict=True)
+    for vocab_file, copy in dict.fromkeys(pairs):
+      content = vocabularies.contents[vocab_file]
+      if file_system.exists(copy):
+        if file_system.read_bytes(copy) == content:
+          continue
         if not self.exists():
           raise InputError(
             f"{copy} is another file than {vocab_file}, which would be copied "
             "there; move it away or name another --model_dir"
           )
-        copy_file(vocab_file, copy)
+      write_bytes(copy, content)
     text = json.dumps(description.to_json(), indent=2)
     write_text(self.join(DESCRIPTION_FILE), text + "\n")
 

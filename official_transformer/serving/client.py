@@ -10,9 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import requests
-from requests.adapters import HTTPAdapter
-from urllib3.util.retry import Retry
+import urllib3
 
 from official_transformer.errors import RunError
 
@@ -46,50 +44,49 @@ class TranslationClient:
     """
     self.url = f"{url.rstrip('/')}/translate"
     self.seconds = seconds
-    self._attempts = attempts
-    self._session = requests.Session()
-    retry = Retry(
-      total=attempts - 1,
-      backoff_factor=0.2,
-      backoff_jitter=0.2,
-      status_forcelist=RETRIED,
-      allowed_methods=None,
-      raise_on_status=False,
-    )
-    for scheme in ("http://", "https://"):
-      self._session.mount(scheme, HTTPAdapter(max_retries=retry))
+    headers = {}
     if api_key is not None:
       # Headers are sent as Latin-1, which UTF-8 passes through unchanged.
       key = f"Bearer {api_key}".encode().decode("latin-1")
-      self._session.headers["Authorization"] = key
+      headers["Authorization"] = key
+    # Not by requests, which reads an answer after urllib3 has done with its
+    # attempts: one that is cut in its midst must count among them, too.
+    self._pool = urllib3.PoolManager(
+      headers=headers,
+      timeout=seconds,
+      retries=urllib3.Retry(
+        total=attempts - 1,
+        backoff_factor=0.2,
+        backoff_jitter=0.2,
+        status_forcelist=RETRIED,
+        allowed_methods=None,
+        raise_on_status=False,
+      ),
+    )
 
   def translate(
-    self, lines: Sequence[str], n_best: int = 1, scores: bool = False
+    self, lines: Sequence[str], **asked: Any
   ) -> list[dict[str, Any]]:
     """Returns what became of each line, as `--output_format=jsonl` tells it.
+
+    Args:
+      lines: to translate.
+      **asked: what else the service takes, such as `n_best=4, scores=True`.
 
     Raises:
       RunError: if the service refuses the lines, or does not answer.
     """
-    question: Any = {"text": list(lines), "n_best": n_best, "scores": scores}
-    for attempt in range(1, self._attempts + 1):
-      try:
-        answer = self._session.post(
-          self.url, json=question, timeout=self.seconds
-        )
-        break
-      # An answer that is cut in its midst is not retried by urllib3.
-      except requests.exceptions.ChunkedEncodingError as error:
-        if attempt == self._attempts:
-          raise RunError(f"no answer from {self.url}: {error}") from None
-      except requests.RequestException as error:
-        raise RunError(f"no answer from {self.url}: {error}") from None
-    if not answer.ok:
-      raise RunError(f"{self.url}: status {answer.status_code}: {answer.text}")
+    question = {"text": list(lines), **asked}
+    try:
+      answer = self._pool.request("POST", self.url, json=question)
+    except urllib3.exceptions.HTTPError as error:
+      raise RunError(f"no answer from {self.url}: {error}") from None
+    text = answer.data.decode("utf-8", "replace")
+    if answer.status != 200:
+      raise RunError(f"{self.url}: status {answer.status}: {text}")
     try:
       return answer.json()["translations"]
     except (ValueError, KeyError, TypeError):
       raise RunError(
-        f"{self.url} answers otherwise than a translation service: "
-        f"{answer.text[:200]}"
+        f"{self.url} answers otherwise than a translation service: {text[:200]}"
       ) from None

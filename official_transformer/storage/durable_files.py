@@ -33,6 +33,16 @@ def write_text(path: str, text: str) -> None:
     stream.write(text)
 
 
+def write_bytes(path: str, content: bytes) -> None:
+  """Writes a file, or replaces one.
+
+  Raises:
+    OSError: if the system refuses; the file is as it was.
+  """
+  with new_file(path) as aside, file_system.open_file(aside, "wb") as stream:
+    stream.write(content)
+
+
 def copy_file(source: str, path: str) -> None:
   """Copies a file, or replaces one.
 

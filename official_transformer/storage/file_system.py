@@ -204,6 +204,12 @@ def copy(source: str, path: str) -> None:
     shutil.copyfileobj(reader, writer)
 
 
+def read_bytes(path: str) -> bytes:
+  """Returns a file's content."""
+  with open_file(path, "rb") as stream:
+    return stream.read()
+
+
 def sha256(path: str) -> str:
   """Returns the SHA-256 of a file's bytes, in hexadecimal."""
   digest = hashlib.sha256()

@@ -7,9 +7,11 @@ import functools
 import json
 from collections.abc import Iterator
 
+import numpy as np
 import tensorflow as tf
 from absl import logging
 
+from official_transformer.data.buckets import BatchShape
 from official_transformer.data.data_pipeline import (
   Threads,
   dev_dataset,
@@ -22,6 +24,8 @@ from official_transformer.data.record_check import READ_ERRORS
 from official_transformer.errors import InputError
 from official_transformer.model_params import PAD_ID
 from official_transformer.training.settings import TrainingSettings
+
+_MEASURED_BATCHES = 20
 
 
 class DataFeed:
@@ -62,11 +66,19 @@ class DataFeed:
 
   def training_batches(self, updates: int) -> tf.data.Dataset:
     """Returns endless batches, after those of a run's finished updates."""
-    settings = self.settings
     if not self.data:
-      return synthetic_dataset(settings.batching)
-    first = updates * settings.batching.accumulate_steps
-    batches = train_dataset(
+      return synthetic_dataset(self.settings.batching)
+    first = updates * self.settings.batching.accumulate_steps
+    batches = self._batches_as_prepared(first)
+    if self.data.sampler:
+      return self.data.sampler.resegment(batches, first)
+    return batches
+
+  def _batches_as_prepared(self, first: int) -> tf.data.Dataset:
+    """Returns endless batches of the data, from one of them on."""
+    assert self.data
+    settings = self.settings
+    return train_dataset(
       self.data.train.index,
       settings.batching,
       settings.seed,
@@ -75,9 +87,6 @@ class DataFeed:
         settings.num_parallel_calls, settings.datasets_num_private_threads
       ),
     )
-    if self.data.sampler:
-      return self.data.sampler.resegment(batches, first)
-    return batches
 
   def lines_of_update(self, step: int) -> Iterator[str]:
     """Yields the ids of an update's pairs, a line of JSON each.
@@ -93,22 +102,40 @@ class DataFeed:
         line = {"batch": index, "inputs": inputs, "targets": targets}
         yield json.dumps(line) + "\n"
 
-  @property
-  def largest_lengths(self) -> list[int]:
-    """The lengths of examples whose batches may need most memory."""
+  @functools.cached_property
+  def largest_shapes(self) -> list[BatchShape]:
+    """The shapes of the batches that may need most memory."""
     batching = self.settings.batching
     if not self.data:
-      return [batching.max_length]
-    return batching.largest_lengths(self.data.train.lengths)
+      return batching.largest_batches([batching.max_length])
+    return batching.largest_batches(self.data.train.lengths, self._growth())
+
+  def _growth(self) -> float:
+    """Returns how many times longer batches are with drawn segmentations.
+
+    It is the most that some of the run's batches show: what a draw could come
+    to at worst, a token a character, it never does.
+    """
+    assert self.data
+    if not self.data.sampler:
+      return 1.0
+    plain = self._batches_as_prepared(0).take(_MEASURED_BATCHES)
+    drawn = self.data.sampler.resegment(plain, 0)
+
+    def widest(batch: tuple[np.ndarray, np.ndarray]) -> int:
+      return max(ids.shape[1] for ids in batch)
+
+    both = zip(
+      plain.as_numpy_iterator(), drawn.as_numpy_iterator(), strict=True
+    )
+    return max(widest(new) / widest(old) for old, new in both)
 
   def largest_batches(self) -> list[tf.data.Dataset]:
     """Returns endless batches of each kind that may need most memory."""
     batching = self.settings.batching
     if not self.data:
       return [synthetic_dataset(batching)]
-    return [
-      uniform_dataset(batching, length) for length in self.largest_lengths
-    ]
+    return [uniform_dataset(batching, shape) for shape in self.largest_shapes]
 
   @functools.cached_property
   def development_batches(self) -> tf.data.Dataset:

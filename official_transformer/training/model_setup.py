@@ -6,11 +6,16 @@ import dataclasses
 
 from absl import logging
 
-from official_transformer.data import data_directory
+from official_transformer.data.data_directory import DataDirectory
 from official_transformer.data.identity import Vocabularies
 from official_transformer.data.prepared_data import PreparedData
 from official_transformer.data.text_form import TextForm
-from official_transformer.data.vocabulary_files import VocabFiles, describe
+from official_transformer.data.vocabulary_files import (
+  LoadedVocabularies,
+  Tokenizers,
+  VocabFiles,
+  load_vocabularies,
+)
 from official_transformer.errors import InputError
 from official_transformer.model_directory.description import (
   DESCRIPTION_FILE,
@@ -41,7 +46,7 @@ class ModelRequest:
   Attributes:
     params: the parameters that were chosen.
     batching: likewise.
-    data_dir: the prepared data; None if none are read.
+    data: the prepared data; None if none are read.
     vocab_file: as given, or None: an existing model's own, else the one that
       the data names.
     init_checkpoint: the model, or the checkpoint of one, whose weights a new
@@ -53,7 +58,7 @@ class ModelRequest:
 
   params: RequestedParams
   batching: RequestedBatching
-  data_dir: str | None
+  data: DataDirectory | None
   vocab_file: str | None = None
   init_checkpoint: str | None = None
   clean: bool = False
@@ -68,22 +73,27 @@ class DirectoryPlan:
   Attributes:
     directory: where the model is or will be.
     description: what to train with.
-    vocab_files: of the vocabularies.
+    vocabularies: of its two sides.
     changes: whether the directory has to be written.
     initial: the checkpoint that the first weights come from, if they do.
   """
 
   directory: ModelDirectory
   description: ModelDescription
-  vocab_files: VocabFiles
+  vocabularies: LoadedVocabularies
   changes: bool
   initial: str | None = None
+
+  @property
+  def tokenizers(self) -> Tokenizers:
+    """What cuts text as the model's is."""
+    return self.vocabularies.tokenizers.formed(self.description.form)
 
   def carry_out(self) -> None:
     """Writes the directory, if there is anything to write."""
     if not self.changes:
       return
-    self.directory.write(self.description, self.vocab_files)
+    self.directory.write(self.description, self.vocabularies)
     logging.info("wrote the model directory %s", self.directory.path)
     if self.initial:
       copy_weights(self.initial, self.directory)
@@ -156,7 +166,7 @@ def plan_directory(
     source = find_source(request.init_checkpoint, directory)
     stored = source.description
   model = source.directory if source else directory
-  files, vocabularies = _find_vocabularies(request, stored, model)
+  vocabularies = _find_vocabularies(request, stored, model)
   if stored and steps and max(steps) > 0:
     params = request.params.for_existing_model(stored.params, model.path)
     if stored.batching:
@@ -165,29 +175,31 @@ def plan_directory(
       batching = request.batching.for_new_model(params, 1)
       stored = dataclasses.replace(stored, batching=batching)
     description = dataclasses.replace(stored, params=params)
-    return DirectoryPlan(directory, description, files, changes=False)
-  description = _new_description(request, stored, vocabularies, source, model)
+    return DirectoryPlan(directory, description, vocabularies, changes=False)
+  description = _new_description(
+    request, stored, vocabularies.identity, source, model
+  )
   initial = source.prefix if source else None
-  return DirectoryPlan(directory, description, files, True, initial)
+  return DirectoryPlan(directory, description, vocabularies, True, initial)
 
 
 def _find_vocabularies(
   request: ModelRequest, stored: ModelDescription | None, model: ModelDirectory
-) -> tuple[VocabFiles, Vocabularies]:
-  """Returns where the vocabularies are and what they are; checks them."""
+) -> LoadedVocabularies:
+  """Loads the model's vocabularies, and checks them."""
   if request.vocab_file is not None:
     files = VocabFiles.joint(request.vocab_file)
   elif stored:
-    files = model.vocab_files()
+    files = VocabFiles.within(model.path, stored.vocabularies)
   else:
-    assert request.data_dir  # Or there would be a vocabulary.
-    files = data_directory.find_vocabularies(request.data_dir)
-  vocabularies = describe(files)
+    assert request.data  # Or there would be a vocabulary.
+    files = request.data.vocab_files()
+  found = load_vocabularies(files)
   if stored:
-    stored.check_vocabularies(vocabularies, str(files), model.path)
-  if request.data_dir:
-    _check_data(request.data_dir, files, vocabularies, stored)
-  return files, vocabularies
+    stored.check_vocabularies(found.identity, str(files), model.path)
+  if request.data:
+    _check_data(request.data, found, stored)
+  return found
 
 
 def _new_description(
@@ -220,9 +232,8 @@ def _new_description(
       source_vocab_size=0 if vocabularies.is_joint else source_size,
     )
     form = TextForm()
-    if request.data_dir:
-      data = data_directory.read_description(request.data_dir)
-      form = data.form if data else form
+    if request.data and request.data.description:
+      form = request.data.description.form
   return ModelDescription(
     params,
     vocabularies,
@@ -247,38 +258,37 @@ def prepare_directory(
 
 
 def _check_data(
-  data_dir: str,
-  files: VocabFiles,
-  vocabularies: Vocabularies,
+  data: DataDirectory,
+  vocabularies: LoadedVocabularies,
   model: ModelDescription | None,
 ) -> None:
   """Refuses data that are tokenized otherwise than the model's.
 
   Args:
-    data_dir: the data.
-    files: the model's vocabularies.
-    vocabularies: what they are.
+    data: that are to be trained on.
+    vocabularies: the model's.
     model: what is known of an existing model.
   """
-  description = data_directory.read_description(data_dir)
+  description = data.description
   if not description:
     return
   if model and description.form != model.form:
     raise InputError(
-      f"the text of the data in {data_dir} is in another form "
+      f"the text of the data in {data.path} is in another form "
       f"({description.form}) than the model's ({model.form}); prepare the data "
       "with the model's --normalize and --lowercase, or train a new model"
     )
-  if not vocabularies.are_as(description.vocabularies):
+  files, identity = vocabularies.files, vocabularies.identity
+  if not identity.are_as(description.vocabularies):
     options = (
       f"--vocab_file={files.source}"
-      if vocabularies.is_joint
+      if identity.is_joint
       else f"--source_vocab_file={files.source} --target_vocab_file="
       f"{files.target}"
     )
     raise InputError(
-      f"the data in {data_dir} was tokenized with another vocabulary, "
-      f"{description.vocabularies}, than {files}, {vocabularies}; prepare the "
+      f"the data in {data.path} was tokenized with another vocabulary, "
+      f"{description.vocabularies}, than {files}, {identity}; prepare the "
       f"data with {options}, or train a new model"
     )
 

@@ -12,6 +12,7 @@ from official_transformer.training.evaluations import Evaluations
 from official_transformer.training.interruption import Interruption
 from official_transformer.training.reporting.progress import ProgressReport
 from official_transformer.training.saving import Saver
+from official_transformer.training.signal_exchange import SignalExchange
 
 
 class RunControl(keras.callbacks.Callback):
@@ -47,6 +48,7 @@ class RunControl(keras.callbacks.Callback):
     self.settings = saver.settings
     self.step = progress.step
     self.stopped_by: int | None = None
+    self._signals = SignalExchange(distribution, self.step)
     self._streak: Any = 0
 
   def on_train_begin(self, logs: Any = None) -> None:
@@ -67,7 +69,9 @@ class RunControl(keras.callbacks.Callback):
           self.evaluations.run(self.step)
     if is_evaluated and self._is_the_end():
       self.model.stop_training = True
-    self.stopped_by = self.distribution.any_signal(self.interruption.signal)
+    self.stopped_by = self._signals.received(
+      self.step, self.interruption.signal
+    )
     if self.stopped_by is not None:
       self.model.stop_training = True
 

@@ -50,7 +50,6 @@ class TrainingSettings:
   """A run.
 
   Attributes:
-    data_dir: the prepared data.
     train_steps: updates in all, counted across resumed runs.
     steps_between_evals: updates between two evaluations, each of which saves
       a checkpoint first.
@@ -70,7 +69,6 @@ class TrainingSettings:
       `steps_between_evals`.
     stop_threshold: the score from which on an evaluation ends the run.
     early_stopping: what ends the run early, if anything.
-    use_synthetic_data: whether batches of ones take the place of the data.
     datasets_num_private_threads: threads of the pipeline's own pool; None
       shares TensorFlow's.
     enable_checkpointing: whether anything is saved.
@@ -88,7 +86,6 @@ class TrainingSettings:
     freeze: patterns of the paths of variables that stay as they are.
   """
 
-  data_dir: str
   train_steps: int
   steps_between_evals: int
   batching: Batching
@@ -103,7 +100,6 @@ class TrainingSettings:
   evaluated_steps: tuple[int, ...] = ()
   stop_threshold: float | None = None
   early_stopping: EarlyStopping | None = None
-  use_synthetic_data: bool = False
   datasets_num_private_threads: int | None = None
   enable_checkpointing: bool = True
   save_checkpoints_steps: int | None = None

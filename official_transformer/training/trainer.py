@@ -293,7 +293,7 @@ class Trainer:
     run_report.describe_run(
       self.model.transformer,
       self.settings,
-      self.feed.largest_lengths,
+      self.feed.largest_shapes,
       self.distribution,
     )
     self.feed.warn_of_omissions()

@@ -18,6 +18,7 @@ import sys
 
 from absl import logging
 
+from official_transformer.data.data_directory import DataDirectory
 from official_transformer.data.prepared_data import read_prepared_data
 from official_transformer.decoding.loading import load_model, open_model
 from official_transformer.errors import InputError, RunError
@@ -119,7 +120,7 @@ def use(root):
     ModelRequest(
       RequestedParams(None, {}),
       RequestedBatching(),
-      data,
+      DataDirectory(data),
       init_checkpoint=model,
     ),
   ).carry_out()

@@ -6,6 +6,7 @@ import pytest
 
 from data_prep.corpora import Corpus, DataSettings
 from data_prep.preparation import prepare
+from official_transformer.data.data_directory import DataDirectory
 from official_transformer.data.prepared_data import read_prepared_data
 from official_transformer.decoding.translator import Translator
 from official_transformer.model_directory.directory import (
@@ -66,11 +67,12 @@ def test_reverses_digit_strings_it_has_never_seen(tmp_path):
   description = prepare_directory(
     directory,
     ModelRequest(
-      request, RequestedBatching(batch_size=2048, max_length=12), data_dir
+      request,
+      RequestedBatching(batch_size=2048, max_length=12),
+      DataDirectory(data_dir),
     ),
   )
   settings = TrainingSettings(
-    data_dir=data_dir,
     train_steps=STEPS,
     steps_between_evals=STEPS,
     batching=description.batching,

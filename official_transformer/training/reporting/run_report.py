@@ -9,6 +9,7 @@ from typing import Any
 import keras
 from absl import logging
 
+from official_transformer.data.buckets import BatchShape
 from official_transformer.distribution.strategy import Distribution
 from official_transformer.hardware.memory import available_bytes
 from official_transformer.hardware.processor import is_fast_dtype
@@ -34,7 +35,7 @@ MEMORY_ADVICE = (
 def describe_run(
   transformer: Transformer,
   settings: TrainingSettings,
-  lengths: Sequence[int],
+  shapes: Sequence[BatchShape],
   distribution: Distribution,
 ) -> None:
   """Logs what is about to run, and warns of what will disappoint.
@@ -42,13 +43,13 @@ def describe_run(
   Args:
     transformer: that is trained.
     settings: the run's.
-    lengths: of the examples whose batches may need most memory.
+    shapes: of the batches that may need most memory.
     distribution: among whom a batch is shared.
   """
   params = transformer.params
   log_configuration(params, settings)
   log_size(
-    transformer.trainable_variables, params, settings, lengths, distribution
+    transformer.trainable_variables, params, settings, shapes, distribution
   )
   warn_of_settings(params, settings)
   if not settings.enable_checkpointing:
@@ -68,7 +69,7 @@ def log_size(
   variables: Iterable[keras.Variable],
   params: TransformerParams,
   settings: TrainingSettings,
-  lengths: Sequence[int],
+  shapes: Sequence[BatchShape],
   distribution: Distribution,
 ) -> None:
   """Logs how large the model, an update and its memory are.
@@ -77,7 +78,7 @@ def log_size(
     variables: the model's, that are trained.
     params: the model's.
     settings: the run's.
-    lengths: of the examples whose batches may need most memory.
+    shapes: of the batches that may need most memory.
     distribution: among whom a batch is shared.
   """
   parts: dict[str, int] = {}
@@ -103,8 +104,7 @@ def log_size(
     replicas,
   )
   largest = [
-    (-(-batching.sentences_of(length) // replicas), length)
-    for length in lengths
+    (-(-shape.sentences // replicas), shape.length) for shape in shapes
   ]
   logging.info(
     "the largest batches hold %s a replica; they are tried first",

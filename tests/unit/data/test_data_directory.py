@@ -44,7 +44,7 @@ def test_no_data_names_the_command_that_makes_it(tmp_path):
   with pytest.raises(InputError, match=r"python -m data_prep.prepare_data"):
     lib.shard_paths(str(tmp_path), "train")
   with pytest.raises(InputError, match=r"python -m data_prep.prepare_data"):
-    lib.find_vocabularies(str(tmp_path))
+    lib.DataDirectory(str(tmp_path)).vocab_files()
 
 
 def test_description_round_trip(tmp_path):
@@ -55,7 +55,7 @@ def test_description_round_trip(tmp_path):
   lib.write_description(directory, description)
   assert lib.read_description(directory) == description
   path = str(tmp_path / "v.model")
-  assert lib.find_vocabularies(directory) == (path, path)
+  assert lib.DataDirectory(directory).vocab_files() == (path, path)
   content = json.loads((tmp_path / "data.json").read_text())
   assert content["vocabulary"]["sha256"] == "ab"
   assert content["train"]["length_histogram"] == {"3": 2, "10": 5, "11": 7}
@@ -69,4 +69,4 @@ def test_damage_is_reported(tmp_path):
       lib.read_description(str(tmp_path))
   lib.write_description(str(tmp_path), describe("gone", {}))
   with pytest.raises(InputError, match="gone, which is not there"):
-    lib.find_vocabularies(str(tmp_path))
+    lib.DataDirectory(str(tmp_path)).vocab_files()

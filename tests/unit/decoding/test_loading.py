@@ -10,8 +10,10 @@ import pytest
 import tensorflow as tf
 
 from official_transformer.data.buckets import Batching
-from official_transformer.data.identity import Vocabularies, Vocabulary
-from official_transformer.data.vocabulary_files import VocabFiles
+from official_transformer.data.vocabulary_files import (
+  VocabFiles,
+  load_vocabularies,
+)
 from official_transformer.decoding import loading
 from official_transformer.decoding.options import DecodingOptions
 from official_transformer.decoding.scorer import Scorer
@@ -40,13 +42,10 @@ def model_dir(params, tmp_path):
   )
   directory = ModelDirectory(str(tmp_path / "model"))
   params = dataclasses.replace(params, extra_decode_length=3)
+  vocabularies = load_vocabularies(VocabFiles.joint(str(vocab_file)))
   directory.write(
-    ModelDescription(
-      params,
-      Vocabularies.joint(Vocabulary.of(str(vocab_file), 20)),
-      Batching(1024, 40),
-    ),
-    VocabFiles.joint(str(vocab_file)),
+    ModelDescription(params, vocabularies.identity, Batching(1024, 40)),
+    vocabularies,
   )
   keras.utils.set_random_seed(3)
   weights = build_transformer(params).weights

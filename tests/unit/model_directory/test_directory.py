@@ -3,8 +3,10 @@ import os
 
 import pytest
 
-from official_transformer.data.identity import Vocabularies, Vocabulary
-from official_transformer.data.vocabulary_files import VocabFiles
+from official_transformer.data.vocabulary_files import (
+  VocabFiles,
+  load_vocabularies,
+)
 from official_transformer.errors import InputError
 from official_transformer.importing.model_writing import new_directory
 from official_transformer.model_directory import directory as lib
@@ -24,12 +26,13 @@ def directory(tmp_path):
   vocabulary = tmp_path / "vocab"
   vocabulary.write_text("'<pad>'\n'<EOS>'\n")
   model = ModelDirectory(str(tmp_path / "model"))
+  vocabularies = load_vocabularies(VocabFiles.joint(str(vocabulary)))
   description = ModelDescription(
     dataclasses.replace(TINY, vocab_size=2),
-    Vocabularies.joint(Vocabulary.of(str(vocabulary), 2)),
+    vocabularies.identity,
     origin=Origin("v2", "/old/cp", 7),
   )
-  model.write(description, VocabFiles.joint(str(vocabulary)))
+  model.write(description, vocabularies)
   return model
 
 
@@ -65,7 +68,7 @@ def test_a_file_of_the_vocabularys_name_is_not_replaced(directory, tmp_path):
   (tmp_path / "other" / "vocab").write_text("mine")
   other = ModelDirectory(str(tmp_path / "other"))
   with pytest.raises(InputError, match="another file than"):
-    other.write(directory.read(), directory.vocab_files())
+    other.write(directory.read(), load_vocabularies(directory.vocab_files()))
   assert (tmp_path / "other" / "vocab").read_text() == "mine"
 
 

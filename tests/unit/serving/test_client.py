@@ -58,7 +58,7 @@ def test_what_is_refused_for_now_or_lost_is_asked_again(server):
   server.script += [429, 500, "gone", 503, "cut", "cut", 200]
   client = TranslationClient(url(server), api_key="schlüssel")
   assert client.translate(["yes"], n_best=2) == [{"translation": "ja"}]
-  question = {"text": ["yes"], "n_best": 2, "scores": False}
+  question = {"text": ["yes"], "n_best": 2}
   assert server.asked == [("/translate", question)] * 7
   key = server.keys[0].encode("latin-1").decode("utf-8")
   assert key == "Bearer schlüssel"
@@ -78,8 +78,9 @@ def test_patience_ends(server):
   assert len(server.asked) == 3
 
 
-def test_answers_that_are_always_cut(server):
-  server.script += ["cut"] * 3
+@pytest.mark.parametrize("before", [[], [503]])
+def test_answers_that_are_always_cut(server, before):
+  server.script += before + ["cut"] * (3 - len(before))
   with pytest.raises(RunError, match="no answer from"):
     TranslationClient(url(server), attempts=3).translate(["yes"])
   assert len(server.asked) == 3

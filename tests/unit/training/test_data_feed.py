@@ -1,7 +1,10 @@
 """The batches of a run."""
 
+import dataclasses
+
 import numpy as np
 import pytest
+import tensorflow as tf
 from runs import settings
 
 from official_transformer.data.buckets import Batching
@@ -32,6 +35,37 @@ def test_the_largest_batches_are_of_the_type_of_all(reversals, static):
     [tuple(side.shape) for side in next(iter(batches))] for batches in tried
   ]
   assert shapes == SHAPES[static]
+
+
+class Lengthening:
+  """Stands for a `SubwordSampler`: all becomes half as long again."""
+
+  def resegment(self, batches, first):
+    def lengthen(ids):
+      return tf.concat([ids, ids[:, : tf.shape(ids)[1] // 2]], axis=1)
+
+    return batches.map(lambda *sides: tuple(map(lengthen, sides)))
+
+
+def test_the_largest_batches_are_those_of_drawn_segmentations(reversals):
+  run = settings(reversals, 1, batching=Batching(128, 24))
+  data = read_prepared_data(reversals, 20, with_dev=False)
+  plain = DataFeed(run, data)
+  feed = DataFeed(run, dataclasses.replace(data, sampler=Lengthening()))
+
+  def sizes(batches):
+    for batch in batches.as_numpy_iterator():
+      rows, length = batch[0].shape[0], max(ids.shape[1] for ids in batch)
+      yield rows * length, rows * length**2
+
+  def largest(feed):
+    tried = [size for b in feed.largest_batches() for size in sizes(b.take(1))]
+    return tuple(map(max, zip(*tried, strict=True)))
+
+  trained = list(sizes(feed.training_batches(0).take(60)))
+  assert max(s for s, _ in trained) > largest(plain)[0]
+  assert max(s for s, _ in trained) <= largest(feed)[0]
+  assert max(s for _, s in trained) <= largest(feed)[1]
 
 
 @pytest.mark.parametrize("accumulate_steps", [1, 2])

@@ -10,8 +10,10 @@ import tensorflow as tf
 from data_prep.corpora import Corpus, DataSettings
 from data_prep.preparation import prepare
 from official_transformer.data.buckets import Batching
+from official_transformer.data.data_directory import DataDirectory
 from official_transformer.data.prepared_data import read_prepared_data
 from official_transformer.data.text_form import TextForm
+from official_transformer.data.vocabulary_files import load_vocabularies
 from official_transformer.errors import InputError
 from official_transformer.model_directory.checkpoint_files import (
   write_checkpoint,
@@ -62,7 +64,10 @@ ORIGIN = Origin("v2", "/old/cp.ckpt", 7)
 
 def asked(data_dir, params=NOTHING, batching=None, **others):
   return ModelRequest(
-    params, RequestedBatching(**(batching or {})), data_dir, **others
+    params,
+    RequestedBatching(**(batching or {})),
+    data_dir and DataDirectory(data_dir),
+    **others,
   )
 
 
@@ -177,7 +182,7 @@ def imported(tmp_path, data_dirs):
   made = prepare_directory(directory, asked(data_dirs[0], TINY_REQUEST))
   directory.write(
     dataclasses.replace(made, batching=None, origin=ORIGIN),
-    directory.vocab_files(),
+    load_vocabularies(directory.vocab_files()),
   )
   os.makedirs(directory.checkpoint_directory(0))
   return directory
@@ -387,7 +392,10 @@ def test_a_set_says_how_a_new_model_is_trained(tmp_path, source, data_dirs):
   other = dataclasses.replace(
     stored.params, learning_rate=0.25, relu_dropout=0.4, beam_size=7
   )
-  source.write(dataclasses.replace(stored, params=other), source.vocab_files())
+  source.write(
+    dataclasses.replace(stored, params=other),
+    load_vocabularies(source.vocab_files()),
+  )
   target = ModelDirectory(str(tmp_path / "target"))
   request = RequestedParams("tiny", {"label_smoothing": 0.2})
   plan_from(target, source.path, data_dirs[0], request).carry_out()
@@ -445,7 +453,10 @@ def test_a_model_of_other_sizes_than_its_weights_is_refused(
 ):
   stored = source.read()
   vast = dataclasses.replace(stored.params, hidden_size=2**20)
-  source.write(dataclasses.replace(stored, params=vast), source.vocab_files())
+  source.write(
+    dataclasses.replace(stored, params=vast),
+    load_vocabularies(source.vocab_files()),
+  )
   with pytest.raises(InputError, match="does not fit this model: rows and col"):
     plan_from(
       ModelDirectory(str(tmp_path / "target")), source.path, data_dirs[0]

@@ -314,9 +314,7 @@ def test_an_evaluation_that_was_broken_off_is_made_up_for(tmp_path, reversals):
 
 
 def test_synthetic_data_need_no_data(tmp_path):
-  run = settings(
-    "/nowhere", 3, use_synthetic_data=True, batching=Batching(64, 16)
-  )
+  run = settings(None, 3, batching=Batching(64, 16))
   assert steps_of(train(tmp_path, PARAMS, run)) == 3
 
 
