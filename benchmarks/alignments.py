@@ -21,8 +21,6 @@ from typing import NamedTuple
 import numpy as np
 from demo_alignments import AlignedPair, draw_aligned
 
-from official_transformer.data.text_files import read_parallel
-from official_transformer.data.words import words_of
 from official_transformer.decoding.alignment import (
   Link,
   Words,
@@ -39,6 +37,8 @@ from official_transformer.decoding.loading import (
 from official_transformer.decoding.options import AlignmentRule
 from official_transformer.model_directory.directory import LATEST
 from official_transformer.model_params import EOS_ID
+from official_transformer.text.text_files import read_parallel
+from official_transformer.text.words import words_of
 
 LEAST_DICE = 0.7
 _MARKS = ".,?!;:\"'()“”„"

@@ -15,7 +15,6 @@ import argparse
 import random
 import time
 
-from official_transformer.data.text_files import read_lines
 from official_transformer.decoding.options import DecodingOptions
 from official_transformer.decoding.phrases import DecodingConstraints, holds
 from official_transformer.decoding.requests import LineRequest
@@ -25,6 +24,7 @@ from official_transformer.search.options import (
   Sampling,
   SearchOptions,
 )
+from official_transformer.text.text_files import read_lines
 
 
 def main() -> None:

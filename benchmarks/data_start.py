@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from data_prep.records import serialize_pair
+from data_prep.encoding.records import serialize_pair
 from official_transformer.data.buckets import Batching
 from official_transformer.data.data_pipeline import train_dataset
 from official_transformer.data.record_check import check_records

@@ -33,8 +33,6 @@ import numpy as np
 import tensorflow as tf
 from peers.measuring import add_decoding_flags, report, time_job
 
-from official_transformer.data.text_files import read_lines
-from official_transformer.data.vocabulary_files import Tokenizers, VocabFiles
 from official_transformer.decoding.batching import pad
 from official_transformer.decoding.engines import ENGINES, Engine
 from official_transformer.decoding.hypotheses import FoundSequence
@@ -58,6 +56,8 @@ from official_transformer.model.transformer import (
 )
 from official_transformer.model_directory.directory import ModelDirectory
 from official_transformer.model_params import PARAM_SETS
+from official_transformer.text.text_files import read_lines
+from official_transformer.text.vocabulary_files import Tokenizers, VocabFiles
 
 # What a job returns: sentences and tokens of their best translations.
 Job = Callable[[], tuple[int, int]]

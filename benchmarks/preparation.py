@@ -29,8 +29,8 @@ import threading
 import time
 from typing import NamedTuple
 
-from official_transformer.data.packed_ids import pack_lines
-from official_transformer.data.subtokenizer import Subtokenizer
+from official_transformer.text.packed_ids import pack_lines
+from official_transformer.text.subtokenizer import Subtokenizer
 
 HERE = pathlib.Path(__file__).resolve().parent
 PREPARE = (sys.executable, "-m", "data_prep.prepare_data")

@@ -13,13 +13,13 @@ from __future__ import annotations
 import argparse
 import random
 
-from official_transformer.data.text_files import read_parallel_files
 from official_transformer.evaluation.metrics import MetricSettings, References
 from official_transformer.evaluation.significance import (
   SIGNIFICANT,
   TESTS,
   compare_with_first,
 )
+from official_transformer.text.text_files import read_parallel_files
 
 
 def main() -> None:

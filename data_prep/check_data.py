@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import dataclasses
 
+from data_prep.checking.data_report import Report, check_drawing
 from data_prep.data_options import FormOptions, TextOptions, WorkerOptions
-from data_prep.data_report import Report, check_drawing
-from official_transformer.data.tokenizer import load_tokenizer
+from official_transformer.commands import flags_core
+from official_transformer.commands.flag_records import flag
 from official_transformer.errors import InputError, describe_failures
-from official_transformer.flag_groups import core as flags_core
-from official_transformer.flag_groups.records import flag
 from official_transformer.hardware.startup import start_tensorflow
 from official_transformer.storage.standard_streams import show_result
+from official_transformer.text.tokenizer import load_tokenizer
 
 # Flags that prepared data leave nothing for.
 _OF_TEXT = (
@@ -105,11 +105,11 @@ def main(_: list[str]) -> int:
   if options.data_dir:
     # Records are read with TensorFlow, which takes its time to be imported.
     start_tensorflow()
-    from data_prep.prepared_check import check_prepared
+    from data_prep.checking.prepared_check import check_prepared
 
     check_prepared(options.data_dir, report)
   else:
-    from data_prep.raw_check import RawCheck, RawRequest
+    from data_prep.checking.raw_check import RawCheck, RawRequest
 
     RawCheck(
       report,

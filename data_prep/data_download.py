@@ -14,12 +14,14 @@ import os
 
 from absl import logging
 
-from data_prep.corpora import Corpus, DataSettings
 from data_prep.data_options import WorkerOptions
-from data_prep.filters import FilterSettings
-from data_prep.preparation import prepare
-from data_prep.raw_text import RawText, hold_out
-from data_prep.sources import SOURCES, Source
+from data_prep.downloading.raw_text import RawText, hold_out
+from data_prep.downloading.sources import SOURCES, Source
+from data_prep.encoding.filters import FilterSettings
+from data_prep.encoding.preparation import prepare
+from data_prep.reading.corpora import Corpus, DataSettings
+from official_transformer.commands import flags_core
+from official_transformer.commands.flag_records import flag
 from official_transformer.data.data_directory import (
   DEV_TAG,
   TRAIN_TAG,
@@ -27,11 +29,9 @@ from official_transformer.data.data_directory import (
   missing_shards,
   read_description,
 )
-from official_transformer.data.subtokenizer import Subtokenizer
 from official_transformer.errors import InputError, describe_failures
-from official_transformer.flag_groups import core as flags_core
-from official_transformer.flag_groups.records import flag
 from official_transformer.storage.file_lock import FileLock, HeldError
+from official_transformer.text.subtokenizer import Subtokenizer
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 
-from data_prep.corpora import Corpus, WantedVocabulary
-from data_prep.filters import FilterSettings
-from official_transformer.data.scripts import SCRIPTS
-from official_transformer.data.text_form import NORMALIZATIONS, TextForm
-from official_transformer.data.tokenizer import SENTENCEPIECE_TYPES
+from data_prep.encoding.filters import FilterSettings
+from data_prep.reading.corpora import Corpus, WantedVocabulary
+from official_transformer.commands.flag_records import Options, flag
 from official_transformer.errors import InputError
-from official_transformer.flag_groups.records import Options, flag
+from official_transformer.text.scripts import SCRIPTS
+from official_transformer.text.text_form import NORMALIZATIONS, TextForm
+from official_transformer.text.tokenizer import SENTENCEPIECE_TYPES
 
 _FILES = (
   "UTF-8 text, one sentence a line; plain, .gz, .bz2, .xz or .zst, several "

@@ -16,15 +16,15 @@ import os
 from absl import logging
 
 from data_prep.demo.grammar import DemoGrammar
-from official_transformer.data.text_files import write_lines
-from official_transformer.errors import describe_failures
-from official_transformer.flag_groups import core as flags_core
-from official_transformer.flag_groups.records import (
+from official_transformer.commands import flags_core
+from official_transformer.commands.flag_records import (
   REQUIRED,
   Options,
   flag,
 )
+from official_transformer.errors import describe_failures
 from official_transformer.storage.file_system import make_directories
+from official_transformer.text.text_files import write_lines
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

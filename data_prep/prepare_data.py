@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import dataclasses
 
-from data_prep.corpora import DataSettings
 from data_prep.data_options import (
   FilterOptions,
   FormOptions,
@@ -19,17 +18,17 @@ from data_prep.data_options import (
   VocabularyOptions,
   WorkerOptions,
 )
-from data_prep.local_engine import make_locally
-from data_prep.making import Engine
-from data_prep.preparation import prepare
-from official_transformer.distribution import beam_pipeline
-from official_transformer.errors import InputError, describe_failures
-from official_transformer.flag_groups import core as flags_core
-from official_transformer.flag_groups.groups import BeamOptions
-from official_transformer.flag_groups.records import (
+from data_prep.encoding.local_engine import make_locally
+from data_prep.encoding.making import Engine
+from data_prep.encoding.preparation import prepare
+from data_prep.reading.corpora import DataSettings
+from official_transformer.commands import beam_pipeline, flags_core
+from official_transformer.commands.flag_records import (
   REQUIRED,
   flag,
 )
+from official_transformer.commands.shared_options import BeamOptions
+from official_transformer.errors import InputError, describe_failures
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -103,7 +102,7 @@ def _engine(options: PrepareOptions) -> Engine:
     return make_locally
   beam_pipeline.check(options.runner, options.beam_options)
   # Beam need not be installed.
-  from data_prep import beam_preparation
+  from data_prep.encoding import beam_preparation
 
   return beam_preparation.engine(options.runner, options.beam_options)
 

@@ -11,13 +11,13 @@ import pathlib
 from absl import flags
 
 from data_prep import check_data, data_download, demo_corpus, prepare_data
+from official_transformer.commands import help_page
+from official_transformer.commands.flag_records import Command
+from official_transformer.commands.flags_core import define_all, definition_of
 from official_transformer.commands.modes import MODES
 from official_transformer.commands.report import ReportOptions
 from official_transformer.commands.serve import ServiceOptions
 from official_transformer.compute_bleu import BleuOptions
-from official_transformer.flag_groups import help_page
-from official_transformer.flag_groups.core import define_all, definition_of
-from official_transformer.flag_groups.records import Command
 from official_transformer.import_checkpoint import ImportOptions
 
 COMMON = "Every command"

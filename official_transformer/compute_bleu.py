@@ -13,6 +13,8 @@ import dataclasses
 
 from absl import logging
 
+from official_transformer.commands import flags_core
+from official_transformer.commands.flag_records import REQUIRED, flag
 from official_transformer.commands.scoring import (
   TOKENIZE_HELP,
   MetricsOptions,
@@ -20,8 +22,6 @@ from official_transformer.commands.scoring import (
   contest_settings,
 )
 from official_transformer.errors import InputError, describe_failures
-from official_transformer.flag_groups import core as flags_core
-from official_transformer.flag_groups.records import REQUIRED, flag
 from official_transformer.storage.standard_streams import show_result
 
 
@@ -114,7 +114,7 @@ def bleu_wrapper(
   Raises:
     InputError: if the numbers of lines differ.
   """
-  from official_transformer.data.text_files import read_parallel_files
+  from official_transformer.text.text_files import read_parallel_files
 
   ref_lines, hyp_lines = read_parallel_files([ref_filename, hyp_filename])
   return bleu_on_list(ref_lines, hyp_lines, case_sensitive)
@@ -123,11 +123,11 @@ def bleu_wrapper(
 def main(_: list[str]) -> None:
   """Prints the scores."""
   options: BleuOptions = flags_core.begin(OPTIONS)
-  from official_transformer.data import text_files
   from official_transformer.evaluation import contest_formats
   from official_transformer.evaluation.contest import hold_contest
   from official_transformer.evaluation.metrics import References
   from official_transformer.evaluation.scores import VARIANTS
+  from official_transformer.text import text_files
 
   output_format, chosen = options.output_format, options.bleu_variant
   if options.sentence_scores:

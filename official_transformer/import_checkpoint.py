@@ -9,14 +9,13 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from official_transformer.data.vocabulary_files import VocabFiles
-from official_transformer.errors import InputError, describe_failures
-from official_transformer.flag_groups import core as flags_core
-from official_transformer.flag_groups.records import (
+from official_transformer.commands import flags_core
+from official_transformer.commands.flag_records import (
   REQUIRED,
   Options,
   flag,
 )
+from official_transformer.errors import InputError, describe_failures
 from official_transformer.hardware.startup import start_tensorflow
 from official_transformer.importing.formats import (
   FORMATS,
@@ -29,6 +28,7 @@ from official_transformer.model_params import (
   parse_override,
 )
 from official_transformer.storage.standard_streams import show_result
+from official_transformer.text.vocabulary_files import VocabFiles
 
 _OWN_VOCABULARY = (
   "In place of --vocab_file: that of the {}, if the model has two."

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from absl import flags
 
+from official_transformer.commands import flags_core
 from official_transformer.commands.modes import MODES, run_mode
 from official_transformer.errors import describe_failures
-from official_transformer.flag_groups import core as flags_core
 
 OPTIONS = MODES
 FLAGS = flags.FLAGS

@@ -15,11 +15,11 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from official_transformer.commands import flags_core
+from official_transformer.commands.flag_records import flag
 from official_transformer.commands.modes import run_mode
 from official_transformer.commands.predict import PredictOptions
 from official_transformer.errors import describe_failures
-from official_transformer.flag_groups import core as flags_core
-from official_transformer.flag_groups.records import flag
 
 EXTRA_DECODE_LENGTH = 100
 _FUNCTIONS = ("translate_file", "translate_from_text", "translate_from_input")

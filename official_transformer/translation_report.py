@@ -6,9 +6,9 @@ python translation_report.py --source=test.en --reference=test.de \
 
 from __future__ import annotations
 
+from official_transformer.commands import flags_core
 from official_transformer.commands.report import ReportOptions, report
 from official_transformer.errors import describe_failures
-from official_transformer.flag_groups import core as flags_core
 
 OPTIONS = ReportOptions
 

@@ -9,9 +9,9 @@ http://127.0.0.1:8000/ is a page to type into, /docs describes the interface.
 
 from __future__ import annotations
 
+from official_transformer.commands import flags_core
 from official_transformer.commands.serve import ServiceOptions
 from official_transformer.errors import describe_failures
-from official_transformer.flag_groups import core as flags_core
 
 OPTIONS = ServiceOptions
 

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from absl import flags
 
-from official_transformer.flag_groups import core as flags_core
-from official_transformer.flag_groups.records import Command
+from official_transformer.commands import flags_core
+from official_transformer.commands.flag_records import Command
 
 # Absl's own, which stay; everything else is defined anew for each command.
 _ABSL_FLAGS = frozenset(flags.FLAGS)

@@ -10,12 +10,12 @@ import pathlib
 
 import numpy as np
 
-from official_transformer.data.vocabulary_files import VocabFiles
 from official_transformer.importing.importer import (
   ImportRequest,
   import_checkpoint,
 )
 from official_transformer.model_directory.checkpoint_files import write_bundle
+from official_transformer.text.vocabulary_files import VocabFiles
 
 _FIXTURES = pathlib.Path(__file__).parent / "fidelity" / "fixtures"
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from data_prep.pair_encoder import EncodedBlock
-from data_prep.records import framed, serialize_pair
+from data_prep.encoding.pair_encoder import EncodedBlock
+from data_prep.encoding.records import framed, serialize_pair
 from official_transformer.data.data_directory import shard_name
 
 Pair = tuple[Sequence[int], Sequence[int]]

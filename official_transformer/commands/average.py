@@ -6,9 +6,9 @@ import dataclasses
 
 from absl import logging
 
+from official_transformer.commands.flag_records import flag
+from official_transformer.commands.shared_options import DTYPES, ModelDirOptions
 from official_transformer.errors import InputError
-from official_transformer.flag_groups.groups import DTYPES, ModelDirOptions
-from official_transformer.flag_groups.records import flag
 from official_transformer.model_directory.directory import (
   AVERAGE,
   ModelDirectory,

@@ -21,11 +21,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from absl import logging
 
-from official_transformer.data import text_files
+from official_transformer.commands import beam_pipeline
 from official_transformer.decoding.output import lines_of
 from official_transformer.decoding.translator import Translator
 from official_transformer.decoding.translator_plan import TranslatorPlan
-from official_transformer.distribution import beam_pipeline
 from official_transformer.errors import InputError, RunError
 from official_transformer.model_directory.directory import (
   AVERAGE,
@@ -40,6 +39,7 @@ from official_transformer.storage import file_system
 from official_transformer.storage.durable_files import INCOMPLETE, write_text
 from official_transformer.storage.file_lock import FileLock, HeldError
 from official_transformer.storage.typed_json import DAMAGE
+from official_transformer.text import text_files
 
 if TYPE_CHECKING:
   from official_transformer.commands.predict import PredictOptions

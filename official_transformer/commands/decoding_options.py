@@ -5,7 +5,13 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
+from official_transformer.commands.flag_records import Options, flag
 from official_transformer.commands.model_options import StoredModelOptions
+from official_transformer.commands.shared_options import (
+  DtypeOptions,
+  GpuOptions,
+  ThreadOptions,
+)
 from official_transformer.decoding.engines import (
   CTRANSLATE2,
   ENGINES,
@@ -16,12 +22,6 @@ from official_transformer.decoding.engines import (
 )
 from official_transformer.decoding.options import BatchLimits, DecodingOptions
 from official_transformer.errors import InputError
-from official_transformer.flag_groups.groups import (
-  DtypeOptions,
-  GpuOptions,
-  ThreadOptions,
-)
-from official_transformer.flag_groups.records import Options, flag
 from official_transformer.model_directory.description import ModelDescription
 from official_transformer.model_directory.directory import ModelDirectory
 

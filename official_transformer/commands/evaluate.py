@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 from absl import logging
 
 from official_transformer.commands.decoding_options import TranslationOptions
+from official_transformer.commands.flag_records import flag
 from official_transformer.commands.scoring import (
   MetricsOptions,
   contest_settings,
 )
 from official_transformer.commands.text_options import EvaluationOptions
-from official_transformer.data import text_files
 from official_transformer.errors import InputError
-from official_transformer.flag_groups.records import flag
 from official_transformer.model_directory.directory import (
   SCORES_FILE,
   TRANSLATIONS,
@@ -28,6 +27,7 @@ from official_transformer.storage import file_system
 from official_transformer.storage.durable_files import write_text
 from official_transformer.storage.standard_streams import show_result
 from official_transformer.storage.typed_json import DAMAGE
+from official_transformer.text import text_files
 
 if TYPE_CHECKING:
   from official_transformer.decoding.translator import Translator

@@ -16,11 +16,15 @@ from official_transformer.commands.decoding_options import (
   BeamSearchOptions,
   QuantizationOptions,
 )
+from official_transformer.commands.flag_records import Options, flag, parsed
+from official_transformer.commands.log_options import LogOptions
 from official_transformer.commands.model_options import StoredModelOptions
+from official_transformer.commands.shared_options import (
+  DataDirOptions,
+  DtypeOptions,
+)
 from official_transformer.commands.text_options import InputOptions
-from official_transformer.data import text_files
 from official_transformer.data.data_directory import DEV_TAG, has_shards
-from official_transformer.data.text_form import TextForm
 from official_transformer.errors import InputError, RunError
 from official_transformer.exporting.formats import (
   CTRANSLATE2,
@@ -30,18 +34,14 @@ from official_transformer.exporting.formats import (
   check_extras,
   is_installed,
 )
-from official_transformer.flag_groups._log_format import LogOptions
-from official_transformer.flag_groups.groups import (
-  DataDirOptions,
-  DtypeOptions,
-)
-from official_transformer.flag_groups.records import Options, flag, parsed
 from official_transformer.model_params import DECODING_FIELDS
 from official_transformer.storage import file_system
 from official_transformer.storage.standard_streams import show_result
+from official_transformer.text import text_files
+from official_transformer.text.text_form import TextForm
 
 if TYPE_CHECKING:
-  from official_transformer.data.tokenizer import Tokenizer
+  from official_transformer.text.tokenizer import Tokenizer
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

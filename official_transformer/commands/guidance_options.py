@@ -7,14 +7,14 @@ import itertools
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from official_transformer.data import text_files
+from official_transformer.commands.flag_records import Options, flag
 from official_transformer.errors import InputError
-from official_transformer.flag_groups.records import Options, flag
 from official_transformer.search.options import (
   Sampling,
   SamplingRule,
   SearchOptions,
 )
+from official_transformer.text import text_files
 
 if TYPE_CHECKING:
   from official_transformer.decoding.requests import LineRequest

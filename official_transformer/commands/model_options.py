@@ -5,10 +5,9 @@ from __future__ import annotations
 import dataclasses
 import functools
 
-from official_transformer.data.vocabulary_files import VocabFiles, describe
+from official_transformer.commands.flag_records import Options, flag
+from official_transformer.commands.shared_options import ModelDirOptions
 from official_transformer.errors import InputError
-from official_transformer.flag_groups.groups import ModelDirOptions
-from official_transformer.flag_groups.records import Options, flag
 from official_transformer.model_directory.description import ModelDescription
 from official_transformer.model_directory.directory import (
   LATEST,
@@ -24,6 +23,7 @@ from official_transformer.model_params import (
   parse_override,
 )
 from official_transformer.storage import file_system
+from official_transformer.text.vocabulary_files import VocabFiles, describe
 
 Opened = tuple[ModelDirectory, ModelDescription]
 

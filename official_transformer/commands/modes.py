@@ -9,11 +9,11 @@ from official_transformer.commands.attention import AttentionOptions
 from official_transformer.commands.average import AverageOptions
 from official_transformer.commands.evaluate import EvalOptions
 from official_transformer.commands.export import ExportOptions
+from official_transformer.commands.flag_records import Modes
 from official_transformer.commands.plot import PlotOptions
 from official_transformer.commands.predict import PredictOptions
 from official_transformer.commands.score import ScoreOptions
 from official_transformer.commands.train import AcceptedOptions, TrainOptions
-from official_transformer.flag_groups.records import Modes
 from official_transformer.hardware.startup import start_tensorflow
 
 MODES = Modes(

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 
 from absl import logging
 
+from official_transformer.commands.flag_records import Options, flag
 from official_transformer.commands.model_options import StoredModelOptions
 from official_transformer.commands.text_options import PictureOptions
-from official_transformer.data import text_files
 from official_transformer.errors import InputError
-from official_transformer.flag_groups.records import Options, flag
 from official_transformer.model_directory.directory import ModelDirectory
 from official_transformer.model_params import EOS_ID, TransformerParams
 from official_transformer.plotting.run_plots import (
@@ -24,13 +23,14 @@ from official_transformer.plotting.run_plots import (
 )
 from official_transformer.storage import file_system
 from official_transformer.storage.standard_streams import show_result
+from official_transformer.text import text_files
 
 if TYPE_CHECKING:
-  from official_transformer.data.tokenizer import Tokenizer
   from official_transformer.model.embedding_layer import (
     EmbeddingSharedWeights,
   )
   from official_transformer.plotting.model_plots import Neighbours
+  from official_transformer.text.tokenizer import Tokenizer
 
 PLOTS = ("run", "schedule", "positions", "neighbours")
 _POINTS = 500

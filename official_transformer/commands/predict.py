@@ -10,22 +10,22 @@ from typing import TYPE_CHECKING
 
 from absl import logging
 
+from official_transformer.commands import beam_pipeline
 from official_transformer.commands.decoding_options import TranslationOptions
+from official_transformer.commands.flag_records import flag
 from official_transformer.commands.guidance_options import GuidanceOptions
+from official_transformer.commands.shared_options import BeamOptions
 from official_transformer.commands.text_options import (
   FormatOptions,
   InputOptions,
   OutputOptions,
 )
-from official_transformer.data import text_files
 from official_transformer.decoding.engines import TENSORFLOW
 from official_transformer.decoding.options import AlignmentRule, DecodingOptions
-from official_transformer.distribution import beam_pipeline
 from official_transformer.errors import InputError
-from official_transformer.flag_groups.groups import BeamOptions
-from official_transformer.flag_groups.records import flag
 from official_transformer.hardware.startup import graphs_as_they_are
 from official_transformer.storage import file_system
+from official_transformer.text import text_files
 
 if TYPE_CHECKING:
   from official_transformer.decoding.translation import Translation

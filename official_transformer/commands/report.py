@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from absl import logging
 
+from official_transformer.commands.flag_records import REQUIRED, Options, flag
 from official_transformer.commands.model_options import CheckpointOptions
 from official_transformer.commands.scoring import (
   TOKENIZE_HELP,
@@ -16,12 +17,11 @@ from official_transformer.commands.scoring import (
   check_tokenizer,
   contest_settings,
 )
-from official_transformer.data import text_files
+from official_transformer.commands.shared_options import GpuOptions
 from official_transformer.errors import InputError
-from official_transformer.flag_groups.groups import GpuOptions
-from official_transformer.flag_groups.records import REQUIRED, Options, flag
 from official_transformer.storage import file_system
 from official_transformer.storage.typed_json import DAMAGE
+from official_transformer.text import text_files
 
 if TYPE_CHECKING:
   from official_transformer.decoding.attention import LineAttention

@@ -9,16 +9,16 @@ from official_transformer.commands.decoding_options import (
   BatchOptions,
 )
 from official_transformer.commands.model_options import StoredModelOptions
+from official_transformer.commands.shared_options import (
+  DtypeOptions,
+  GpuOptions,
+  ThreadOptions,
+)
 from official_transformer.commands.text_options import (
   OutputOptions,
   ReferenceOptions,
 )
 from official_transformer.errors import InputError, RunError
-from official_transformer.flag_groups.groups import (
-  DtypeOptions,
-  GpuOptions,
-  ThreadOptions,
-)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

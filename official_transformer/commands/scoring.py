@@ -8,8 +8,8 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
+from official_transformer.commands.flag_records import Options, flag
 from official_transformer.errors import InputError
-from official_transformer.flag_groups.records import Options, flag
 
 if TYPE_CHECKING:
   from official_transformer.evaluation.comet import Comet

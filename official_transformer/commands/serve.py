@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 from absl import logging
 
 from official_transformer.commands.decoding_options import EngineOptions
+from official_transformer.commands.flag_records import REQUIRED, Options, flag
 from official_transformer.errors import InputError
-from official_transformer.flag_groups.records import REQUIRED, Options, flag
 from official_transformer.hardware.startup import start_tensorflow
 from official_transformer.model_directory.directory import LATEST
 from official_transformer.serving.settings import (

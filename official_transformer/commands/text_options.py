@@ -9,15 +9,15 @@ from typing import ClassVar
 
 from absl import logging
 
+from official_transformer.commands.flag_records import Demand, Options, flag
 from official_transformer.commands.scoring import (
   TOKENIZE_HELP,
   check_tokenizer,
 )
-from official_transformer.data import text_files
 from official_transformer.errors import InputError
-from official_transformer.flag_groups.records import Demand, Options, flag
 from official_transformer.plotting import figures
 from official_transformer.storage import file_system
+from official_transformer.text import text_files
 
 OUTPUT_FORMATS = ("text", "jsonl")
 INVALID_UTF8 = ("refuse", "replace")

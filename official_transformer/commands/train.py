@@ -13,9 +13,13 @@ from official_transformer.commands.export import (
   FinalExportOptions,
   check_text_in_graph,
 )
+from official_transformer.commands.flag_records import flag
 from official_transformer.commands.model_options import ModelOptions
+from official_transformer.commands.shared_options import (
+  BenchmarkOptions,
+  DeviceOptions,
+)
 from official_transformer.commands.train_options import RunOptions
-from official_transformer.data import text_files
 from official_transformer.data.data_directory import (
   DEV_TAG,
   TRAIN_TAG,
@@ -23,16 +27,12 @@ from official_transformer.data.data_directory import (
   has_shards,
   shard_paths,
 )
-from official_transformer.distribution.cluster import Cluster
 from official_transformer.errors import InputError
 from official_transformer.exporting.formats import SAVED_MODEL, check_extras
-from official_transformer.flag_groups.groups import (
-  BenchmarkOptions,
-  DeviceOptions,
-)
-from official_transformer.flag_groups.records import flag
 from official_transformer.model_directory.directory import ModelDirectory
 from official_transformer.model_directory.measurements import VALIDATION_LOSS
+from official_transformer.text import text_files
+from official_transformer.training.cluster import Cluster
 
 LOSS_NEEDED = (
   "--early_stopping_patience looks at the validation loss, or at BLEU if "

@@ -5,19 +5,19 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from official_transformer.commands.flag_records import Options, flag
 from official_transformer.commands.plot import TrainStepsOptions
-from official_transformer.commands.text_options import EvaluationOptions
-from official_transformer.data.buckets import Batching
-from official_transformer.data.segmentation import SIDES, SubwordSampling
-from official_transformer.errors import InputError
-from official_transformer.flag_groups.groups import (
+from official_transformer.commands.shared_options import (
   BaseOptions,
   DistributionOptions,
   LogStepsOptions,
   PerformanceOptions,
   TpuOptions,
 )
-from official_transformer.flag_groups.records import Options, flag
+from official_transformer.commands.text_options import EvaluationOptions
+from official_transformer.data.buckets import Batching
+from official_transformer.data.segmentation import SIDES, SubwordSampling
+from official_transformer.errors import InputError
 from official_transformer.model_directory.measurements import (
   BLEU,
   VALIDATION_LOSS,

@@ -19,10 +19,6 @@ from official_transformer.data.prepared_data import (
 from official_transformer.data.segmentation import SubwordSampling
 from official_transformer.data.subword_sampling import SubwordSampler
 from official_transformer.decoding.translator import Translator
-from official_transformer.distribution.strategy import (
-  Distribution,
-  create_distribution,
-)
 from official_transformer.errors import InputError
 from official_transformer.evaluation.bleu_tokenizer import choose_tokenizer
 from official_transformer.evaluation.evaluation_set import EvaluationSet
@@ -53,6 +49,10 @@ from official_transformer.training.model_setup import (
   plan_directory,
 )
 from official_transformer.training.settings import TrainingSettings
+from official_transformer.training.strategy import (
+  Distribution,
+  create_distribution,
+)
 from official_transformer.training.trainer import Trainer
 
 # Translations that TensorBoard shows of each evaluation, and pictures of what

@@ -1,1 +1,1 @@
-"""Data: text lines, tokenizers, and the pipeline of training batches."""
+"""Training data: records, their order, and the pipeline of batches."""

@@ -16,13 +16,13 @@ from typing import Any
 
 from absl import logging
 
-from official_transformer.data.identity import Vocabularies
-from official_transformer.data.text_form import TextForm
-from official_transformer.data.vocabulary_files import VocabFiles
 from official_transformer.errors import InputError
 from official_transformer.storage import file_system
 from official_transformer.storage.durable_files import write_text
 from official_transformer.storage.typed_json import DAMAGE, read_record
+from official_transformer.text.identity import Vocabularies
+from official_transformer.text.text_form import TextForm
+from official_transformer.text.vocabulary_files import VocabFiles
 
 DESCRIPTION_FILE = "data.json"
 TRAIN_TAG = "train"

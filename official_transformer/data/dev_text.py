@@ -11,8 +11,8 @@ from official_transformer.data.data_directory import (
   shard_paths,
 )
 from official_transformer.data.record_check import parse_records
-from official_transformer.data.tokenizer import Tokenizer
 from official_transformer.errors import InputError
+from official_transformer.text.tokenizer import Tokenizer
 
 
 def dev_sources(data_dir: str, tokenizer: Tokenizer) -> Iterator[str]:

@@ -15,7 +15,6 @@ from official_transformer.data.check_cache import (
   state_of,
 )
 from official_transformer.data.data_directory import DataDescription
-from official_transformer.data.identity import DataIdentity
 from official_transformer.data.record_check import (
   RecordCheck,
   both_sizes,
@@ -25,6 +24,7 @@ from official_transformer.data.record_check import (
 from official_transformer.data.subword_sampling import SubwordSampler
 from official_transformer.errors import InputError
 from official_transformer.storage import file_system
+from official_transformer.text.identity import DataIdentity
 
 _SKIP_ADVICE = "or leave such records out with --skip_bad_records"
 

@@ -18,14 +18,14 @@ import sentencepiece
 import tensorflow as tf
 
 from official_transformer.data.segmentation import SubwordSampling
-from official_transformer.data.tokenizer import (
+from official_transformer.errors import InputError
+from official_transformer.model_params import EOS_ID, PAD_ID
+from official_transformer.text.tokenizer import (
   UNK_ID,
   SentencePieceTokenizer,
   plain_tokenizer,
 )
-from official_transformer.data.vocabulary_files import Tokenizers
-from official_transformer.errors import InputError
-from official_transformer.model_params import EOS_ID, PAD_ID
+from official_transformer.text.vocabulary_files import Tokenizers
 
 _SEEDS = 2**32
 # SentencePiece has one generator of random numbers for a whole process.

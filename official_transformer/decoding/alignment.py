@@ -16,15 +16,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from official_transformer.data.tokenizer import (
+from official_transformer.decoding.attention import AttentionReader
+from official_transformer.decoding.options import AlignmentRule
+from official_transformer.model_params import EOS_ID
+from official_transformer.text.tokenizer import (
   Tokenizer,
   decoded_spans,
   formed_text,
 )
-from official_transformer.data.words import Span, words_of, words_under
-from official_transformer.decoding.attention import AttentionReader
-from official_transformer.decoding.options import AlignmentRule
-from official_transformer.model_params import EOS_ID
+from official_transformer.text.words import Span, words_of, words_under
 
 _LEAST = 1e-6  # Attention that a source piece gets none of.
 

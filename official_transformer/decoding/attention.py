@@ -11,8 +11,6 @@ from collections.abc import Sequence
 import numpy as np
 import tensorflow as tf
 
-from official_transformer.data.tokenizer import Tokenizer
-from official_transformer.data.vocabulary_files import Tokenizers
 from official_transformer.decoding.batching import map_by_length, pad
 from official_transformer.decoding.memory_bounds import (
   check_positions,
@@ -23,6 +21,8 @@ from official_transformer.errors import InputError
 from official_transformer.model.attention_weights import attention_weights
 from official_transformer.model.transformer import Transformer
 from official_transformer.model_params import EOS_ID
+from official_transformer.text.tokenizer import Tokenizer
+from official_transformer.text.vocabulary_files import Tokenizers
 
 # How EOS and the start symbol are shown among pieces.
 END = "</s>"

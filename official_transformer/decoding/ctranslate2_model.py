@@ -19,8 +19,6 @@ import numpy as np
 import tensorflow as tf
 from ctranslate2.specs import common_spec, transformer_spec
 
-from official_transformer.data.tokenizer import Tokenizer
-from official_transformer.data.vocabulary_files import Tokenizers
 from official_transformer.errors import InputError
 from official_transformer.model.transformer import Transformer
 from official_transformer.model_params import (
@@ -28,6 +26,8 @@ from official_transformer.model_params import (
   PAD_ID,
   TransformerParams,
 )
+from official_transformer.text.tokenizer import Tokenizer
+from official_transformer.text.vocabulary_files import Tokenizers
 
 ACTIVATIONS = {
   "relu": common_spec.Activation.RELU,

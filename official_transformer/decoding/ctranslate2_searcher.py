@@ -17,7 +17,6 @@ from collections.abc import Sequence
 import ctranslate2
 from absl import logging
 
-from official_transformer.data.vocabulary_files import Tokenizers
 from official_transformer.decoding.ctranslate2_model import (
   both_entries,
   write_ctranslate2_model,
@@ -41,6 +40,7 @@ from official_transformer.search.rules import (
   finishes_for_patience,
   length_penalty,
 )
+from official_transformer.text.vocabulary_files import Tokenizers
 
 # As good as no division by length; with 0 the search ends with its first
 # hypothesis.

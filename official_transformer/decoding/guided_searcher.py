@@ -15,8 +15,6 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import tensorflow as tf
 
-from official_transformer.data.tokenizer import Tokenizer
-from official_transformer.data.vocabulary_files import Tokenizers
 from official_transformer.decoding.batching import pad
 from official_transformer.decoding.hypotheses import (
   FoundSequence,
@@ -56,6 +54,8 @@ from official_transformer.search.options import (
   SearchOptions,
 )
 from official_transformer.search.state import SearchResult
+from official_transformer.text.tokenizer import Tokenizer
+from official_transformer.text.vocabulary_files import Tokenizers
 
 # A phrase is found in other tokens at most so many times before it is given up.
 _ROUNDS = 20

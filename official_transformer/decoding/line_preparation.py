@@ -7,7 +7,6 @@ import functools
 from collections.abc import Callable
 from typing import NamedTuple
 
-from official_transformer.data.vocabulary_files import Tokenizers
 from official_transformer.decoding.long_lines import Piece, cut_line
 from official_transformer.decoding.phrases import (
   NO_CONSTRAINTS,
@@ -18,6 +17,7 @@ from official_transformer.decoding.phrases import (
 from official_transformer.decoding.requests import LineRequest
 from official_transformer.model_params import EOS_ID
 from official_transformer.search.options import DEFAULT_SEARCH, SearchOptions
+from official_transformer.text.vocabulary_files import Tokenizers
 
 
 class PieceToTranslate(NamedTuple):

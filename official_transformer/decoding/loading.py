@@ -8,11 +8,6 @@ from typing import Any, NamedTuple
 
 from absl import logging
 
-from official_transformer.data.vocabulary_files import (
-  Tokenizers,
-  VocabFiles,
-  load_vocabularies,
-)
 from official_transformer.errors import InputError
 from official_transformer.hardware.processor import is_fast_dtype
 from official_transformer.model.building import build_transformer
@@ -37,6 +32,11 @@ from official_transformer.model_directory.directory import (
   ModelDirectory,
 )
 from official_transformer.model_params import DECODING_FIELDS
+from official_transformer.text.vocabulary_files import (
+  Tokenizers,
+  VocabFiles,
+  load_vocabularies,
+)
 
 
 class LoadedCheckpoint(NamedTuple):

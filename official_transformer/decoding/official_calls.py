@@ -13,12 +13,12 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from official_transformer.data.text_files import read_lines, write_lines
-from official_transformer.data.tokenizer import Tokenizer
 from official_transformer.decoding.batching import map_by_length, pad
 from official_transformer.decoding.hypotheses import as_one_line, without_end
 from official_transformer.decoding.options import BatchLimits
 from official_transformer.model.transformer import Transformer
+from official_transformer.text.text_files import read_lines, write_lines
+from official_transformer.text.tokenizer import Tokenizer
 
 _BATCH_SIZE = 32
 

@@ -9,15 +9,15 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
-from official_transformer.data.tokenizer import (
+from official_transformer.decoding.hypotheses import as_one_line
+from official_transformer.model_params import EOS_ID
+from official_transformer.text.tokenizer import (
   UNK_ID,
   Tokenizer,
   decoded_spans,
   has_unknown,
 )
-from official_transformer.data.words import Span, stands_alone
-from official_transformer.decoding.hypotheses import as_one_line
-from official_transformer.model_params import EOS_ID
+from official_transformer.text.words import Span, stands_alone
 
 
 @dataclasses.dataclass(frozen=True)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 
+from official_transformer.decoding.engines import TENSORFLOW
+from official_transformer.decoding.options import DecodingOptions
 from official_transformer.decoding.phrases import (
   NO_CONSTRAINTS,
   DecodingConstraints,
 )
 from official_transformer.errors import InputError
+from official_transformer.model_params import TransformerParams
 from official_transformer.search.options import SearchOptions
 
 
@@ -70,3 +73,35 @@ class TranslationRequest:
       LineRequest(text, asked, self.search)
       for text, asked in zip(self.lines, constraints, strict=True)
     ]
+
+  def check(
+    self, options: DecodingOptions, params: TransformerParams, max_length: int
+  ) -> None:
+    """Raises a `RequestError` if a translator cannot do what is asked.
+
+    Args:
+      options: the translator's.
+      params: its first model's.
+      max_length: the most tokens of a piece that is translated whole.
+    """
+    try:
+      if self.is_guided:
+        options.check_guided()
+      options.check_length(self.search, params)
+    except InputError as error:
+      raise RequestError(str(error)) from None
+    most = max_length + params.extra_decode_length
+    for name in ("min_length", "no_repeat_ngram_size"):
+      if getattr(self.search, name) > most:
+        raise RequestError(f"{name}: at most {most} tokens are written")
+    number = self.search.hypotheses(params.beam_size)
+    if max(number, self.n_best) > params.beam_size or self.n_best > number:
+      raise RequestError(
+        f"n_best: {max(number, self.n_best)}; the beam has "
+        f"{min(number, params.beam_size)}"
+      )
+    if self.aligned and options.engine.name != TENSORFLOW:
+      raise RequestError(
+        "alignments and attention are TensorFlow's to tell; the engine is "
+        f"{options.engine.name}"
+      )

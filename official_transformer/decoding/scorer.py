@@ -11,8 +11,6 @@ from collections.abc import Iterable, Iterator, Sequence
 import tensorflow as tf
 from absl import logging
 
-from official_transformer.data.tokenizer import Tokenizer
-from official_transformer.data.vocabulary_files import Tokenizers
 from official_transformer.decoding.batching import map_by_length, pad, windows
 from official_transformer.decoding.memory_bounds import (
   lacks_memory,
@@ -23,6 +21,8 @@ from official_transformer.model.transformer import Transformer
 from official_transformer.model.variants import biased_inputs, hide_pad
 from official_transformer.ops.cross_entropy import label_log_probabilities
 from official_transformer.search.beam_search import length_normalization
+from official_transformer.text.tokenizer import Tokenizer
+from official_transformer.text.vocabulary_files import Tokenizers
 
 
 @dataclasses.dataclass(frozen=True)

@@ -12,13 +12,13 @@ from typing import Any
 
 import tensorflow as tf
 
-from official_transformer.data.tokenizer import Tokenizer
 from official_transformer.decoding.attention import pieces_with_end
 from official_transformer.decoding.hypotheses import found_sequences
 from official_transformer.model.transformer import Transformer
 from official_transformer.model_params import EOS_ID
 from official_transformer.search.beam_search import length_normalization
 from official_transformer.search.state import SearchHooks, SearchStep
+from official_transformer.text.tokenizer import Tokenizer
 
 # What becomes of a candidate.
 KEPT, FINISHED, PRUNED = "kept", "finished", "pruned"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
-from official_transformer.data.vocabulary_files import Tokenizers
 from official_transformer.decoding.engines import (
   TENSORFLOW,
   SequenceSearcher,
@@ -20,6 +19,7 @@ from official_transformer.decoding.searcher import Searcher
 from official_transformer.errors import InputError
 from official_transformer.model.transformer import Transformer
 from official_transformer.search.options import SearchOptions
+from official_transformer.text.vocabulary_files import Tokenizers
 
 
 class Searchers:

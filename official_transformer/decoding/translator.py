@@ -13,8 +13,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 from absl import logging
 
-from official_transformer.data.tokenizer import Tokenizer
-from official_transformer.data.vocabulary_files import Tokenizers
 from official_transformer.decoding.alignment import (
   Aligner,
   Alignment,
@@ -51,7 +49,6 @@ from official_transformer.decoding.options import (
 from official_transformer.decoding.pipeline import Started, in_order
 from official_transformer.decoding.requests import (
   LineRequest,
-  RequestError,
   TranslationRequest,
 )
 from official_transformer.decoding.searchers import Searchers
@@ -67,6 +64,8 @@ from official_transformer.errors import InputError
 from official_transformer.model.transformer import Transformer
 from official_transformer.model_directory.directory import LATEST
 from official_transformer.model_params import DEFAULT_MAX_LENGTH, EOS_ID
+from official_transformer.text.tokenizer import Tokenizer
+from official_transformer.text.vocabulary_files import Tokenizers
 
 
 class Translator:
@@ -225,28 +224,7 @@ class Translator:
 
   def check(self, request: TranslationRequest) -> None:
     """Raises a `RequestError` if it asks for what is not to be had here."""
-    try:
-      if request.is_guided:
-        self.options.check_guided()
-      self.options.check_length(request.search, self.params)
-    except InputError as error:
-      raise RequestError(str(error)) from None
-    most = self.max_length + self.params.extra_decode_length
-    for name in ("min_length", "no_repeat_ngram_size"):
-      if getattr(request.search, name) > most:
-        raise RequestError(f"{name}: at most {most} tokens are written")
-    number = request.search.hypotheses(self.params.beam_size)
-    if number > self.params.beam_size:
-      raise RequestError(
-        f"n_best: {number}; the beam has {self.params.beam_size}"
-      )
-    if request.n_best > number:
-      raise RequestError(f"n_best: {request.n_best}; the beam has {number}")
-    if request.aligned and self.options.engine.name != TENSORFLOW:
-      raise RequestError(
-        "alignments and attention are TensorFlow's to tell; the engine is "
-        f"{self.options.engine.name}"
-      )
+    request.check(self.options, self.params, self.max_length)
 
   def translate_line(
     self, line: str | LineRequest, aligned: bool = False

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from sacrebleu.metrics import BLEU
 
-from official_transformer.data.scripts import main_script
+from official_transformer.text.scripts import main_script
 
 # Chosen by the script of the references.
 AUTO = "auto"

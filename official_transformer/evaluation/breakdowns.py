@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 
 from sacrebleu.metrics import BLEU
 
-from official_transformer.data.words import words_of
 from official_transformer.evaluation.metrics import (
   MetricSettings,
   References,
   corpus_scores,
   create_metrics,
 )
+from official_transformer.text.words import words_of
 
 # The last group takes all that is longer.
 LENGTHS = (0, 1, 6, 11, 16, 21, 31, 41, 61)

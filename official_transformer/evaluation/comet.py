@@ -15,8 +15,8 @@ import tempfile
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from official_transformer.data.text_files import check_input, write_lines
 from official_transformer.errors import InputError, RunError
+from official_transformer.text.text_files import check_input, write_lines
 
 COMMAND = "comet-score"
 _INSTALL = (

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import itertools
 
-from official_transformer.data.text_files import read_parallel, write_lines
 from official_transformer.decoding.translator import Translator
 from official_transformer.evaluation.metrics import MetricSettings, References
 from official_transformer.evaluation.scores import Scores, score
@@ -14,6 +13,7 @@ from official_transformer.model_directory.directory import (
   ModelDirectory,
 )
 from official_transformer.storage.file_system import make_directories
+from official_transformer.text.text_files import read_parallel, write_lines
 
 
 @dataclasses.dataclass(frozen=True)

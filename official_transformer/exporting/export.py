@@ -9,7 +9,6 @@ import dataclasses
 import os
 from collections.abc import Iterable
 
-from official_transformer.data.vocabulary_files import VocabFiles
 from official_transformer.decoding.engines import QUANTIZATIONS
 from official_transformer.decoding.loading import LoadedModel
 from official_transformer.exporting import readme
@@ -30,6 +29,7 @@ from official_transformer.storage.durable_files import (
   new_directory,
   write_text,
 )
+from official_transformer.text.vocabulary_files import VocabFiles
 
 KERAS_FILE = "model.keras"
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from official_transformer.data.tokenizer import (
+from official_transformer.decoding.loading import LoadedModel
+from official_transformer.model_directory.description import current_versions
+from official_transformer.storage import file_system
+from official_transformer.text.tokenizer import (
   FormedTokenizer,
   SentencePieceTokenizer,
   plain_tokenizer,
 )
-from official_transformer.data.vocabulary_files import VocabFiles
-from official_transformer.decoding.loading import LoadedModel
-from official_transformer.model_directory.description import current_versions
-from official_transformer.storage import file_system
+from official_transformer.text.vocabulary_files import VocabFiles
 
 README = "README.md"
 
@@ -225,7 +225,7 @@ the project that wrote this has. Where the file has an entry twice, the last
 counts, and the others have other names in `{entries}`:
 
     import json
-    from official_transformer.data.tokenizer import load_tokenizer
+    from official_transformer.text.tokenizer import load_tokenizer
 
     tokenizer = load_tokenizer("{source}")
     tokens = tokenizer.pieces(tokenizer.encode("A dog runs."))

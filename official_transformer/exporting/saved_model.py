@@ -17,13 +17,13 @@ from typing import Any
 import tensorflow as tf
 from absl import logging
 
-from official_transformer.data.vocabulary_files import VocabFiles
 from official_transformer.decoding.loading import LoadedModel
 from official_transformer.hardware.processor import Target, traced_for
 from official_transformer.model.transformer import Transformer
 from official_transformer.model_params import EOS_ID, PAD_ID
 from official_transformer.search.beam_search import SearchResult
 from official_transformer.storage import file_system
+from official_transformer.text.vocabulary_files import VocabFiles
 
 # Where the first version put the vocabulary.
 EXTRA_ASSETS = "assets.extra"

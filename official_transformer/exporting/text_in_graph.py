@@ -17,17 +17,17 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_text
 
-from official_transformer.data.subtokenizer import (
+from official_transformer.model_params import EOS_ID, PAD_ID
+from official_transformer.text.subtokenizer import (
   UNDEFINED_CHARACTER,
   Subtokenizer,
   is_word_character,
 )
-from official_transformer.data.tokenizer import (
+from official_transformer.text.tokenizer import (
   SentencePieceTokenizer,
   Tokenizer,
 )
-from official_transformer.data.vocabulary_files import Tokenizers
-from official_transformer.model_params import EOS_ID, PAD_ID
+from official_transformer.text.vocabulary_files import Tokenizers
 
 # What `str.strip` takes for blank: more than RE2's \s.
 _BLANKS = "".join(c for c in map(chr, range(0x3001)) if c.isspace())

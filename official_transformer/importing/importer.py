@@ -15,11 +15,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from official_transformer.data.identity import Vocabularies
-from official_transformer.data.vocabulary_files import (
-  VocabFiles,
-  load_vocabularies,
-)
 from official_transformer.errors import InputError
 from official_transformer.importing.formats import (
   EMBEDDING,
@@ -47,6 +42,11 @@ from official_transformer.model_params import (
   get_params,
 )
 from official_transformer.storage import file_system
+from official_transformer.text.identity import Vocabularies
+from official_transformer.text.vocabulary_files import (
+  VocabFiles,
+  load_vocabularies,
+)
 
 ROOT = "transformer/"
 

@@ -17,10 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from official_transformer.data.vocabulary_files import (
-  VocabFiles,
-  load_vocabularies,
-)
 from official_transformer.errors import InputError
 from official_transformer.importing.formats import MARIAN_HF
 from official_transformer.importing.marian_vocabulary import (
@@ -36,6 +32,10 @@ from official_transformer.model.building import build_transformer
 from official_transformer.model_directory.description import Origin
 from official_transformer.model_params import TransformerParams
 from official_transformer.storage import file_system
+from official_transformer.text.vocabulary_files import (
+  VocabFiles,
+  load_vocabularies,
+)
 
 # What config.json must say, where it says anything.
 _NEEDED = {

@@ -23,10 +23,10 @@ from google.protobuf import (
 )
 from google.protobuf.message import DecodeError
 
-from official_transformer.data.tokenizer import NO_ID, UNK_ID
 from official_transformer.errors import InputError
 from official_transformer.model_params import EOS_ID, PAD_ID
 from official_transformer.storage import file_system
+from official_transformer.text.tokenizer import NO_ID, UNK_ID
 
 _FieldType = descriptor_pb2.FieldDescriptorProto
 _BLANK = "\u2581"

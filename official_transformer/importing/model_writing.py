@@ -6,9 +6,6 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from official_transformer.data.vocabulary_files import (
-  LoadedVocabularies,
-)
 from official_transformer.errors import InputError
 from official_transformer.model.transformer import Transformer
 from official_transformer.model_directory.checkpoint_files import (
@@ -22,6 +19,9 @@ from official_transformer.model_directory.description import (
   current_versions,
 )
 from official_transformer.model_directory.directory import ModelDirectory
+from official_transformer.text.vocabulary_files import (
+  LoadedVocabularies,
+)
 
 
 def new_directory(model_dir: str) -> ModelDirectory:

@@ -10,17 +10,17 @@ from absl import logging
 
 import official_transformer
 from official_transformer.data.buckets import Batching
-from official_transformer.data.identity import (
-  DataIdentity,
-  Vocabularies,
-)
-from official_transformer.data.text_form import TextForm
 from official_transformer.errors import InputError
 from official_transformer.model_params import (
   DEFAULT_MAX_LENGTH,
   TransformerParams,
 )
 from official_transformer.storage.typed_json import read_record
+from official_transformer.text.identity import (
+  DataIdentity,
+  Vocabularies,
+)
+from official_transformer.text.text_form import TextForm
 
 DESCRIPTION_FILE = "model.json"
 # Parameters that earlier versions had, and the value that changed nothing.

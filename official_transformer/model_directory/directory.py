@@ -19,10 +19,6 @@ import json
 import os
 import re
 
-from official_transformer.data.vocabulary_files import (
-  LoadedVocabularies,
-  VocabFiles,
-)
 from official_transformer.errors import InputError
 from official_transformer.model_directory.description import (
   DESCRIPTION_FILE,
@@ -36,6 +32,10 @@ from official_transformer.storage.durable_files import (
   write_text,
 )
 from official_transformer.storage.typed_json import DAMAGE
+from official_transformer.text.vocabulary_files import (
+  LoadedVocabularies,
+  VocabFiles,
+)
 
 CHECKPOINTS = "checkpoints"
 BEST = "best"

@@ -157,6 +157,11 @@ def sample(
   shapes = tf.nest.map_structure(lambda t: t.shape, start)
   shapes = shapes._replace(decoder=growing_shapes(state))
   (end,) = tf.while_loop(going_on, draw, (start,), shape_invariants=(shapes,))
+  return _scored(end, alpha)
+
+
+def _scored(end: _Draws, alpha: float) -> SearchResult:
+  """Returns the samples with their normalised scores."""
   # PAD is a token like any other if it is drawn: EOS tells the length.
   is_end = tf.cast(tf.equal(end.ids, EOS_ID), tf.int32)
   lengths = tf.argmax(is_end, axis=2, output_type=tf.int32) + 1

@@ -7,15 +7,7 @@ import dataclasses
 from absl import logging
 
 from official_transformer.data.data_directory import DataDirectory
-from official_transformer.data.identity import Vocabularies
 from official_transformer.data.prepared_data import PreparedData
-from official_transformer.data.text_form import TextForm
-from official_transformer.data.vocabulary_files import (
-  LoadedVocabularies,
-  Tokenizers,
-  VocabFiles,
-  load_vocabularies,
-)
 from official_transformer.errors import InputError
 from official_transformer.model_directory.description import (
   DESCRIPTION_FILE,
@@ -31,6 +23,14 @@ from official_transformer.model_directory.requested_params import (
 )
 from official_transformer.model_params import DEFAULT_PARAM_SET
 from official_transformer.storage.file_system import absolute
+from official_transformer.text.identity import Vocabularies
+from official_transformer.text.text_form import TextForm
+from official_transformer.text.vocabulary_files import (
+  LoadedVocabularies,
+  Tokenizers,
+  VocabFiles,
+  load_vocabularies,
+)
 from official_transformer.training.initial_weights import (
   Source,
   copy_weights,

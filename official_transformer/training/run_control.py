@@ -7,12 +7,12 @@ from typing import Any
 import keras
 from absl import logging
 
-from official_transformer.distribution.strategy import Distribution
 from official_transformer.training.evaluations import Evaluations
 from official_transformer.training.interruption import Interruption
 from official_transformer.training.reporting.progress import ProgressReport
 from official_transformer.training.saving import Saver
 from official_transformer.training.signal_exchange import SignalExchange
+from official_transformer.training.strategy import Distribution
 
 
 class RunControl(keras.callbacks.Callback):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from official_transformer.distribution.strategy import Distribution
+from official_transformer.training.strategy import Distribution
 
 SECONDS_BETWEEN_EXCHANGES = 1.0
 

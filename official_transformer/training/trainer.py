@@ -10,7 +10,6 @@ import tensorflow as tf
 from absl import logging
 
 from official_transformer.data.prepared_data import PreparedData
-from official_transformer.distribution.strategy import Distribution
 from official_transformer.errors import Interrupted, RunError
 from official_transformer.model_directory.directory import (
   LOGS,
@@ -43,6 +42,7 @@ from official_transformer.training.reporting.summaries import SummaryWriter
 from official_transformer.training.run_control import RunControl
 from official_transformer.training.saving import Saver
 from official_transformer.training.settings import TrainingSettings
+from official_transformer.training.strategy import Distribution
 from official_transformer.training.training_model import TrainingModel
 from official_transformer.training.validation import Validation
 

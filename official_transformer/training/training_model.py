@@ -10,7 +10,6 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from official_transformer.distribution.strategy import Distribution
 from official_transformer.model.building import (
   build_transformer,
   create_training_model,
@@ -33,6 +32,7 @@ from official_transformer.training.step.optimizer import (
 )
 from official_transformer.training.step.step_runner import FitModel, StepRunner
 from official_transformer.training.step.training_step import TrainingStep
+from official_transformer.training.strategy import Distribution
 
 
 class TrainingModel:

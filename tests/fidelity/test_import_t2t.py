@@ -9,8 +9,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from official_transformer.data.tokenizer import load_tokenizer
-from official_transformer.data.vocabulary_files import VocabFiles
 from official_transformer.errors import InputError
 from official_transformer.importing.importer import (
   ImportRequest,
@@ -22,6 +20,8 @@ from official_transformer.model_directory.checkpoint_files import (
   restore_variables,
 )
 from official_transformer.model_directory.directory import ModelDirectory
+from official_transformer.text.tokenizer import load_tokenizer
+from official_transformer.text.vocabulary_files import VocabFiles
 
 V, D, F, N, LAYERS, SHARDS = 37, 16, 24, 4, 2, 16
 ENTRIES = 33  # The table has more rows than the vocabulary.

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from official_transformer.data.vocabulary_files import VocabFiles
 from official_transformer.importing import formats
 from official_transformer.importing.importer import (
   ImportRequest,
@@ -34,6 +33,7 @@ from official_transformer.search.beam_search import (
   BeamSearch,
   DecoderState,
 )
+from official_transformer.text.vocabulary_files import VocabFiles
 from official_transformer.training.step.optimizer import (
   LearningRateSchedule,
   create_optimizer,

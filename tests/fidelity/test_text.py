@@ -14,8 +14,8 @@ from official_transformer.data.buckets import Batching
 from official_transformer.data.data_directory import shard_paths
 from official_transformer.data.data_pipeline import dev_dataset, train_dataset
 from official_transformer.data.record_check import check_records
-from official_transformer.data.subtokenizer import Subtokenizer
 from official_transformer.evaluation.bleu import official_bleu
+from official_transformer.text.subtokenizer import Subtokenizer
 
 FIXTURES = pathlib.Path(__file__).parent / "fixtures"
 

@@ -11,7 +11,6 @@ import pytest
 import tensorflow as tf
 from reference_search import reference_beam_search
 
-from official_transformer.data.vocabulary_files import VocabFiles
 from official_transformer.decoding import loading
 from official_transformer.decoding.loading import load_model, open_model
 from official_transformer.decoding.options import BatchLimits
@@ -26,6 +25,7 @@ from official_transformer.importing.importer import (
   import_checkpoint,
 )
 from official_transformer.ops import dense
+from official_transformer.text.vocabulary_files import VocabFiles
 
 SHARED = pathlib.Path(__file__).parents[3] / "shared"
 UPSTREAM = SHARED / "upstream" / "m30k"

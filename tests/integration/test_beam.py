@@ -11,15 +11,15 @@ import pytest
 from apache_beam.portability import common_urns
 from command_line import PREPARE, fail, succeed
 
-from data_prep import beam_preparation
-from data_prep.filters import FilterSettings
-from data_prep.making import Making
-from data_prep.pair_encoder import EncodingPlan
+from data_prep.encoding import beam_preparation
+from data_prep.encoding.filters import FilterSettings
+from data_prep.encoding.making import Making
+from data_prep.encoding.pair_encoder import EncodingPlan
+from data_prep.encoding.scratch import Scratch
 from data_prep.prepare_data import PrepareOptions
-from data_prep.scratch import Scratch
-from official_transformer.data.text_form import TextForm
-from official_transformer.data.vocabulary_files import VocabFiles
-from official_transformer.flag_groups.records import parsed
+from official_transformer.commands.flag_records import parsed
+from official_transformer.text.text_form import TextForm
+from official_transformer.text.vocabulary_files import VocabFiles
 
 pytestmark = pytest.mark.slow
 
@@ -227,8 +227,8 @@ def test_a_run_of_either_kind_goes_on_with_the_others(
   local = (PREPARE, *text, f"--data_dir={data}")
   pipeline = (*local, "--runner=DirectRunner")
   for broken, other, breaking in (
-    (local, pipeline, "data_prep.local_engine._gather"),
-    (pipeline, local, "data_prep.beam_preparation._write_shard"),
+    (local, pipeline, "data_prep.encoding.local_engine._gather"),
+    (pipeline, local, "data_prep.encoding.beam_preparation._write_shard"),
   ):
     with monkeypatch.context() as patched:
       patched.setattr(breaking, full)

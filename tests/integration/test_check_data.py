@@ -8,7 +8,7 @@ import command_line
 import pytest
 from command_line import CHECK, fail, succeed
 
-from official_transformer.data.tokenizer import train_sentencepiece
+from official_transformer.text.tokenizer import train_sentencepiece
 
 ODD = [
   ("a dog runs", "ein Hund rennt"),
@@ -80,7 +80,7 @@ def test_each_oddity_is_counted(text):
 
 
 def test_the_report_does_not_depend_on_the_workers(text, monkeypatch):
-  from data_prep import text_blocks
+  from data_prep.reading import text_blocks
 
   monkeypatch.setattr(text_blocks, "BLOCK_BYTES", 3000)
   one, two = (succeed(CHECK, *text, f"--workers={n}").stdout for n in (1, 2))

@@ -14,12 +14,12 @@ import tensorflow as tf
 from command_line import DEMO, DOWNLOAD, succeed
 from faulty_server import FaultyServer
 
-from data_prep import downloads, sources
-from data_prep.downloads import RemoteFile
-from data_prep.sources import Bitext, TextFile
+from data_prep.downloading import downloads, sources
+from data_prep.downloading.downloads import RemoteFile
+from data_prep.downloading.sources import Bitext, TextFile
 from official_transformer.data.data_directory import read_description
-from official_transformer.data.subtokenizer import Subtokenizer
 from official_transformer.storage.file_lock import FileLock
+from official_transformer.text.subtokenizer import Subtokenizer
 
 
 def packed(**files):

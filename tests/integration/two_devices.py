@@ -19,11 +19,11 @@ from shared_files import reversed_pairs
 from written_shards import write_shards
 
 from official_transformer.data.buckets import Batching
-from official_transformer.distribution.strategy import create_distribution
 from official_transformer.model.transformer import create_model
 from official_transformer.training.settings import Execution
 from official_transformer.training.step.optimizer import create_optimizer
 from official_transformer.training.step.training_step import TrainingStep
+from official_transformer.training.strategy import create_distribution
 
 STEPS = 20
 

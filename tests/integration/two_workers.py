@@ -12,8 +12,8 @@ import sys
 import numpy as np
 from two_devices import UNDROPPED, train
 
-from official_transformer.distribution.strategy import create_distribution
 from official_transformer.training.settings import Execution
+from official_transformer.training.strategy import create_distribution
 
 
 def main():

@@ -9,7 +9,7 @@ import pytest
 import sacrebleu
 from command_line import MAIN
 
-from official_transformer.data.text_files import count_lines
+from official_transformer.text.text_files import count_lines
 
 pytestmark = pytest.mark.slow
 

@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from data_prep.corpora import Corpus, DataSettings
-from data_prep.preparation import prepare
+from data_prep.encoding.preparation import prepare
+from data_prep.reading.corpora import Corpus, DataSettings
 from official_transformer.data.data_directory import DataDirectory
 from official_transformer.data.prepared_data import read_prepared_data
 from official_transformer.decoding.translator import Translator

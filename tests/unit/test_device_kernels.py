@@ -16,10 +16,10 @@ from tensorflow.python.framework import kernels
 from official_transformer.data.buckets import Batching
 from official_transformer.decoding.options import BatchLimits, StaticShapes
 from official_transformer.decoding.searcher import Searcher
-from official_transformer.distribution.strategy import Distribution
 from official_transformer.model.building import build_transformer
 from official_transformer.ops import dense
 from official_transformer.training.settings import Execution
+from official_transformer.training.strategy import Distribution
 from official_transformer.training.training_model import TrainingModel
 
 pytestmark = pytest.mark.slow

@@ -8,7 +8,6 @@ import pytest
 import tensorflow as tf
 
 from official_transformer import compute_bleu, model_params, translate
-from official_transformer.data.subtokenizer import Subtokenizer
 from official_transformer.model import model_utils
 from official_transformer.model.attention_layer import Attention, SelfAttention
 from official_transformer.model.embedding_layer import EmbeddingSharedWeights
@@ -28,6 +27,7 @@ from official_transformer.model.transformer import (
 )
 from official_transformer.ops.layer_norm import LayerNormalization
 from official_transformer.search.sequence_beam_search import SequenceBeamSearch
+from official_transformer.text.subtokenizer import Subtokenizer
 from official_transformer.training.step.optimizer import (
   LearningRateSchedule,
   create_optimizer,

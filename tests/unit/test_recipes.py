@@ -5,8 +5,8 @@ import re
 
 import pytest
 
+from official_transformer.commands.flags_core import parsed, without_effect
 from official_transformer.commands.modes import MODES
-from official_transformer.flag_groups.core import parsed, without_effect
 
 FOLDER = pathlib.Path(__file__).parents[2] / "recipes"
 RECIPES = sorted(FOLDER.glob("*.flags"))

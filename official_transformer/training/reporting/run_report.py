@@ -10,7 +10,6 @@ import keras
 from absl import logging
 
 from official_transformer.data.buckets import BatchShape
-from official_transformer.distribution.strategy import Distribution
 from official_transformer.hardware.memory import available_bytes
 from official_transformer.hardware.processor import is_fast_dtype
 from official_transformer.model.transformer import Transformer
@@ -23,6 +22,7 @@ from official_transformer.training.failures import failures_are_logged
 from official_transformer.training.reporting.memory import estimate_step_bytes
 from official_transformer.training.reporting.summaries import SummaryWriter
 from official_transformer.training.settings import TrainingSettings
+from official_transformer.training.strategy import Distribution
 
 MEMORY_ADVICE = (
   "train with --recompute or --dtype=bf16, whichever is not on yet, or on more "

@@ -3,8 +3,8 @@ import json
 import pytest
 
 from official_transformer.data import data_directory as lib
-from official_transformer.data.identity import Vocabularies, Vocabulary
 from official_transformer.errors import InputError
+from official_transformer.text.identity import Vocabularies, Vocabulary
 
 
 def touch(directory, *names):

@@ -9,8 +9,8 @@ from official_transformer.data import data_directory
 from official_transformer.data import prepared_data as lib
 from official_transformer.data.buckets import Batching
 from official_transformer.data.data_pipeline import dev_dataset, train_dataset
-from official_transformer.data.identity import Vocabularies, Vocabulary
 from official_transformer.errors import InputError
+from official_transformer.text.identity import Vocabularies, Vocabulary
 
 PAIRS = [([n + 2, 5, 1], [5, 5, 1]) for n in range(30)]
 

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from official_transformer.data import tokenizer as tokenizer_lib
 from official_transformer.data.segmentation import SubwordSampling
 from official_transformer.data.subword_sampling import SubwordSampler
-from official_transformer.data.vocabulary_files import Tokenizers
 from official_transformer.errors import InputError
+from official_transformer.text import tokenizer as tokenizer_lib
+from official_transformer.text.vocabulary_files import Tokenizers
 
 LINES = [
   "the lighthouse keeper watches the northern lights",

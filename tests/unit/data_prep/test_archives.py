@@ -6,7 +6,7 @@ import zipfile
 
 import pytest
 
-from data_prep.archives import extract
+from data_prep.downloading.archives import extract
 from official_transformer.errors import RunError
 
 

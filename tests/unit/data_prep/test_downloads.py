@@ -5,8 +5,8 @@ import random
 import pytest
 from faulty_server import FaultyServer
 
-from data_prep import downloads as lib
-from data_prep.downloads import RemoteFile
+from data_prep.downloading import downloads as lib
+from data_prep.downloading.downloads import RemoteFile
 from official_transformer.errors import RunError
 
 CONTENT = random.Random(1).randbytes(300_000)

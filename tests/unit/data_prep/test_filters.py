@@ -1,8 +1,8 @@
 import pytest
 
-from data_prep import filters as lib
-from official_transformer.data.text_form import TextForm
+from data_prep.encoding import filters as lib
 from official_transformer.errors import InputError
+from official_transformer.text.text_form import TextForm
 
 
 def reason(source, target, held_out=(), **settings):

@@ -1,12 +1,12 @@
 import numpy as np
 import pytest
 
-from data_prep import pair_encoder as lib
-from data_prep.filters import FilterSettings
-from data_prep.text_blocks import Block
-from official_transformer.data.text_form import TextForm
-from official_transformer.data.vocabulary_files import VocabFiles
+from data_prep.encoding import pair_encoder as lib
+from data_prep.encoding.filters import FilterSettings
+from data_prep.reading.text_blocks import Block
 from official_transformer.errors import InputError
+from official_transformer.text.text_form import TextForm
+from official_transformer.text.vocabulary_files import VocabFiles
 
 
 def clean(sources, targets, form=None, **settings):
@@ -60,7 +60,7 @@ def test_fingerprints_tell_pairs_apart():
 
 
 def test_records_know_their_pairs(tmp_path):
-  from official_transformer.data.subtokenizer import Subtokenizer
+  from official_transformer.text.subtokenizer import Subtokenizer
 
   text = tmp_path / "text"
   text.write_text("aa bb cc dd\n" * 10)

@@ -8,14 +8,14 @@ import threading
 import filelock
 import pytest
 
-from data_prep.corpora import Corpus, DataSettings
-from data_prep.filters import FilterSettings
-from data_prep.preparation import prepare
+from data_prep.encoding.filters import FilterSettings
+from data_prep.encoding.preparation import prepare
+from data_prep.reading.corpora import Corpus, DataSettings
 from official_transformer.data.data_directory import read_description
 from official_transformer.data.prepared_data import read_prepared_data
-from official_transformer.data.text_form import TextForm
-from official_transformer.data.tokenizer import load_tokenizer
 from official_transformer.errors import InputError
+from official_transformer.text.text_form import TextForm
+from official_transformer.text.tokenizer import load_tokenizer
 
 WORDS = "ein zwei drei vier alpha beta gamma delta".split()
 
@@ -211,7 +211,7 @@ def test_a_run_that_breaks_off_is_gone_on_with(
     raise OSError("No space left on device")
 
   with monkeypatch.context() as patched:
-    patched.setattr(f"data_prep.local_engine.{breaking}", fail)
+    patched.setattr(f"data_prep.encoding.local_engine.{breaking}", fail)
     with pytest.raises(OSError, match="No space"):
       prepare({"train": corpus, "dev": corpus}, settings(tmp_path))
   data = tmp_path / "data"
@@ -226,7 +226,7 @@ def test_a_run_that_breaks_off_is_gone_on_with(
     assert not (data / "data.json").exists()
   # What it had done is not done again.
   with monkeypatch.context() as patched:
-    patched.setattr("data_prep.vocabularies.train_sentencepiece", fail)
+    patched.setattr("data_prep.encoding.vocabularies.train_sentencepiece", fail)
     prepare({"train": corpus, "dev": corpus}, settings(tmp_path))
   assert contents(data) == undisturbed
 
@@ -236,7 +236,7 @@ def test_other_input_is_begun_anew(tmp_path, corpus, monkeypatch):
     raise OSError("No space left on device")
 
   with monkeypatch.context() as patched:
-    patched.setattr("data_prep.local_engine.write_block", fail)
+    patched.setattr("data_prep.encoding.local_engine.write_block", fail)
     with pytest.raises(OSError, match="No space"):
       prepare({"train": corpus}, settings(tmp_path))
   with open(tmp_path / "source", "a", encoding="utf-8") as stream:
@@ -252,10 +252,10 @@ def contents(directory):
 
 
 def test_the_data_do_not_depend_on_the_workers(tmp_path, monkeypatch):
-  from data_prep import text_blocks
+  from data_prep.reading import text_blocks
 
   monkeypatch.setattr(text_blocks, "BLOCK_BYTES", 500)
-  monkeypatch.setattr("data_prep.local_engine._FEW_BYTES", 0)
+  monkeypatch.setattr("data_prep.encoding.local_engine._FEW_BYTES", 0)
   lines = [f"{a} {b} {c}" for a in WORDS for b in WORDS for c in WORDS]
   text = write(tmp_path / "text", [*lines, *lines[:7]])
   filters = FilterSettings(duplicates=True, max_tokens=6)
@@ -361,12 +361,16 @@ def test_after_a_crash_of_the_machine_all_begins_anew(
     raise OSError("No space left on device")
 
   with monkeypatch.context() as patched:
-    patched.setattr("data_prep.local_engine.ShuffledCorpus.join_indices", fail)
+    patched.setattr(
+      "data_prep.encoding.local_engine.ShuffledCorpus.join_indices", fail
+    )
     with pytest.raises(OSError, match="No space"):
       prepare({"train": corpus}, settings(tmp_path))
   scratch = tmp_path / "data" / "preparation.incomplete"
   (scratch / "train-000000").write_bytes(b"")
-  monkeypatch.setattr("data_prep.preparation._start_of_system", lambda: "later")
+  monkeypatch.setattr(
+    "data_prep.encoding.preparation._start_of_system", lambda: "later"
+  )
   prepare({"train": corpus}, settings(tmp_path))
   prepare({"train": corpus}, DataSettings(str(tmp_path / "b"), vocab_size=60))
   assert contents(tmp_path / "data") == contents(tmp_path / "b")

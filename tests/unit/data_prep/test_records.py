@@ -1,7 +1,7 @@
 import pytest
 import tensorflow as tf
 
-from data_prep.records import framed, serialize_pair
+from data_prep.encoding.records import framed, serialize_pair
 
 PAIRS = [
   ([1], [1]),

@@ -1,11 +1,11 @@
 import pytest
 
-from data_prep import sampling as lib
-from data_prep.filters import FilterSettings
-from data_prep.pair_encoder import PairCleaner
-from data_prep.text_blocks import Block
-from official_transformer.data.text_form import TextForm
+from data_prep.encoding.filters import FilterSettings
+from data_prep.encoding.pair_encoder import PairCleaner
+from data_prep.reading import sampling as lib
+from data_prep.reading.text_blocks import Block
 from official_transformer.errors import InputError
+from official_transformer.text.text_form import TextForm
 
 
 def blocks(sizes, first_line=b"0"):

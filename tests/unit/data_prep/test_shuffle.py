@@ -3,7 +3,7 @@ import pytest
 import tensorflow as tf
 from written_shards import encoded_block
 
-from data_prep import shuffle as lib
+from data_prep.encoding import shuffle as lib
 
 PAIRS = [([i, 1], [i, i, 1]) for i in range(2, 302)]
 

@@ -4,8 +4,8 @@ import lzma
 
 import pytest
 
-from data_prep import text_blocks as lib
-from data_prep.corpora import Corpus
+from data_prep.reading import text_blocks as lib
+from data_prep.reading.corpora import Corpus
 from official_transformer.errors import InputError
 
 LINES = [f"line {n}\n".encode() for n in range(1000)]

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from data_prep import workers as lib
+from data_prep.encoding import workers as lib
 from official_transformer.errors import InputError, RunError
 
 
@@ -73,7 +73,7 @@ def test_a_worker_that_is_killed_is_told():
 
 ORPHANS = """
 import os, time
-from data_prep.workers import Workers
+from data_prep.encoding.workers import Workers
 
 def pid(_, item):
   time.sleep(0.2)

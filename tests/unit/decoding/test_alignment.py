@@ -5,7 +5,6 @@ import sys
 import numpy as np
 import pytest
 
-from official_transformer.data.words import words_of
 from official_transformer.decoding.alignment import (
   Alignment,
   Link,
@@ -22,6 +21,7 @@ from official_transformer.decoding.options import AlignmentRule, DecodingOptions
 from official_transformer.decoding.output import fields_of, text_lines
 from official_transformer.decoding.translator import Translator
 from official_transformer.errors import InputError
+from official_transformer.text.words import words_of
 
 pytestmark = pytest.mark.slow
 

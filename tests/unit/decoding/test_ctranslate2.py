@@ -7,7 +7,6 @@ import pytest
 import tensorflow as tf
 from trained_model import lines_of, read_frozen
 
-from official_transformer.data.vocabulary_files import Tokenizers
 from official_transformer.decoding import ctranslate2_model
 from official_transformer.decoding.ctranslate2_searcher import (
   CTranslate2Searcher,
@@ -20,6 +19,7 @@ from official_transformer.decoding.translator import Translator
 from official_transformer.errors import InputError
 from official_transformer.model.building import build_transformer
 from official_transformer.model_params import TransformerParams
+from official_transformer.text.vocabulary_files import Tokenizers
 
 pytestmark = pytest.mark.slow
 
@@ -99,7 +99,7 @@ def test_entries_are_told_apart():
 
 
 def test_rows_beyond_a_sentencepiece_model_have_names(tmp_path):
-  from official_transformer.data import tokenizer as tokenizer_lib
+  from official_transformer.text import tokenizer as tokenizer_lib
 
   (tmp_path / "text").write_text("a dog runs\nthe cat sits\n" * 30)
   path = str(tmp_path / "vocab")

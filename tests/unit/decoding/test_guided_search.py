@@ -12,9 +12,6 @@ import pytest
 import sacrebleu
 import tensorflow as tf
 
-from official_transformer.data import tokenizer as tokenizer_lib
-from official_transformer.data.vocabulary_files import Tokenizers
-from official_transformer.data.words import Span
 from official_transformer.decoding.guided_searcher import GuidedSearcher
 from official_transformer.decoding.mbr import chrf_matrix, utilities
 from official_transformer.decoding.phrases import (
@@ -39,6 +36,9 @@ from official_transformer.search.options import (
 )
 from official_transformer.search.required_phrases import turns
 from official_transformer.search.sampling import sample_tokens
+from official_transformer.text import tokenizer as tokenizer_lib
+from official_transformer.text.vocabulary_files import Tokenizers
+from official_transformer.text.words import Span
 
 pytestmark = pytest.mark.slow
 

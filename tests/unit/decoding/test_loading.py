@@ -10,10 +10,6 @@ import pytest
 import tensorflow as tf
 
 from official_transformer.data.buckets import Batching
-from official_transformer.data.vocabulary_files import (
-  VocabFiles,
-  load_vocabularies,
-)
 from official_transformer.decoding import loading
 from official_transformer.decoding.options import DecodingOptions
 from official_transformer.decoding.scorer import Scorer
@@ -29,6 +25,10 @@ from official_transformer.model_directory.description import ModelDescription
 from official_transformer.model_directory.directory import ModelDirectory
 from official_transformer.ops import dense
 from official_transformer.search.options import SearchOptions
+from official_transformer.text.vocabulary_files import (
+  VocabFiles,
+  load_vocabularies,
+)
 
 SUBTOKENS = "abcdefghijklmnopqr"
 

@@ -5,13 +5,13 @@ import pytest
 import tensorflow as tf
 from trained_model import lines_of, read_frozen
 
-from official_transformer.data.vocabulary_files import VocabFiles
 from official_transformer.decoding.loading import load_model, open_model
 from official_transformer.decoding.options import DecodingOptions
 from official_transformer.decoding.translator import Translator
 from official_transformer.exporting.saved_model import write_saved_model
 from official_transformer.hardware.processor import Target, _target
 from official_transformer.ops import dense
+from official_transformer.text.vocabulary_files import VocabFiles
 
 pytestmark = pytest.mark.slow
 

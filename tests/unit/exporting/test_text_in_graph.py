@@ -9,12 +9,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from trained_model import read_frozen
 
-from official_transformer.data.tokenizer import (
+from official_transformer.decoding.batching import pad
+from official_transformer.decoding.hypotheses import as_one_line
+from official_transformer.text.tokenizer import (
   load_tokenizer,
   train_sentencepiece,
 )
-from official_transformer.decoding.batching import pad
-from official_transformer.decoding.hypotheses import as_one_line
 
 text_in_graph = pytest.importorskip(
   "official_transformer.exporting.text_in_graph",

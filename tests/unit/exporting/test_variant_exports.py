@@ -9,11 +9,11 @@ import pytest
 import tensorflow as tf
 from model_variants import COMBINED, SOURCE, TARGET, make
 
-from official_transformer.data.vocabulary_files import Tokenizers
 from official_transformer.decoding.engines import Engine
 from official_transformer.decoding.scorer import Scorer
 from official_transformer.exporting.saved_model import TranslationModule
 from official_transformer.ops import dense
+from official_transformer.text.vocabulary_files import Tokenizers
 
 pytestmark = pytest.mark.slow
 

@@ -2,13 +2,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from official_transformer.data.vocabulary_files import VocabFiles
 from official_transformer.errors import InputError
 from official_transformer.importing.importer import (
   ImportRequest,
   import_checkpoint,
 )
 from official_transformer.model_directory.directory import ModelDirectory
+from official_transformer.text.vocabulary_files import VocabFiles
 
 D, N, F, V = 32, 4, 64, 30
 ROOT = "layer_with_weights-0/"

@@ -4,18 +4,18 @@ import json
 import pytest
 
 from official_transformer.data.buckets import Batching
-from official_transformer.data.identity import (
-  DataIdentity,
-  Vocabularies,
-  Vocabulary,
-)
-from official_transformer.data.text_form import TextForm
 from official_transformer.errors import InputError
 from official_transformer.model_directory.description import (
   ModelDescription,
   Origin,
 )
 from official_transformer.model_params import TINY
+from official_transformer.text.identity import (
+  DataIdentity,
+  Vocabularies,
+  Vocabulary,
+)
+from official_transformer.text.text_form import TextForm
 
 JOINT = Vocabularies.joint(Vocabulary("v.model", 400, "ab" * 32))
 FULL = ModelDescription(

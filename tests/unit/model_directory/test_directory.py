@@ -3,10 +3,6 @@ import os
 
 import pytest
 
-from official_transformer.data.vocabulary_files import (
-  VocabFiles,
-  load_vocabularies,
-)
 from official_transformer.errors import InputError
 from official_transformer.importing.model_writing import new_directory
 from official_transformer.model_directory import directory as lib
@@ -19,6 +15,10 @@ from official_transformer.model_directory.directory import (
   ModelDirectory,
 )
 from official_transformer.model_params import TINY
+from official_transformer.text.vocabulary_files import (
+  VocabFiles,
+  load_vocabularies,
+)
 
 
 @pytest.fixture

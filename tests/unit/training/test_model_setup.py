@@ -7,13 +7,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from data_prep.corpora import Corpus, DataSettings
-from data_prep.preparation import prepare
+from data_prep.encoding.preparation import prepare
+from data_prep.reading.corpora import Corpus, DataSettings
 from official_transformer.data.buckets import Batching
 from official_transformer.data.data_directory import DataDirectory
 from official_transformer.data.prepared_data import read_prepared_data
-from official_transformer.data.text_form import TextForm
-from official_transformer.data.vocabulary_files import load_vocabularies
 from official_transformer.errors import InputError
 from official_transformer.model_directory.checkpoint_files import (
   write_checkpoint,
@@ -27,6 +25,8 @@ from official_transformer.model_directory.requested_params import (
   RequestedParams,
 )
 from official_transformer.model_params import PARAM_SETS, SMALL, TINY
+from official_transformer.text.text_form import TextForm
+from official_transformer.text.vocabulary_files import load_vocabularies
 from official_transformer.training.model_setup import (
   ModelRequest,
   plan_directory,

@@ -1,0 +1,1 @@
+"""Finding what is wrong with text and with prepared data."""

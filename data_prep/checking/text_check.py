@@ -1,0 +1,258 @@
+"""What there is to know of parallel text before anything is made of it.
+
+Blocks of text are looked at by several processes; what they find adds up.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from data_prep.encoding import filters
+from data_prep.encoding.filters import FilterSettings, TextFilter
+from data_prep.encoding.pair_encoder import fingerprint
+from data_prep.reading.text_blocks import Block, split_columns
+from official_transformer.text.scripts import main_script, script_shares
+from official_transformer.text.text_form import TextForm
+
+# Characters that editors show as the end of a line, and files have inside one.
+SEPARATORS = {
+  "\r": "carriage returns inside lines",
+  "\t": "tabs",
+  "\v": "vertical tabs",
+  "\f": "form feeds",
+  "\x1c": "file separators",
+  "\x1d": "group separators",
+  "\x1e": "record separators",
+  "\x85": "U+0085 NEXT LINE",
+  "\u2028": "U+2028 LINE SEPARATOR",
+  "\u2029": "U+2029 PARAGRAPH SEPARATOR",
+  "\ufeff": "byte order marks inside the text",
+  "\ufffd": "U+FFFD, what an earlier conversion could not read",
+}
+_SHOWN = 5
+
+
+class Place(NamedTuple):
+  """Where something is.
+
+  Attributes:
+    path: of the file.
+    line: from 1.
+  """
+
+  path: str
+  line: int
+
+  def __str__(self) -> str:
+    return f"{self.path}, line {self.line}"
+
+
+@dataclasses.dataclass
+class SideFindings:
+  """What was found on one side.
+
+  Attributes:
+    lines: how many.
+    words: lines by their number of words.
+    characters: lines by their number of characters.
+    letters: how often each character occurs.
+    carriage_returns: lines that end with one before the line feed.
+    separators: lines by what is in them that is no character of text.
+    not_utf8: lines that are not UTF-8.
+    first_not_utf8: where the first of these are.
+  """
+
+  lines: int = 0
+  words: collections.Counter[int] = dataclasses.field(
+    default_factory=collections.Counter
+  )
+  characters: collections.Counter[int] = dataclasses.field(
+    default_factory=collections.Counter
+  )
+  letters: collections.Counter[str] = dataclasses.field(
+    default_factory=collections.Counter
+  )
+  carriage_returns: int = 0
+  separators: collections.Counter[str] = dataclasses.field(
+    default_factory=collections.Counter
+  )
+  not_utf8: int = 0
+  first_not_utf8: list[Place] = dataclasses.field(default_factory=list)
+
+  def add(self, other: SideFindings) -> None:
+    """Adds what was found in the lines that follow."""
+    self.lines += other.lines
+    self.words += other.words
+    self.characters += other.characters
+    self.letters += other.letters
+    self.carriage_returns += other.carriage_returns
+    self.separators += other.separators
+    self.not_utf8 += other.not_utf8
+    self.first_not_utf8 = [*self.first_not_utf8, *other.first_not_utf8][:_SHOWN]
+
+  def look_at(self, lines: Iterable[bytes], path: str, first: int) -> list[str]:
+    """Looks at lines; returns them as text, what is not UTF-8 as empty."""
+    texts = []
+    for number, raw in enumerate(lines, start=first):
+      self.lines += 1
+      content = raw.removesuffix(b"\n")
+      if content.endswith(b"\r"):
+        self.carriage_returns += 1
+        content = content[:-1]
+      try:
+        text = content.decode("utf-8")
+      except UnicodeDecodeError:
+        self.not_utf8 += 1
+        if len(self.first_not_utf8) < _SHOWN:
+          self.first_not_utf8.append(Place(path, number))
+        text = ""
+      for character in SEPARATORS.keys() & set(text):
+        self.separators[character] += 1
+      text = text.strip()
+      self.words[len(text.split())] += 1
+      self.characters[len(text)] += 1
+      self.letters.update(text)
+      texts.append(text)
+    return texts
+
+  def scripts(self) -> list[tuple[str, float]]:
+    """Returns the scripts of the letters with their shares, most first."""
+    return script_shares(self.letters)
+
+  def main_script(self) -> str | None:
+    """Returns the script that a filter would be told, None if there is none."""
+    return main_script(self.letters)
+
+
+@dataclasses.dataclass
+class TextFindings:
+  """What was found of a corpus.
+
+  Attributes:
+    source: on one side.
+    target: on the other.
+    dropped: pairs that a filter would leave out by itself, by its reason.
+    pairs: fingerprints of pairs with text on both sides, uint64, in parts.
+    sources: of their sources.
+    held_out: lines of other text that were met.
+  """
+
+  source: SideFindings = dataclasses.field(default_factory=SideFindings)
+  target: SideFindings = dataclasses.field(default_factory=SideFindings)
+  dropped: collections.Counter[str] = dataclasses.field(
+    default_factory=collections.Counter
+  )
+  pairs: list[np.ndarray] = dataclasses.field(default_factory=list)
+  sources: list[np.ndarray] = dataclasses.field(default_factory=list)
+  held_out: set[str] = dataclasses.field(default_factory=set)
+
+  def add(self, other: TextFindings) -> None:
+    """Adds what was found in the pairs that follow."""
+    self.source.add(other.source)
+    self.target.add(other.target)
+    self.dropped += other.dropped
+    self.pairs += other.pairs
+    self.sources += other.sources
+    self.held_out |= other.held_out
+
+  @property
+  def usable(self) -> int:
+    """Pairs with text on both sides."""
+    return sum(map(len, self.pairs))
+
+  def duplicates(self) -> tuple[int, int]:
+    """Returns pairs, and sources, that have come before."""
+    found = []
+    for parts in (self.pairs, self.sources):
+      everything = np.concatenate([np.zeros(0, np.uint64), *parts])
+      found.append(len(everything) - len(np.unique(everything)))
+    return found[0], found[1]
+
+
+def both_sides(block: Block) -> tuple[list[bytes], list[bytes]]:
+  """Returns the lines of either side; empty where a line has one alone."""
+  if block.targets is not None:
+    return block.sources, block.targets
+  sides = split_columns(block.sources)
+  return (
+    [side[0] if side else b"" for side in sides],
+    [side[1] if side else b"" for side in sides],
+  )
+
+
+class TextCheck:
+  """Looks at blocks of text; each process has one."""
+
+  def __init__(
+    self,
+    settings: FilterSettings,
+    form: TextForm,
+    held_out: frozenset[str] = frozenset(),
+  ) -> None:
+    """Says what to look for.
+
+    Args:
+      settings: the filters to try.
+      form: what is done to all text before they look at it.
+      held_out: lines of other text, in that form.
+    """
+    self._held_out = held_out
+    self._form = form
+    # Each by itself: together, the first would hide the others.
+    self._filters = [
+      TextFilter(one)
+      for one in (
+        FilterSettings(control_characters=True),
+        FilterSettings(identical=True),
+        FilterSettings(
+          source_script=settings.source_script,
+          script_share=settings.script_share,
+        ),
+        FilterSettings(
+          target_script=settings.target_script,
+          script_share=settings.script_share,
+        ),
+      )
+    ]
+
+  def check(self, block: Block) -> TextFindings:
+    """Returns what is found in a block."""
+    found = TextFindings()
+    if block.targets is None:
+      lacking = sum(
+        side is None and bool(line.strip())
+        for side, line in zip(
+          split_columns(block.sources), block.sources, strict=True
+        )
+      )
+      if lacking:
+        found.dropped[filters.NOT_TWO_COLUMNS] = lacking
+    source_lines, target_lines = both_sides(block)
+    first = block.first_line
+    sources = found.source.look_at(source_lines, block.source_name, first)
+    targets = found.target.look_at(target_lines, block.target_name, first)
+    pairs, alone = [], []
+    for pair in zip(sources, targets, strict=True):
+      source, target = (self._form.apply(side).strip() for side in pair)
+      if not source or not target:
+        reason = filters.EMPTY_TARGET if source else filters.EMPTY_SOURCE
+        found.dropped[reason] += 1
+        continue
+      for one in self._filters:
+        if (why := one.reason(source, target)) is not None:
+          found.dropped[why] += 1
+      if self._held_out and (
+        met := {side for side in (source, target) if side in self._held_out}
+      ):
+        found.dropped[filters.HELD_OUT] += 1
+        found.held_out |= met
+      pairs.append(fingerprint(source, target))
+      alone.append(fingerprint(source, ""))
+    found.pairs.append(np.array(pairs, np.uint64))
+    found.sources.append(np.array(alone, np.uint64))
+    return found

@@ -1,0 +1,1 @@
+"""Getting corpora from where they are published."""

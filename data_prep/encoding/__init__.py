@@ -1,0 +1,1 @@
+"""From pairs of lines to shards of records."""

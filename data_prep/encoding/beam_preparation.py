@@ -1,0 +1,363 @@
+r"""The same preparation as an Apache Beam pipeline, for more than one machine.
+
+Every pair has the key that the local shuffle gives it, so that the shards are
+the same, byte for byte, whoever runs the pipeline. The vocabulary and data.json
+are made by the process that starts it.
+
+    files -> blocks of lines -> records by shard -> shards
+                            \-> statistics
+
+Text and --data_dir must be where all workers read and write: a remote store, or
+a file system they share. A worker holds a block, or all of a shard.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import functools
+import json
+import os
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import apache_beam as beam
+import numpy as np
+
+from data_prep.encoding.filters import DUPLICATE
+from data_prep.encoding.making import Engine, Making, report, take_the_place
+from data_prep.encoding.pair_encoder import EncodingPlan, PairEncoder
+from data_prep.encoding.scratch import NAME
+from data_prep.encoding.shuffle import Order, Statistics
+from data_prep.reading.corpora import Corpus
+from data_prep.reading.text_blocks import Block, count_pairs, read_blocks
+from official_transformer.commands import beam_pipeline
+from official_transformer.errors import RunError
+from official_transformer.storage import file_system
+from official_transformer.storage.durable_files import copy_file, new_file
+from official_transformer.text.vocabulary_files import VocabFiles
+
+
+class CorpusJob(NamedTuple):
+  """One corpus, and what becomes of it.
+
+  Attributes:
+    tag: `train` or `dev`.
+    corpus: the text, where all workers find it.
+    plan: how lines become records.
+    order: where records belong.
+    shard_paths: of the files to write.
+    statistics_path: where what it holds is written.
+  """
+
+  tag: str
+  corpus: Corpus
+  plan: EncodingPlan
+  order: Order
+  shard_paths: Sequence[str]
+  statistics_path: str
+
+
+class _Record(NamedTuple):
+  """A record on its way to its shard.
+
+  Attributes:
+    pair: its number in the corpus.
+    key: where in the shard it belongs.
+    shard: which.
+    fingerprint: of its text; 0 if nobody asks.
+    lengths: tokens of source and target.
+    data: as it stands in a file.
+  """
+
+  pair: int
+  key: int
+  shard: int
+  fingerprint: int
+  lengths: tuple[int, int]
+  data: bytes
+
+
+def engine(runner: str, options: str) -> Engine:
+  """Returns an engine of preparation.
+
+  Args:
+    runner: as Beam names it.
+    options: Beam's own, as on a command line.
+  """
+  return functools.partial(_make, runner, options)
+
+
+def _make(runner: str, options: str, making: Making) -> dict[str, Statistics]:
+  """Writes all shards by a pipeline."""
+  data_dir = file_system.absolute(making.settings.data_dir)
+  scratch = os.path.join(data_dir, NAME)
+  # In a remote store no lock keeps another run out.
+  shared = os.path.join(scratch, f"pipeline-{uuid.uuid4().hex}")
+  file_system.make_directories(shared)
+  try:
+    return _make_in(shared, runner, options, making)
+  finally:
+    file_system.remove_tree(shared)
+    if file_system.is_remote(scratch) and not file_system.names_in(scratch):
+      file_system.remove_tree(scratch)
+
+
+def _make_in(
+  shared: str, runner: str, options: str, making: Making
+) -> dict[str, Statistics]:
+  """Writes all shards into a directory that all workers see, then in place."""
+  jobs = [job_of(tag, making, shared) for tag in sorted(making.corpora)]
+  for local, there in zip(
+    making.vocab_files, jobs[0].plan.vocab_files, strict=True
+  ):
+    copy_file(local, there)
+
+  def build_all(pipeline: beam.Pipeline) -> None:
+    for job in jobs:
+      build(pipeline, job)
+
+  beam_pipeline.run(runner, options, build_all)
+  found = {}
+  for job in jobs:
+    with file_system.open_file(job.statistics_path) as stream:
+      found[job.tag] = Statistics.from_json(json.load(stream))
+    report(job.tag, found[job.tag])
+    _check_shards(job, found[job.tag])
+  take_the_place(making)
+  for job in jobs:
+    for path in job.shard_paths:
+      name = os.path.basename(path)
+      file_system.rename(path, os.path.join(making.settings.data_dir, name))
+  return found
+
+
+def _check_shards(job: CorpusJob, found: Statistics) -> None:
+  """Refuses shards that lack something, before they take others' place.
+
+  Raises:
+    RunError: if the pipeline has lost records.
+  """
+  there = [path for path in job.shard_paths if file_system.exists(path)]
+  written = sum(map(file_system.size, there))
+  if len(there) < len(job.shard_paths) or written != found.bytes:
+    raise RunError(
+      f"the pipeline has lost records of {job.tag}: {len(there)} of "
+      f"{len(job.shard_paths)} shards are there, with {written} bytes of "
+      f"{found.bytes}. Earlier data are as they were"
+    )
+
+
+def job_of(tag: str, making: Making, shared: str) -> CorpusJob:
+  """Returns what a pipeline is to make of a corpus.
+
+  Args:
+    tag: of the corpus.
+    making: all that is known of it.
+    shared: a directory that all workers see.
+  """
+  corpus = Corpus(
+    *(
+      [file_system.absolute(path) for path in paths]
+      for paths in (
+        making.corpora[tag].sources,
+        making.corpora[tag].targets,
+        making.corpora[tag].pairs,
+      )
+    )
+  )
+  files = VocabFiles(
+    *(os.path.join(shared, os.path.basename(p)) for p in making.vocab_files)
+  )
+  return CorpusJob(
+    tag,
+    corpus,
+    dataclasses.replace(making.plans[tag], vocab_files=files),
+    making.order(tag),
+    [os.path.join(shared, name) for name in making.shard_names(tag)],
+    os.path.join(shared, f"{tag}.statistics.json"),
+  )
+
+
+def build(pipeline: beam.Pipeline, job: CorpusJob) -> None:
+  """Adds the making of one corpus to a pipeline."""
+  tag = job.tag
+  files = [
+    Corpus([source], [target]) if target else Corpus(pairs=[source])
+    for source, target in job.corpus.file_pairs()
+  ]
+  numbered = pipeline | f"{tag}: files" >> beam.Create(list(enumerate(files)))
+  # A pair's number is that in the whole corpus: what comes before is counted.
+  counts = (
+    numbered
+    | f"{tag}: each file" >> beam.Reshuffle()
+    | f"{tag}: count pairs"
+    >> beam.Map(lambda item: (item[0], count_pairs(item[1])))
+  )
+  encoded = (
+    numbered
+    | f"{tag}: each file again" >> beam.Reshuffle()
+    | f"{tag}: read blocks"
+    >> beam.FlatMap(_read_blocks, counts=beam.pvalue.AsDict(counts))
+    | f"{tag}: each block" >> beam.Reshuffle()
+    | f"{tag}: encode"
+    >> beam.ParDo(_Encode(job.plan, job.order)).with_outputs(
+      _Encode.DROPPED, main="records"
+    )
+  )
+  records = encoded.records
+  if job.plan.filters.duplicates:
+    records = (
+      records
+      | f"{tag}: by text"
+      >> beam.Map(_by_text).with_output_types(tuple[bytes, Any])
+      | f"{tag}: equal ones" >> beam.GroupByKey()
+      | f"{tag}: keep the first" >> beam.FlatMap(_first_of_equal)
+    )
+  found = (
+    (
+      encoded[_Encode.DROPPED],
+      records | f"{tag}: measure" >> beam.Map(_measured),
+    )
+    | f"{tag}: all that is counted" >> beam.Flatten()
+    | f"{tag}: add up" >> beam.CombineGlobally(_AddUp())
+  )
+  _ = found | f"{tag}: write statistics" >> beam.Map(
+    _write_statistics, job.statistics_path
+  )
+  # A shard without records is a file, too.
+  shards = pipeline | f"{tag}: shards" >> beam.Create(
+    [(shard, None) for shard in range(job.order.shards)]
+  ).with_output_types(tuple[int, Any])
+  by_shard = records | f"{tag}: by shard" >> beam.Map(
+    lambda record: (record.shard, record)
+  ).with_output_types(tuple[int, Any])
+  _ = (
+    (shards, by_shard)
+    | f"{tag}: shards and records" >> beam.Flatten()
+    | f"{tag}: gather" >> beam.GroupByKey()
+    | f"{tag}: write" >> beam.Map(_write_shard, job.shard_paths)
+  )
+
+
+def _read_blocks(
+  item: tuple[int, Corpus], counts: dict[int, int]
+) -> Iterator[Block]:
+  """Yields the blocks of a pair of files, numbered as in the whole corpus."""
+  number, corpus = item
+  first = sum(counts[other] for other in range(number))
+  for block in read_blocks(corpus):
+    yield block._replace(first_pair=first + block.first_pair)
+
+
+class _Encode(beam.DoFn):
+  """Makes records of blocks, and tells of those that are none."""
+
+  DROPPED = "dropped"
+
+  def __init__(self, plan: EncodingPlan, order: Order) -> None:
+    super().__init__()
+    self._plan = plan
+    self._order = order
+
+  def setup(self) -> None:
+    """Loads the vocabularies, once in each worker."""
+    self._encoder = PairEncoder(self._plan)
+
+  def process(self, block: Block) -> Iterator[Any]:
+    """Yields a block's records."""
+    encoded = self._encoder.encode(block)
+    keys = self._order.keys(encoded.pairs)
+    shards = self._order.shards_of(keys)
+    fingerprints = encoded.fingerprints
+    if not len(fingerprints):
+      fingerprints = np.zeros(len(keys), np.uint64)
+    columns = (encoded.pairs, keys, shards, fingerprints, encoded.lengths)
+    for pair, key, shard, fingerprint, (source, target), data in zip(
+      *(column.tolist() for column in columns), encoded.records, strict=True
+    ):
+      yield _Record(pair, key, shard, fingerprint, (source, target), data)
+    yield beam.pvalue.TaggedOutput(
+      self.DROPPED,
+      Statistics(dropped=collections.Counter(encoded.dropped)),
+    )
+
+
+def _by_text(record: _Record) -> tuple[bytes, _Record]:
+  """Gives a record the key that it shares with equal ones.
+
+  Bytes, since half of the numbers are beyond what Beam has as integers, and a
+  key must look the same to all workers.
+  """
+  return record.fingerprint.to_bytes(8, "big"), record
+
+
+def _first_of_equal(item: tuple[bytes, Iterable[_Record]]) -> Iterator[_Record]:
+  """Yields the first of equal pairs, and the others without their bytes."""
+  first, *others = sorted(item[1])
+  yield first
+  for other in others:
+    yield other._replace(data=b"")
+
+
+def _measured(record: _Record) -> Statistics:
+  """Returns what one record adds."""
+  if not record.data:
+    return Statistics(dropped=collections.Counter({DUPLICATE: 1}))
+  return Statistics(
+    1,
+    record.lengths,
+    collections.Counter({max(record.lengths): 1}),
+    collections.Counter(),
+    len(record.data),
+  )
+
+
+class _AddUp(beam.CombineFn):
+  """Adds statistics."""
+
+  def create_accumulator(self) -> Statistics:
+    """Returns those of nothing."""
+    return Statistics()
+
+  def add_input(self, total: Statistics, more: Statistics) -> Statistics:
+    """Adds those of something."""
+    total.add_all(more)
+    return total
+
+  def merge_accumulators(self, totals: Iterable[Statistics]) -> Statistics:
+    """Returns the sum of several."""
+    result = Statistics()
+    for total in totals:
+      result.add_all(total)
+    return result
+
+  def extract_output(self, total: Statistics) -> Statistics:
+    """Returns it."""
+    return total
+
+
+def _write_shard(
+  item: tuple[int, Iterable[_Record | None]], paths: Sequence[str]
+) -> None:
+  """Writes one shard's records in their order."""
+  shard, records = item
+  kept = sorted(
+    (record.key, record.data) for record in records if record and record.data
+  )
+  with (
+    # A runner may have two workers try the same.
+    new_file(paths[shard], is_shared=True) as aside,
+    file_system.open_file(aside, "wb") as stream,
+  ):
+    for _, data in kept:
+      stream.write(data)
+
+
+def _write_statistics(found: Statistics, path: str) -> None:
+  with (
+    new_file(path, is_shared=True) as aside,
+    file_system.open_file(aside, "w") as stream,
+  ):
+    json.dump(found.to_json(), stream)

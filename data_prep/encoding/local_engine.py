@@ -1,0 +1,135 @@
+"""Records and shards, by the processes of one machine.
+
+They encode blocks of the text, and then gather the shards of what all blocks
+have of them; what is there from a run that broke off is not made again.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import time
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from absl import logging
+
+from data_prep.encoding.making import Making, report, take_the_place
+from data_prep.encoding.pair_encoder import EncodingPlan, PairEncoder
+from data_prep.encoding.shuffle import (
+  Order,
+  ShuffledCorpus,
+  Statistics,
+  find_duplicates,
+  is_written,
+  write_block,
+)
+from data_prep.encoding.workers import Workers
+from data_prep.reading.text_blocks import Block, read_blocks
+from official_transformer.storage import file_system
+from official_transformer.storage.durable_files import copy_file
+
+# Up to here one process gathers the shards sooner than others are started.
+_FEW_BYTES = 1 << 24
+_SAID_EVERY = 30.0  # Seconds.
+
+
+class _Encoded(NamedTuple):
+  """A corpus whose records are made, in the order of its blocks.
+
+  Attributes:
+    tag: `train` or `dev`.
+    blocks: of its records.
+    statistics: what it holds.
+  """
+
+  tag: str
+  blocks: ShuffledCorpus
+  statistics: Statistics
+
+
+def make_locally(making: Making) -> dict[str, Statistics]:
+  """Writes all shards by processes of this machine; an `Engine`."""
+  # The development data first: what is wrong with them is found at once.
+  encoded = {tag: _encode(tag, making) for tag in sorted(making.corpora)}
+  take_the_place(making)
+  for part in encoded.values():
+    _gather(part, making)
+  return {tag: part.statistics for tag, part in encoded.items()}
+
+
+def _encode(tag: str, making: Making) -> _Encoded:
+  """Makes one corpus' records, as far as they are not there."""
+  plan, order, scratch = making.plans[tag], making.order(tag), making.scratch
+  paths: list[str] = []
+
+  def to_do() -> Iterator[tuple[str, Block]]:
+    for block in read_blocks(making.corpora[tag]):
+      paths.append(scratch.path(f"{tag}-{block.number:06d}"))
+      if not is_written(paths[-1]):
+        yield paths[-1], block
+
+  pairs = 0
+  began = said = time.monotonic()
+  for read in Workers(making.settings.workers).each(
+    functools.partial(_BlockWriter, plan, order), _BlockWriter.write, to_do()
+  ):
+    pairs += read
+    if time.monotonic() - said > _SAID_EVERY:
+      said = time.monotonic()
+      logging.info(
+        "%s: %d pairs read, %d a second", tag, pairs, pairs / (said - began)
+      )
+  blocks = ShuffledCorpus(scratch.path(tag), order, paths)
+  duplicates = np.zeros(0, np.int64)
+  if plan.filters.duplicates and paths:
+    duplicates = find_duplicates(paths)
+  statistics = blocks.join_indices(duplicates)
+  report(tag, statistics)
+  return _Encoded(tag, blocks, statistics)
+
+
+class _BlockWriter:
+  """What a process needs to make the records of blocks."""
+
+  def __init__(self, plan: EncodingPlan, order: Order) -> None:
+    self._encoder = PairEncoder(plan)
+    self._order = order
+
+  def write(self, item: tuple[str, Block]) -> int:
+    """Writes a block's records; returns the number of pairs it has."""
+    path, block = item
+    write_block(path, self._encoder.encode(block), self._order)
+    return len(block.sources)
+
+
+def _gather(part: _Encoded, making: Making) -> None:
+  """Writes a corpus' shards, as far as they are not there."""
+  settings, blocks = making.settings, part.blocks
+  is_remote = file_system.is_remote(settings.data_dir)
+  todo = []
+  for shard, name in enumerate(making.shard_names(part.tag)):
+    final = os.path.join(settings.data_dir, name)
+    if not file_system.exists(final):
+      local = making.scratch.path(name) if is_remote else final
+      todo.append((shard, local, final))
+  few = part.statistics.bytes < _FEW_BYTES
+  for local, final in Workers(1 if few else settings.workers).each(
+    functools.partial(
+      ShuffledCorpus, blocks.path, blocks.order, blocks.block_paths
+    ),
+    _write_shard,
+    todo,
+  ):
+    if local != final:
+      copy_file(local, final)
+      os.remove(local)
+
+
+def _write_shard(
+  blocks: ShuffledCorpus, item: tuple[int, str, str]
+) -> tuple[str, str]:
+  shard, local, final = item
+  blocks.write_shard(shard, local)
+  return local, final

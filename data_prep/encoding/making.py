@@ -1,0 +1,124 @@
+"""Data that are being made, by whatever engine writes their records."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from absl import logging
+
+from data_prep.encoding.filters import (
+  SOURCE_WITHOUT_TOKENS,
+  TARGET_WITHOUT_TOKENS,
+)
+from data_prep.encoding.pair_encoder import EncodingPlan
+from data_prep.encoding.scratch import Scratch
+from data_prep.encoding.shuffle import Order, Statistics
+from data_prep.reading.corpora import Corpus, DataSettings
+from official_transformer.data.data_directory import (
+  DESCRIPTION_FILE,
+  DEV_TAG,
+  TRAIN_TAG,
+  is_shard,
+  shard_name,
+)
+from official_transformer.errors import InputError
+from official_transformer.storage import file_system
+from official_transformer.storage.durable_files import INCOMPLETE, copy_file
+from official_transformer.text.vocabulary_files import VocabFiles
+
+_PUBLISHING = "publishing"
+
+
+class Making(NamedTuple):
+  """Data whose vocabularies are there, and whose records are wanted.
+
+  Attributes:
+    corpora: by tag; each can be read twice.
+    plans: how each one's lines become records.
+    vocab_files: of the vocabularies, in the scratch directory.
+    settings: what was asked for.
+    scratch: for what is made on the way.
+  """
+
+  corpora: Mapping[str, Corpus]
+  plans: Mapping[str, EncodingPlan]
+  vocab_files: VocabFiles
+  settings: DataSettings
+  scratch: Scratch
+
+  def order(self, tag: str) -> Order:
+    """Returns where a corpus' records belong."""
+    if tag == TRAIN_TAG:
+      return Order(self.settings.shards, self.settings.seed)
+    return Order(1, None)
+
+  def shard_names(self, tag: str) -> list[str]:
+    """Returns the names of a corpus' files."""
+    shards = self.order(tag).shards
+    return [
+      shard_name(self.settings.prefix, tag, number, shards)
+      for number in range(1, shards + 1)
+    ]
+
+
+# Writes all shards, and says what the corpora hold.
+Engine = Callable[[Making], dict[str, Statistics]]
+
+
+def report(tag: str, found: Statistics) -> None:
+  """Says what a corpus holds; refuses one that holds nothing."""
+  dropped = ", ".join(f"{n} {why}" for why, n in found.dropped.items())
+  if not found.pairs:
+    foreign = SOURCE_WITHOUT_TOKENS in found.dropped or (
+      TARGET_WITHOUT_TOKENS in found.dropped
+    )
+    raise InputError(
+      f"no pair of --{tag}_source and --{tag}_target is left "
+      f"({dropped or 'the files are empty'})"
+      + (": is the vocabulary that of another language?" if foreign else "")
+    )
+  logging.info(
+    "%s: %d pairs, %d source and %d target tokens; dropped: %s",
+    *(tag, found.pairs, *found.tokens, dropped or "none"),
+  )
+
+
+def take_the_place(making: Making) -> None:
+  """Removes an earlier run's data, once, and puts the vocabularies there."""
+  data_dir = making.settings.data_dir
+  if not making.scratch.has(_PUBLISHING):
+    _remove_earlier_run(making.settings)
+    making.scratch.mark(_PUBLISHING)
+  given = making.settings.given_vocabularies
+  for vocab_file in making.vocab_files.different:
+    path = os.path.join(data_dir, os.path.basename(vocab_file))
+    if not any(file_system.is_same(path, other) for other in given):
+      copy_file(vocab_file, path)
+
+
+def _remove_earlier_run(settings: DataSettings) -> None:
+  """Removes an earlier run's shards and description.
+
+  Shards of two runs must not mix, nor a description speak of others' shards.
+  """
+  for name in file_system.names_in(settings.data_dir):
+    if _is_any_shard(name) or name == DESCRIPTION_FILE:
+      file_system.remove_file(os.path.join(settings.data_dir, name))
+
+
+def _is_any_shard(name: str) -> bool:
+  """Returns whether a file is a shard, or was to become one."""
+  whole = name.removesuffix(INCOMPLETE)
+  return is_shard(whole, TRAIN_TAG) or is_shard(whole, DEV_TAG)
+
+
+def check_directory(settings: DataSettings) -> None:
+  """Refuses a directory with others' shards: they would be read with ours."""
+  for name in file_system.names_in(settings.data_dir):
+    if _is_any_shard(name) and not name.startswith(f"{settings.prefix}-"):
+      raise InputError(
+        f"--data_dir={settings.data_dir} has shards of other data, such as "
+        f"{name}: name another directory, or remove them"
+      )

@@ -1,0 +1,170 @@
+"""From parallel text to a vocabulary, shuffled shards and data.json.
+
+The text is read once for the vocabulary, unless there is one, and once for the
+records; processes encode its blocks and then gather the shards. All that is
+made on the way lies in one directory beside the data, which a later run with
+the same command goes on from; the data themselves change only at the end.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import errno
+import os
+import pathlib
+import shutil
+from typing import Any
+
+import sentencepiece
+from absl import logging
+
+from data_prep.encoding.filters import read_held_out
+from data_prep.encoding.local_engine import make_locally
+from data_prep.encoding.making import Engine, Making, check_directory
+from data_prep.encoding.pair_encoder import EncodingPlan
+from data_prep.encoding.scratch import Scratch, scratch_for
+from data_prep.encoding.shuffle import Statistics
+from data_prep.encoding.vocabularies import make_vocabularies
+from data_prep.reading.corpora import Corpus, DataSettings, check, state_of
+from official_transformer.data.data_directory import (
+  DEV_TAG,
+  TRAIN_TAG,
+  CorpusDescription,
+  DataDescription,
+  write_description,
+)
+from official_transformer.errors import RunError
+from official_transformer.storage import file_system
+from official_transformer.text.text_files import STANDARD_STREAM, open_lines
+from official_transformer.text.vocabulary_files import describe
+
+# Of the way in which all this is computed: what another has left is of no use.
+_FORMAT = 1
+# What a system says of a full disk, or of a user's share of it.
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+
+
+def prepare(
+  corpora: dict[str, Corpus],
+  settings: DataSettings,
+  engine: Engine = make_locally,
+) -> None:
+  """Makes vocabulary, shards and data.json; logs what came of it.
+
+  Args:
+    corpora: `train` and, if there is one, `dev`.
+    settings: what to make of them.
+    engine: what writes the shards.
+
+  Raises:
+    InputError: if a file is missing, or a pair of files does not match.
+    RunError: if the disk is full; what has been done is kept.
+    OSError: if the system refuses; likewise.
+  """
+  check(corpora, settings)
+  check_directory(settings)
+  file_system.make_directories(settings.data_dir)
+  try:
+    _prepare(corpora, settings, engine)
+  except OSError as error:
+    if error.errno not in _NO_ROOM:
+      raise
+    raise RunError(
+      f"no room is left for {settings.data_dir} ({error.strerror}): besides "
+      "the data there must be room for them once more, while they are made. "
+      "What is done stays there; the same command goes on"
+    ) from None
+
+
+def _prepare(
+  corpora: dict[str, Corpus], settings: DataSettings, engine: Engine
+) -> None:
+  """Makes data in a directory that is there."""
+  with scratch_for(settings.data_dir, _plan(corpora, settings)) as scratch:
+    if scratch.is_resumed:
+      logging.info("going on with what is in %s", scratch.directory)
+    corpora = {tag: _at_hand(corpora[tag], scratch) for tag in corpora}
+    held_out = read_held_out(settings.filters.held_out, settings.form)
+    vocab_files = make_vocabularies(
+      corpora[TRAIN_TAG], settings, held_out, scratch
+    )
+    vocabularies = describe(vocab_files)
+    for vocabulary in dict.fromkeys((vocabularies.source, vocabularies.target)):
+      logging.info(
+        "vocabulary %s: %d entries",
+        os.path.join(settings.data_dir, vocabulary.file),
+        vocabulary.size,
+      )
+    plan = EncodingPlan(vocab_files, settings.form, settings.filters, held_out)
+    plans = {TRAIN_TAG: plan, DEV_TAG: plan.for_development()}
+    found = engine(Making(corpora, plans, vocab_files, settings, scratch))
+    write_description(
+      settings.data_dir,
+      DataDescription(
+        vocabularies,
+        _description(found[TRAIN_TAG]),
+        _description(found[DEV_TAG]) if DEV_TAG in found else None,
+        settings.form,
+        settings.filters.to_json(),
+      ),
+    )
+
+
+def _description(found: Statistics) -> CorpusDescription:
+  """Returns a corpus' part of data.json."""
+  return CorpusDescription(
+    found.pairs,
+    *found.tokens,
+    dict(sorted(found.dropped.items())),
+    dict(sorted(found.histogram.items())),
+  )
+
+
+def _plan(corpora: dict[str, Corpus], settings: DataSettings) -> Any:
+  """Returns all that the result depends on; None if it cannot be told."""
+  paths = [path for corpus in corpora.values() for path in corpus.paths]
+  files = [*paths, *settings.filters.held_out]
+  files += settings.given_vocabularies
+  if not all(map(file_system.is_file, files)):
+    return None
+  return {
+    "format": _FORMAT,
+    "settings": settings.to_json(),
+    "corpora": {tag: dataclasses.asdict(c) for tag, c in corpora.items()},
+    "files": [state_of(path) for path in files],
+    "sentencepiece": sentencepiece.__version__,
+    "start of the system": _start_of_system(),
+  }
+
+
+def _start_of_system() -> str | None:
+  """Returns what is another after a crash of the machine, if it can be told.
+
+  What blocks hold is not forced to the disk, and may not be there after one.
+  """
+  try:
+    return pathlib.Path("/proc/sys/kernel/random/boot_id").read_text("ascii")
+  except OSError:
+    return None
+
+
+def _at_hand(corpus: Corpus, scratch: Scratch) -> Corpus:
+  """Returns a corpus that can be read twice: pipes become files."""
+  if all(map(file_system.is_file, corpus.paths)):
+    return corpus
+
+  def at_hand(path: str) -> str:
+    if file_system.is_file(path):
+      return path
+    name = "standard-input" if path == STANDARD_STREAM else path
+    copied = scratch.path(name.strip("/").replace("/", "-") + ".copy")
+    with open_lines(path) as stream, open(copied, "wb") as copy:
+      shutil.copyfileobj(stream, copy)
+    return copied
+
+  return Corpus(
+    *(
+      [at_hand(path) for path in paths]
+      for paths in (corpus.sources, corpus.targets, corpus.pairs)
+    )
+  )

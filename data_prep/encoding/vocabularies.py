@@ -1,0 +1,135 @@
+"""Making the vocabularies of some data."""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+from absl import logging
+
+from data_prep.encoding.pair_encoder import PairCleaner
+from data_prep.encoding.scratch import Scratch
+from data_prep.reading.corpora import Corpus, DataSettings
+from data_prep.reading.sampling import sample_pairs
+from data_prep.reading.text_blocks import read_blocks
+from official_transformer.errors import InputError
+from official_transformer.storage.durable_files import copy_file
+from official_transformer.text.subtokenizer import Subtokenizer
+from official_transformer.text.tokenizer import train_sentencepiece
+from official_transformer.text.vocabulary_files import VocabFiles, describe
+
+# The sample's files, and that they are whole.
+_TEXTS = ("sample.source", "sample.target")
+_SAMPLED = "sampled"
+_SUFFIXES = {"sentencepiece": ".model", "subtoken": ".subtokens"}
+
+
+class _Vocabulary(NamedTuple):
+  """A vocabulary of the data.
+
+  Attributes:
+    name: of its file.
+    size: entries, if it is made.
+    given: an existing one, or None.
+    texts: which files of the sample it is made from.
+  """
+
+  name: str
+  size: int
+  given: str | None
+  texts: tuple[str, ...]
+
+
+def make_vocabularies(
+  train: Corpus,
+  settings: DataSettings,
+  held_out: frozenset[str],
+  scratch: Scratch,
+) -> VocabFiles:
+  """Returns the paths of the data's vocabularies, in the scratch directory.
+
+  Args:
+    train: what they are made from.
+    settings: of what kind.
+    held_out: the lines that no pair may have.
+    scratch: where they are put, and found if an earlier run has made them.
+
+  Raises:
+    InputError: if there is no text for them.
+  """
+  wanted = _wanted(settings)
+  missing = [v for v in wanted if not scratch.has(v.name)]
+  for vocabulary in missing:
+    if vocabulary.given:
+      copy_file(vocabulary.given, scratch.path(vocabulary.name))
+  made = [v for v in missing if not v.given]
+  if made and not scratch.has(_SAMPLED):
+    _sample(train, settings, held_out, scratch)
+    scratch.mark(_SAMPLED)
+  for vocabulary in made:
+    path = scratch.path(vocabulary.name)
+    texts = [scratch.path(name) for name in vocabulary.texts]
+    if settings.vocab_type == "subtoken":
+      Subtokenizer.build(texts, vocabulary.size).save(path)
+    else:
+      train_sentencepiece(
+        texts, path, vocabulary.size, settings.sentencepiece_model_type
+      )
+  return VocabFiles(scratch.path(wanted[0].name), scratch.path(wanted[-1].name))
+
+
+def _wanted(settings: DataSettings) -> list[_Vocabulary]:
+  """Returns the vocabularies of source and target, or the one of both."""
+  ending = _SUFFIXES[settings.vocab_type]
+  if not settings.separate:
+    size, given = settings.vocab_size, settings.vocab_file
+    name = os.path.basename(given) if given else f"vocab.{size}{ending}"
+    return [_Vocabulary(name, size, given, _TEXTS)]
+  wanted = [
+    _Vocabulary(
+      os.path.basename(one.file)
+      if one.file
+      else f"vocab.{side}.{one.size}{ending}",
+      *(one.size, one.file, (text,)),
+    )
+    for side, one, text in zip(
+      ("source", "target"), settings.separate, _TEXTS, strict=True
+    )
+  ]
+  source, target = wanted
+  if source.name == target.name:
+    if not (source.given and target.given):
+      raise InputError(
+        f"{source.name} is the name of the one vocabulary and will be that of "
+        "the other, which is made: rename the file"
+      )
+    describe(VocabFiles(source.given, target.given))  # Raises if they differ.
+  return wanted
+
+
+def _sample(
+  train: Corpus,
+  settings: DataSettings,
+  held_out: frozenset[str],
+  scratch: Scratch,
+) -> None:
+  """Writes the text that vocabularies are made from."""
+  # Whoever encodes the pairs counts what is left out, and refuses it.
+  cleaner = PairCleaner(settings.form, settings.filters, held_out)
+  pairs = 0
+  with (
+    open(scratch.path(_TEXTS[0]), "w", encoding="utf-8") as sources,
+    open(scratch.path(_TEXTS[1]), "w", encoding="utf-8") as targets,
+  ):
+    for clean in sample_pairs(
+      read_blocks(train), cleaner, settings.vocab_sample, settings.seed
+    ):
+      sources.writelines(line + "\n" for line in clean.sources)
+      targets.writelines(line + "\n" for line in clean.targets)
+      pairs += len(clean.sources)
+  if not pairs:
+    raise InputError(
+      "no pair of --train_source and --train_target is left: the files are "
+      "empty, or every pair has an empty side or is filtered out"
+    )
+  logging.info("making the vocabulary from %d pairs", pairs)

@@ -1,0 +1,1 @@
+"""Reading parallel text: which files it is in, blocks of lines, samples."""

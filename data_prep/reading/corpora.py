@@ -1,0 +1,142 @@
+"""Which text becomes training data, and of what kind; without TensorFlow."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from data_prep.encoding.filters import FilterSettings
+from official_transformer.errors import InputError
+from official_transformer.storage import file_system
+from official_transformer.text.text_files import STANDARD_STREAM, check_input
+from official_transformer.text.text_form import TextForm
+from official_transformer.text.tokenizer import load_tokenizer
+
+
+@dataclasses.dataclass(frozen=True)
+class Corpus:
+  """Parallel text: line n of a source file translates as line n of its target.
+
+  All files may be plain, .gz, .bz2, .xz or .zst; one of all may be `-`.
+
+  Attributes:
+    sources: paths.
+    targets: as many paths.
+    pairs: paths of files each line of which is a source, a tab and a target;
+      they come after the others.
+  """
+
+  sources: Sequence[str] = ()
+  targets: Sequence[str] = ()
+  pairs: Sequence[str] = ()
+
+  @property
+  def paths(self) -> list[str]:
+    """All files."""
+    return [*self.sources, *self.targets, *self.pairs]
+
+  def file_pairs(self) -> Iterator[tuple[str, str | None]]:
+    """Yields each source file with its target file; None: it has both."""
+    yield from zip(self.sources, self.targets, strict=True)
+    for path in self.pairs:
+      yield path, None
+
+
+@dataclasses.dataclass(frozen=True)
+class WantedVocabulary:
+  """A vocabulary that one side has to itself.
+
+  Attributes:
+    size: entries, if it is made.
+    file: an existing one to use instead, or None.
+  """
+
+  size: int = 8000
+  file: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class DataSettings:
+  """What to make of the text.
+
+  Attributes:
+    data_dir: where to write.
+    vocab_type: `sentencepiece` or `subtoken`.
+    vocab_size: entries of a vocabulary that is made for both sides.
+    vocab_file: an existing vocabulary to use instead, or None.
+    separate: of source and target, in the place of these two; None if both
+      sides share one.
+    vocab_sample: pairs that a vocabulary is made from; 0 is all.
+    shards: files the training data is spread over.
+    seed: of the shuffle, and of the sample.
+    form: what is done to all text.
+    filters: which pairs are left out.
+    workers: processes; None is one a processor. The result is the same.
+    prefix: how the names of the shards begin.
+    sentencepiece_model_type: one of `tokenizer.SENTENCEPIECE_TYPES`.
+  """
+
+  data_dir: str
+  vocab_type: str = "sentencepiece"
+  vocab_size: int = 8000
+  vocab_file: str | None = None
+  separate: tuple[WantedVocabulary, WantedVocabulary] | None = None
+  vocab_sample: int = 200_000
+  shards: int = 8
+  seed: int = 1
+  form: TextForm = dataclasses.field(default_factory=TextForm)
+  filters: FilterSettings = dataclasses.field(default_factory=FilterSettings)
+  workers: int | None = None
+  prefix: str = "text"
+  sentencepiece_model_type: str = "unigram"
+
+  @property
+  def given_vocabularies(self) -> list[str]:
+    """The files of those that are not made."""
+    files = (
+      [side.file for side in self.separate]
+      if self.separate
+      else [self.vocab_file]
+    )
+    return [path for path in files if path]
+
+  def to_json(self) -> dict[str, Any]:
+    """Returns all that the result depends on."""
+    fields = dataclasses.asdict(self)
+    del fields["data_dir"], fields["workers"]
+    return fields
+
+
+def check(corpora: Mapping[str, Corpus], settings: DataSettings) -> None:
+  """Raises an `InputError` if a corpus lacks a side or a file."""
+  if "train" not in corpora or not corpora["train"].paths:
+    raise InputError(
+      "--train_source and --train_target are needed, or --train_pairs"
+    )
+  for tag, corpus in corpora.items():
+    check_sides(tag, corpus)
+  paths = [path for corpus in corpora.values() for path in corpus.paths]
+  paths += settings.filters.held_out
+  if paths.count(STANDARD_STREAM) > 1:
+    raise InputError("only one of the files can be -, standard input")
+  for path in settings.filters.held_out:
+    check_input(path)
+  for path in settings.given_vocabularies:
+    load_tokenizer(path)  # Raises if it is none.
+
+
+def check_sides(tag: str, corpus: Corpus) -> None:
+  """Raises an `InputError` if a corpus lacks a side or a file."""
+  if len(corpus.sources) != len(corpus.targets):
+    raise InputError(
+      f"--{tag}_source names {len(corpus.sources)} files and --{tag}_target "
+      f"{len(corpus.targets)}: each source file needs its target file"
+    )
+  for path in corpus.paths:
+    check_input(path)
+
+
+def state_of(path: str) -> list[Any]:
+  """Returns what tells a file from others, and what it was or will be."""
+  return [file_system.absolute(path), *file_system.state(path)]

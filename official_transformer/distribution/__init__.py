@@ -1,1 +1,0 @@
-"""The devices and processes that share a run."""

@@ -1,1 +1,0 @@
-"""Command-line flags with the names and defaults of the official models."""

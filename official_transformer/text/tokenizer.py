@@ -1,0 +1,337 @@
+"""Tokenizers: text to ids and back.
+
+Two kinds of vocabulary file are read behind one interface, told apart by
+their content: SentencePiece models, and the official subtoken files. In both
+PAD is 0 and EOS is 1.
+"""
+
+from __future__ import annotations
+
+import collections
+import io
+import itertools
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Protocol
+
+import sentencepiece
+
+from official_transformer.errors import InputError
+from official_transformer.model_params import EOS_ID, PAD_ID
+from official_transformer.storage import file_system
+from official_transformer.storage.durable_files import new_file
+from official_transformer.text.packed_ids import PackedLines, pack_lines
+from official_transformer.text.subtokenizer import Subtokenizer
+from official_transformer.text.text_files import check_input, read_lines
+from official_transformer.text.text_form import TextForm
+from official_transformer.text.words import Span
+
+UNK_ID = 2
+# What SentencePiece says of a vocabulary that is too small.
+_TOO_FEW = re.compile(r"smaller than required_chars\. \d+ vs (\d+)")
+NO_ID = -1
+# Lines that a vocabulary is estimated from; all would exhaust the memory on a
+# large corpus.
+_SAMPLED_LINES = 2_000_000
+# A character that is seen so often has a piece of its own, unless such pieces
+# would be more than this share of a vocabulary; then rare ones have none.
+_SEEN = 5
+_CHARACTERS_SHARE = 1 / 8
+# The mark that SentencePiece writes in the place of a space.
+_SPACE_MARK = "\u2581"
+# Kudo 2018; Sennrich et al. 2016; whole words, and single characters.
+SENTENCEPIECE_TYPES = ("unigram", "bpe", "word", "char")
+
+
+class Tokenizer(Protocol):
+  """What every tokenizer does."""
+
+  @property
+  def vocab_size(self) -> int:
+    """Number of ids; each id is below it."""
+
+  def encode(self, text: str, /, add_eos: bool = False) -> list[int]:
+    """Returns the ids of one line, followed by EOS if asked for."""
+
+  def pack_lines(self, lines: Sequence[str]) -> PackedLines:
+    """Returns the ids of many lines, each followed by EOS, for records."""
+
+  def decode(self, ids: Sequence[int], /) -> str:
+    """Returns the text of ids, which hold neither PAD nor EOS."""
+
+  def pieces(self, ids: Sequence[int]) -> list[str]:
+    """Returns the vocabulary's entry for each of the ids."""
+
+  def spans(self, text: str) -> list[Span]:
+    """Returns which characters each of the ids of `encode(text)` stands for."""
+
+
+class SentencePieceTokenizer:
+  """A SentencePiece model with PAD 0, EOS 1 and unknown 2 (Kudo 2018).
+
+  Attributes:
+    processor: SentencePiece's own.
+  """
+
+  def __init__(self, vocab_file: str, content: bytes | None = None) -> None:
+    """Initializes it.
+
+    Args:
+      vocab_file: the model's path.
+      content: of the file, if it has been read.
+
+    Raises:
+      InputError: if it is none, or has other ids.
+    """
+    self.processor = sentencepiece.SentencePieceProcessor()
+    try:
+      if content is None:
+        content = file_system.read_bytes(vocab_file)
+      self.processor.LoadFromSerializedProto(content)
+    except (OSError, RuntimeError) as error:
+      raise InputError(
+        f"{vocab_file} is neither a SentencePiece model nor a subtoken "
+        f"vocabulary (whose lines stand between single quotes): {error}"
+      ) from None
+    p = self.processor
+    ids = (p.pad_id(), p.eos_id(), p.unk_id(), p.bos_id())
+    if ids != (PAD_ID, EOS_ID, UNK_ID, NO_ID):
+      raise InputError(
+        f"{vocab_file} has PAD {ids[0]}, EOS {ids[1]}, unknown {ids[2]} and "
+        f"BOS {ids[3]} where 0, 1, 2 and none are needed; train it with "
+        "--pad_id=0 --eos_id=1 --unk_id=2 --bos_id=-1"
+      )
+
+  @property
+  def vocab_size(self) -> int:
+    """Number of pieces."""
+    return self.processor.GetPieceSize()
+
+  def encode(self, text: str, add_eos: bool = False) -> list[int]:
+    """Returns the ids of one line, followed by EOS if asked for."""
+    return self.processor.EncodeAsIds(text) + [EOS_ID] * add_eos
+
+  def pack_lines(self, lines: Sequence[str]) -> PackedLines:
+    """Returns the ids of many lines, each followed by EOS, for records."""
+    return pack_lines(
+      self.processor.Encode(list(lines), add_eos=True, num_threads=1)
+    )
+
+  def decode(self, ids: Sequence[int]) -> str:
+    """Returns the text of ids."""
+    return self.processor.DecodeIds([int(i) for i in ids])
+
+  def pieces(self, ids: Sequence[int]) -> list[str]:
+    """Returns the vocabulary's entry for each of the ids."""
+    return [self.processor.IdToPiece(int(i)) for i in ids]
+
+  def spans(self, text: str) -> list[Span]:
+    """Returns which characters each of the ids of `encode(text)` stands for."""
+    # It counts bytes.
+    characters = {0: 0}
+    length = 0
+    for number, character in enumerate(text, start=1):
+      length += len(character.encode("utf-8"))
+      characters[length] = number
+    found = self.processor.EncodeAsProto(text)
+    return [
+      Span(characters[piece.begin], characters[piece.end])
+      for piece in found.pieces
+    ]
+
+
+class FormedTokenizer:
+  """A tokenizer of text that is brought into a form first.
+
+  Attributes:
+    tokenizer: of text in that form.
+    form: what is done to text; what is decoded is in it already.
+  """
+
+  def __init__(self, tokenizer: Tokenizer, form: TextForm) -> None:
+    self.tokenizer = tokenizer
+    self.form = form
+
+  @property
+  def vocab_size(self) -> int:
+    """Number of ids."""
+    return self.tokenizer.vocab_size
+
+  def encode(self, text: str, add_eos: bool = False) -> list[int]:
+    """Returns the ids of one line, followed by EOS if asked for."""
+    # What has another form may begin or end with a blank.
+    return self.tokenizer.encode(self.form.apply(text).strip(), add_eos)
+
+  def pack_lines(self, lines: Sequence[str]) -> PackedLines:
+    """Returns the ids of many lines, each followed by EOS, for records."""
+    formed = [self.form.apply(line).strip() for line in lines]
+    return self.tokenizer.pack_lines(formed)
+
+  def decode(self, ids: Sequence[int]) -> str:
+    """Returns the text of ids."""
+    return self.tokenizer.decode(ids)
+
+  def pieces(self, ids: Sequence[int]) -> list[str]:
+    """Returns the vocabulary's entry for each of the ids."""
+    return self.tokenizer.pieces(ids)
+
+  def spans(self, text: str) -> list[Span]:
+    """Returns which characters the ids stand for, of the text in its form."""
+    return self.tokenizer.spans(self.form.apply(text).strip())
+
+
+def decoded_spans(tokenizer: Tokenizer, ids: Sequence[int]) -> list[Span]:
+  """Returns which characters of `decode(ids)` each of the ids stands for.
+
+  What is decoded of the first n ids ends where the n-th does.
+  """
+  spans, start = [], 0
+  for number in range(1, len(ids) + 1):
+    end = max(start, len(tokenizer.decode(ids[:number])))
+    spans.append(Span(start, end))
+    start = end
+  return spans
+
+
+def formed_text(tokenizer: Tokenizer, text: str) -> str:
+  """Returns a line as its tokenizer cuts it, which `spans` are of."""
+  if isinstance(tokenizer, FormedTokenizer):
+    return tokenizer.form.apply(text).strip()
+  return text
+
+
+def has_unknown(tokenizer: Tokenizer, ids: Sequence[int]) -> bool:
+  """Returns whether ids stand for characters that a vocabulary lacks."""
+  # The official vocabularies spell what they do not know.
+  is_sentencepiece = isinstance(
+    plain_tokenizer(tokenizer), SentencePieceTokenizer
+  )
+  return is_sentencepiece and UNK_ID in ids
+
+
+def plain_tokenizer(tokenizer: Tokenizer) -> Tokenizer:
+  """Returns the tokenizer itself, whatever form text has before."""
+  if isinstance(tokenizer, FormedTokenizer):
+    return tokenizer.tokenizer
+  return tokenizer
+
+
+def load_tokenizer(vocab_file: str, form: TextForm | None = None) -> Tokenizer:
+  """Loads a vocabulary of either kind.
+
+  Args:
+    vocab_file: its path.
+    form: what is done to text first; None is nothing.
+
+  Raises:
+    InputError: if it is missing, of no known kind, or has other ids for
+      PAD and EOS.
+  """
+  if form is not None and not form.is_plain:
+    return FormedTokenizer(load_tokenizer(vocab_file), form)
+  check_input(vocab_file)
+  return parse_vocabulary(vocab_file, file_system.read_bytes(vocab_file))
+
+
+def parse_vocabulary(vocab_file: str, content: bytes) -> Tokenizer:
+  """Returns what a vocabulary of either kind says.
+
+  Args:
+    vocab_file: its path, for errors.
+    content: of the file.
+
+  Raises:
+    InputError: if it is of no known kind, or has other ids for PAD and EOS.
+  """
+  # A subtoken file begins with a quote; a SentencePiece model with the tag of
+  # its first protocol buffer field, which is a line feed.
+  if content.startswith((b"'", b'"')):
+    return Subtokenizer.parse(vocab_file, content)
+  return SentencePieceTokenizer(vocab_file, content)
+
+
+def common_characters(lines: Iterable[str], most: int) -> str:
+  """Returns the characters that a vocabulary should not be without.
+
+  SentencePiece keeps those that make 99.99% of a text, which of a small one
+  leaves out the question mark, say, or half of the digits.
+
+  Args:
+    lines: of text, of which the first 2,000,000 are read.
+    most: how many characters there may be; of more, none is returned.
+  """
+  counts: collections.Counter[str] = collections.Counter()
+  for line in itertools.islice(lines, _SAMPLED_LINES):
+    counts.update(line)
+  normal: collections.Counter[str] = collections.Counter()
+  for character, count in counts.items():
+    for part in unicodedata.normalize("NFKC", character):
+      normal[part] += count
+  found = [
+    character
+    for character, count in normal.items()
+    if count >= _SEEN
+    and character.isprintable()
+    and not character.isspace()
+    and character != _SPACE_MARK
+  ]
+  return "".join(sorted(found)) if len(found) <= most else ""
+
+
+def train_sentencepiece(
+  text_files: Sequence[str],
+  vocab_file: str,
+  vocab_size: int,
+  model_type: str = "unigram",
+) -> None:
+  """Trains one SentencePiece model on several files together.
+
+  Args:
+    text_files: plain UTF-8 text.
+    vocab_file: the model to write.
+    vocab_size: most pieces; a small corpus yields fewer.
+    model_type: one of `SENTENCEPIECE_TYPES`.
+
+  Raises:
+    InputError: if SentencePiece cannot train on this text.
+  """
+
+  # Read and written here: given paths, the model would record them, and equal
+  # texts would give different vocabularies.
+  def lines() -> Iterator[str]:
+    return itertools.chain.from_iterable(map(read_lines, text_files))
+
+  characters = common_characters(lines(), int(vocab_size * _CHARACTERS_SHARE))
+  model = io.BytesIO()
+  try:
+    sentencepiece.SentencePieceTrainer.Train(
+      sentence_iterator=lines(),
+      model_writer=model,
+      vocab_size=vocab_size,
+      model_type=model_type,
+      hard_vocab_limit=False,
+      character_coverage=0.9999,
+      required_chars=characters,
+      pad_id=0,
+      eos_id=1,
+      unk_id=2,
+      bos_id=-1,
+      input_sentence_size=_SAMPLED_LINES,
+      shuffle_input_sentence=True,
+      # SentencePiece would skip longer lines, in silence.
+      max_sentence_length=1_000_000,
+      minloglevel=2,
+    )
+  except (OSError, RuntimeError) as error:
+    said = str(error)
+    if few := _TOO_FEW.search(said):
+      said = f"its characters alone are {few[1]}; ask for more pieces"
+    raise InputError(
+      f"SentencePiece cannot make {vocab_size} pieces from this text: {said}"
+    ) from None
+  with (
+    new_file(vocab_file) as aside,
+    file_system.open_file(aside, "wb") as stream,
+  ):
+    stream.write(model.getvalue())
