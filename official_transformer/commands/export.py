@@ -92,7 +92,7 @@ class ExportOptions(
     SAVED_MODEL,
     "saved_model: TensorFlow's, with the search and, unless --noexport_text, "
     "the tokenizer inside. ctranslate2: a model for CTranslate2, in "
-    "--quantization. keras: a .keras file.",
+    "--quantization.",
     choices=FORMATS,
   )
 

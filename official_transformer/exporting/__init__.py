@@ -1,1 +1,1 @@
-"""Models for use without this project: SavedModel, CTranslate2, Keras."""
+"""Models for use without this project: SavedModel and CTranslate2."""

@@ -14,7 +14,6 @@ from official_transformer.decoding.loading import LoadedModel
 from official_transformer.exporting import readme
 from official_transformer.exporting.formats import (
   CTRANSLATE2,
-  KERAS,
   SAVED_MODEL,
 )
 from official_transformer.exporting.saved_model import write_saved_model
@@ -23,15 +22,12 @@ from official_transformer.exporting.verification import (
   batched,
   verify_search,
 )
-from official_transformer.model.building import create_decoding_model
 from official_transformer.storage import file_system
 from official_transformer.storage.durable_files import (
   new_directory,
   write_text,
 )
 from official_transformer.text.vocabulary_files import VocabFiles
-
-KERAS_FILE = "model.keras"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -107,24 +103,9 @@ def _saved_model(job: _Job) -> tuple[str, list[str]]:
   with_text = job.request.with_text
   write_saved_model(job.model, job.vocab_files, job.directory, with_text)
   texts = batched(job.samples.lines) if with_text else []
-  finding = verify_search(
-    SAVED_MODEL, job.directory, job.samples, {"texts": texts}
-  )
+  finding = verify_search(job.directory, job.samples, texts)
   use = readme.saved_model(job.model, job.vocab_files, with_text)
   return use, [finding]
-
-
-def _keras(job: _Job) -> tuple[str, list[str]]:
-  """Writes and proves a Keras model; returns the same."""
-  model = create_decoding_model(
-    job.model.transformer, job.model.tokenizers.target.vocab_size
-  )
-  model.save(os.path.join(job.directory, KERAS_FILE))
-  _copy_vocabulary(job)
-  finding = verify_search(
-    KERAS, job.directory, job.samples, {"file": KERAS_FILE}
-  )
-  return readme.keras_model(KERAS_FILE, job.vocab_files), [finding]
 
 
 def _ctranslate2(job: _Job) -> tuple[str, list[str]]:
@@ -156,6 +137,5 @@ def _copy_vocabulary(job: _Job) -> None:
 
 _WRITERS = {
   SAVED_MODEL: _saved_model,
-  KERAS: _keras,
   CTRANSLATE2: _ctranslate2,
 }

@@ -9,9 +9,8 @@ from official_transformer.errors import InputError
 
 SAVED_MODEL = "saved_model"
 CTRANSLATE2 = "ctranslate2"
-KERAS = "keras"
 TEXT_MODULE = "tensorflow_text"
-FORMATS = (SAVED_MODEL, CTRANSLATE2, KERAS)
+FORMATS = (SAVED_MODEL, CTRANSLATE2)
 
 
 def check_extras(export_format: str, with_text: bool) -> None:

@@ -2,8 +2,8 @@
 
     python -P read_back.py FORMAT DIRECTORY QUESTIONS ANSWERS
 
-QUESTIONS and ANSWERS are JSON files. A SavedModel and a CTranslate2 model must
-do without this project: nothing here imports it but for a Keras model.
+QUESTIONS and ANSWERS are JSON files. An export must do without this project:
+nothing here imports it.
 """
 
 from __future__ import annotations
@@ -47,19 +47,6 @@ def _n_best(found: Any) -> list[Any]:
   ]
 
 
-def read_keras(directory: str, questions: Any) -> Any:
-  """Answers with a Keras model: batches of ids."""
-  import keras
-  import numpy as np
-
-  importlib.import_module("official_transformer.model.transformer")
-  model = keras.saving.load_model(f"{directory}/{questions['file']}")
-  ids = []
-  for batch in questions["batches"]:
-    ids += _rows(*model.predict_on_batch(np.array(batch, np.int64)))
-  return {"ids": ids, "texts": [], "n_best": []}
-
-
 def read_ctranslate2(directory: str, questions: Any) -> Any:
   """Answers with a CTranslate2 model: scores, and translations by settings."""
   import ctranslate2
@@ -97,7 +84,6 @@ def _rows(ids: Any, scores: Any) -> list[Any]:
 
 READERS = {
   "saved_model": read_saved_model,
-  "keras": read_keras,
   "ctranslate2": read_ctranslate2,
 }
 

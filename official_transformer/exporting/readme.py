@@ -119,11 +119,6 @@ def ctranslate2_model(
   )
 
 
-def keras_model(file: str, vocab_files: VocabFiles) -> str:
-  """Returns what a Keras model is, and how it is used."""
-  return _KERAS.format(file=file, vocabulary=_names(vocab_files))
-
-
 def _names(files: VocabFiles) -> str:
   """Returns how the vocabularies are called in a sentence."""
   source, target = (f"`{os.path.basename(path)}`" for path in files)
@@ -235,17 +230,4 @@ counts, and the others have other names in `{entries}`:
 """
 _OTHER_SUBTOKENS = """\
     tokenizer = load_tokenizer("{target}")
-"""
-_KERAS = """\
-A Keras model, `{file}`: ids, int64 [lines, tokens], to the best hypotheses and
-their scores. It opens where official_transformer is installed:
-
-    import keras
-    import official_transformer.model.transformer  # Registers its layers.
-
-    model = keras.saving.load_model("PATH/{file}")
-    outputs, scores = model.predict_on_batch(ids)
-
-Ids are those of {vocabulary}, beside it: each line ends with 1 (EOS) and is
-padded with 0.
 """

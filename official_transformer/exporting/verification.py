@@ -27,6 +27,7 @@ from official_transformer.decoding.hypotheses import (
 from official_transformer.decoding.loading import LoadedModel
 from official_transformer.decoding.searcher import Searcher
 from official_transformer.errors import InputError, RunError
+from official_transformer.exporting.formats import SAVED_MODEL
 
 MOST_SAMPLES = 200
 BATCH_SIZE = 32
@@ -35,9 +36,6 @@ BATCH_SIZE = 32
 TOLERANCES = {"float32": 1e-4, "bfloat16": 0.1, "float16": 0.02}
 
 _READ_BACK = pathlib.Path(__file__).with_name("read_back.py")
-_PATH = os.pathsep.join(
-  filter(None, [str(_READ_BACK.parents[2]), os.environ.get("PYTHONPATH")])
-)
 _NOTHING = FoundSequence([], float("nan"), False)
 # What a process that fails says last.
 _SAID = 300
@@ -128,8 +126,6 @@ def read_back(
         **os.environ,
         # What was exported here was computed on the processor.
         "CUDA_VISIBLE_DEVICES": "-1",
-        # A Keras model needs this package, which may not be installed.
-        "PYTHONPATH": _PATH,
       },
       check=False,
     )
@@ -144,18 +140,14 @@ def read_back(
 
 
 def verify_search(
-  kind: str,
-  directory: str,
-  samples: Samples,
-  questions: Mapping[str, Any],
+  directory: str, samples: Samples, texts: Sequence[Sequence[str]]
 ) -> str:
-  """Compares what an export finds with what the model finds.
+  """Compares what a SavedModel finds with what the model finds.
 
   Args:
-    kind: `saved_model` or `keras`.
     directory: where it is.
     samples: what to translate.
-    questions: what to ask beside batches of ids: `texts`, and more.
+    texts: batches of lines to translate as text, beside batches of ids.
 
   Returns:
     What was found equal.
@@ -164,7 +156,8 @@ def verify_search(
     RunError: at the first difference.
   """
   batches = [pad(rows).tolist() for rows in batched(samples.ids)]
-  answers = read_back(kind, directory, {**questions, "batches": batches})
+  questions = {"batches": batches, "texts": texts}
+  answers = read_back(SAVED_MODEL, directory, questions)
   farthest = 0.0
   for number, (hypotheses, text) in enumerate(
     zip(samples.found, samples.texts, strict=True)
@@ -174,7 +167,7 @@ def verify_search(
     pairs: list[tuple[Any, Any]] = [
       ((without_end(ids), score), (best.ids, best.score))
     ]
-    if questions.get("texts"):
+    if texts:
       pairs.append((answers["texts"][number], (text, best.score)))
     if number < len(answers["n_best"]):
       pairs += _n_best_pairs(answers["n_best"][number], hypotheses)

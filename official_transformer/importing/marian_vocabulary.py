@@ -9,39 +9,25 @@ follow in their order. What only the other side has, is never cut into.
 from __future__ import annotations
 
 import dataclasses
-import functools
 import json
 import os
 import re
 from typing import Any
 
 import numpy as np
-from google.protobuf import (
-  descriptor_pb2,
-  descriptor_pool,
-  message_factory,
-)
-from google.protobuf.message import DecodeError
 
 from official_transformer.errors import InputError
 from official_transformer.model_params import EOS_ID, PAD_ID
 from official_transformer.storage import file_system
+from official_transformer.text.sentencepiece_model import (
+  parse_model,
+  serialize,
+)
 from official_transformer.text.tokenizer import NO_ID, UNK_ID
 
-_FieldType = descriptor_pb2.FieldDescriptorProto
 _BLANK = "\u2581"
 # What a SentencePiece model says of a piece.
 _NORMAL, _UNKNOWN, _CONTROL, _USER_DEFINED, _UNUSED = 1, 2, 3, 4, 5
-# The fields of its protocol buffers that are changed here, by their numbers.
-_FIELDS = {
-  "Piece": {"piece": 1, "score": 2, "type": 3},
-  "Trainer": {
-    **{"vocab_size": 4, "unk_id": 40, "bos_id": 41, "eos_id": 42},
-    **{"pad_id": 43, "unk_surface": 44, "unk_piece": 45, "eos_piece": 47},
-    "pad_piece": 48,
-  },
-  "Model": {"pieces": 1, "trainer_spec": 2},
-}
 # Chooses the language that a multilingual model translates to.
 _LANGUAGE = re.compile(r">>[^<>\s]+<<")
 
@@ -118,41 +104,6 @@ def read_json(path: str) -> Any:
     ) from None
 
 
-@functools.cache
-def _model_class() -> Any:
-  """Returns the class of SentencePiece's models, as far as it is needed.
-
-  What else a model has is kept. SentencePiece's own class goes with the newest
-  protobuf alone, which others may not.
-  """
-  kinds = {"score": _FieldType.TYPE_FLOAT, "type": _FieldType.TYPE_INT32}
-  messages = {"pieces": "Piece", "trainer_spec": "Trainer"}
-  file = descriptor_pb2.FileDescriptorProto(
-    name="official_transformer/sentencepiece.proto",
-    package="official_transformer",
-    syntax="proto2",
-  )
-  for name, fields in _FIELDS.items():
-    message = file.message_type.add(name=name)
-    for field, number in fields.items():
-      new = message.field.add(name=field, number=number)
-      new.label = (
-        new.LABEL_REPEATED if field == "pieces" else new.LABEL_OPTIONAL
-      )
-      if field in messages:
-        new.type = _FieldType.TYPE_MESSAGE
-        new.type_name = f".official_transformer.{messages[field]}"
-      elif field.endswith(("_id", "_size")):
-        new.type = _FieldType.TYPE_INT32
-      else:
-        new.type = kinds.get(field, _FieldType.TYPE_STRING)
-  pool = descriptor_pool.DescriptorPool()
-  pool.Add(file)
-  return message_factory.GetMessageClass(
-    pool.FindMessageTypeByName("official_transformer.Model")
-  )
-
-
 def _renumbered(directory: str, side: str, pieces: list[str]) -> bytes:
   """Returns a SentencePiece model with other ids.
 
@@ -165,15 +116,14 @@ def _renumbered(directory: str, side: str, pieces: list[str]) -> bytes:
     InputError: if it cannot be read.
   """
   path = os.path.join(directory, f"{side}.spm")
-  model = _model_class()()
   try:
-    with file_system.open_file(path, "rb") as stream:
-      model.ParseFromString(stream.read())
-  except (OSError, DecodeError) as error:
+    content = file_system.read_bytes(path)
+  except OSError as error:
     raise InputError(
-      f"{path} is no SentencePiece model ({error}); it belongs to the model as "
-      "config.json does"
+      f"{path} cannot be read ({error}); it belongs to the model as config.json "
+      "does"
     ) from None
+  model = parse_model(path, content)
   known = {piece.piece: piece for piece in model.pieces}
   special = {PAD_ID: _CONTROL, EOS_ID: _CONTROL, UNK_ID: _UNKNOWN}
   del model.pieces[:]
@@ -194,4 +144,4 @@ def _renumbered(directory: str, side: str, pieces: list[str]) -> bytes:
   spec.unk_surface = ""  # What is unknown leaves no trace in Marian's text.
   spec.pad_piece, spec.eos_piece, spec.unk_piece = pieces[:3]
   spec.vocab_size = len(pieces)
-  return bytes(model.SerializeToString(deterministic=True))
+  return serialize(model)

@@ -1,17 +1,13 @@
-"""Transformers, and Keras models of them, as this project itself uses them.
+"""Transformers, and the Keras model that this project trains.
 
-The models are equal to those of `transformer.create_model`: but the one that
-trains computes its loss in less time and memory, and the one that translates
-can be limited to a vocabulary. Keras saves those of `create_model`, and the
-one here that translates.
+The model computes the same as that of `transformer.create_model`, its loss in
+less time and memory. Keras saves those of `create_model`, not this one.
 
-Shapes: B batch, S source length, T target length, L longest limit, D hidden
-size, V vocabulary.
+Shapes: B batch, S source length, T target length, D hidden size, V vocabulary.
 """
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
@@ -24,7 +20,7 @@ from official_transformer.model.variants import OutputLayer
 from official_transformer.model_params import PAD_ID, TransformerParams
 from official_transformer.ops.cross_entropy import linear_cross_entropy
 from official_transformer.ops.layer import ConfiguredLayer
-from official_transformer.ops.precision import INFERENCE_POLICIES, keras_policy
+from official_transformer.ops.precision import keras_policy
 
 
 def build_transformer(
@@ -110,55 +106,6 @@ class LogitsAndLossLayer(ConfiguredLayer):
     return self.softmax.logits(given)
 
 
-@keras.saving.register_keras_serializable("official_transformer")
-class BeamSearchLayer(keras.layers.Layer):
-  """Beam search as a layer: source ids to the best hypothesis and its score.
-
-  Attributes:
-    transformer: the model searched, built already.
-    vocabulary_size: as in `Transformer.beam_search`.
-  """
-
-  def __init__(
-    self,
-    transformer: Transformer,
-    vocabulary_size: int | None = None,
-    **kwargs: Any,
-  ) -> None:
-    super().__init__(autocast=False, **kwargs)
-    self.transformer = transformer
-    self.vocabulary_size = vocabulary_size
-    # Batches shrink and caches grow: Keras is not to have XLA compile that.
-    self.supports_jit = False
-
-  def build(self, input_shape: Any = None) -> None:
-    """Creates nothing: the transformer has all variables."""
-
-  def call(self, source_ids: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Maps ids [B, S] to outputs, int32 [B, L], and scores, float32 [B]."""
-    result = self.transformer.beam_search(source_ids, self.vocabulary_size)
-    return result.ids[:, 0], result.scores[:, 0]
-
-  def get_config(self) -> dict[str, Any]:
-    """Returns what `from_config` makes the same layer of, without weights."""
-    policy = self.transformer.dtype_policy.name
-    (dtype,) = (k for k, name in INFERENCE_POLICIES.items() if name == policy)
-    return {
-      **super().get_config(),
-      "params": dataclasses.asdict(self.transformer.params),
-      "transformer_dtype": dtype,
-      "vocabulary_size": self.vocabulary_size,
-    }
-
-  @classmethod
-  def from_config(cls, config: dict[str, Any]) -> BeamSearchLayer:
-    """Makes a layer of a saved one's description."""
-    config = dict(config)
-    params = TransformerParams(**config.pop("params"))
-    dtype = config.pop("transformer_dtype")
-    return cls(build_transformer(params, dtype, is_train=False), **config)
-
-
 def create_training_model(
   transformer: Transformer, with_metrics: bool = False
 ) -> keras.Model:
@@ -185,22 +132,3 @@ def create_training_model(
     metrics = MetricLayer(transformer.params.vocab_size, name="metrics")
     logits = metrics([logits, targets])
   return keras.Model([inputs, targets], logits, name="transformer_trainer")
-
-
-def create_decoding_model(
-  transformer: Transformer, vocabulary_size: int | None = None
-) -> keras.Model:
-  """Returns the Keras functional model that translates with a transformer.
-
-  Args:
-    transformer: the model.
-    vocabulary_size: as in `Transformer.beam_search`.
-
-  Returns:
-    `inputs [B, S]` to the best hypotheses, int32 [B, L], and their scores,
-    float32 [B].
-  """
-  inputs = keras.Input([None], dtype="int64", name="inputs")
-  search = BeamSearchLayer(transformer, vocabulary_size, name="beam_search")
-  outputs = search(inputs)
-  return keras.Model(inputs, list(outputs), name="transformer_decoder")

@@ -11,7 +11,6 @@ import collections
 import io
 import itertools
 import re
-import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
@@ -20,8 +19,9 @@ import sentencepiece
 from official_transformer.errors import InputError
 from official_transformer.model_params import EOS_ID, PAD_ID
 from official_transformer.storage import file_system
-from official_transformer.storage.durable_files import new_file
+from official_transformer.storage.durable_files import write_bytes
 from official_transformer.text.packed_ids import PackedLines, pack_lines
+from official_transformer.text.sentencepiece_model import BlanksRule
 from official_transformer.text.subtokenizer import Subtokenizer
 from official_transformer.text.text_files import check_input, read_lines
 from official_transformer.text.text_form import TextForm
@@ -264,13 +264,9 @@ def common_characters(lines: Iterable[str], most: int) -> str:
   counts: collections.Counter[str] = collections.Counter()
   for line in itertools.islice(lines, _SAMPLED_LINES):
     counts.update(line)
-  normal: collections.Counter[str] = collections.Counter()
-  for character, count in counts.items():
-    for part in unicodedata.normalize("NFKC", character):
-      normal[part] += count
   found = [
     character
-    for character, count in normal.items()
+    for character, count in counts.items()
     if count >= _SEEN
     and character.isprintable()
     and not character.isspace()
@@ -288,7 +284,8 @@ def train_sentencepiece(
   """Trains one SentencePiece model on several files together.
 
   Args:
-    text_files: plain UTF-8 text.
+    text_files: plain UTF-8 text, in the form that models are to see: none of
+      its characters becomes another, blanks apart.
     vocab_file: the model to write.
     vocab_size: most pieces; a small corpus yields fewer.
     model_type: one of `SENTENCEPIECE_TYPES`.
@@ -305,24 +302,27 @@ def train_sentencepiece(
   characters = common_characters(lines(), int(vocab_size * _CHARACTERS_SHARE))
   model = io.BytesIO()
   try:
-    sentencepiece.SentencePieceTrainer.Train(
-      sentence_iterator=lines(),
-      model_writer=model,
-      vocab_size=vocab_size,
-      model_type=model_type,
-      hard_vocab_limit=False,
-      character_coverage=0.9999,
-      required_chars=characters,
-      pad_id=0,
-      eos_id=1,
-      unk_id=2,
-      bos_id=-1,
-      input_sentence_size=_SAMPLED_LINES,
-      shuffle_input_sentence=True,
-      # SentencePiece would skip longer lines, in silence.
-      max_sentence_length=1_000_000,
-      minloglevel=2,
-    )
+    with BlanksRule() as rule:
+      sentencepiece.SentencePieceTrainer.Train(
+        sentence_iterator=lines(),
+        normalization_rule_tsv=rule.path,
+        model_writer=model,
+        vocab_size=vocab_size,
+        model_type=model_type,
+        hard_vocab_limit=False,
+        character_coverage=0.9999,
+        required_chars=characters,
+        pad_id=0,
+        eos_id=1,
+        unk_id=2,
+        bos_id=-1,
+        input_sentence_size=_SAMPLED_LINES,
+        shuffle_input_sentence=True,
+        # SentencePiece would skip longer lines, in silence.
+        max_sentence_length=1_000_000,
+        minloglevel=2,
+      )
+      content = rule.without_path(model.getvalue())
   except (OSError, RuntimeError) as error:
     said = str(error)
     if few := _TOO_FEW.search(said):
@@ -330,8 +330,4 @@ def train_sentencepiece(
     raise InputError(
       f"SentencePiece cannot make {vocab_size} pieces from this text: {said}"
     ) from None
-  with (
-    new_file(vocab_file) as aside,
-    file_system.open_file(aside, "wb") as stream,
-  ):
-    stream.write(model.getvalue())
+  write_bytes(vocab_file, content)

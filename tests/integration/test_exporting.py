@@ -103,19 +103,6 @@ def test_ids_alone_need_no_tensorflow_text(demo_model, source, tmp_path):
   assert "translate_text" not in (path / "README.md").read_text("utf-8")
 
 
-def test_a_keras_model_is_opened_again(trained_model, source, tmp_path):
-  path = tmp_path / "keras"
-  said = export(
-    trained_model, path, "--export_format=keras", f"--file={source}"
-  )
-  assert "60 sentences" in said
-  assert {p.name for p in path.iterdir()} == {
-    "model.keras",
-    "vocab",
-    "README.md",
-  }
-
-
 @pytest.mark.parametrize("quantization", ["float32", "int8"])
 def test_a_ctranslate2_model_tells_how_to_use_it(
   trained_model, source, tmp_path, quantization
@@ -241,7 +228,7 @@ def test_what_differs_is_no_proof(monkeypatch):
       if wrong
       else contextlib.nullcontext()
     ):
-      verification.verify_search("saved_model", "x", samples, {})
+      verification.verify_search("x", samples, [])
 
 
 @pytest.mark.parametrize(

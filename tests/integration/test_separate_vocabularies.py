@@ -96,7 +96,7 @@ def test_it_translates_is_measured_and_scores(model, demo_text, tmp_path):
 
 
 @pytest.mark.usefixtures("read_back_here")
-@pytest.mark.parametrize("kind", ["saved_model", "keras", "ctranslate2"])
+@pytest.mark.parametrize("kind", ["saved_model", "ctranslate2"])
 def test_it_is_exported(model, data, tmp_path, kind):
   """Each export is verified with the development data."""
   if kind == "ctranslate2":
