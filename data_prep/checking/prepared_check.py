@@ -21,6 +21,10 @@ from official_transformer.data.data_directory import (
 from official_transformer.data.prepared_data import read_prepared_data
 from official_transformer.data.record_check import parse_records
 from official_transformer.errors import InputError
+from official_transformer.text.sentencepiece_model import (
+  REWRITES,
+  rewriting_rule,
+)
 from official_transformer.text.tokenizer import (
   UNK_ID,
   SentencePieceTokenizer,
@@ -52,6 +56,9 @@ def check_prepared(data_dir: str, report: Report) -> None:
   assert description
   report.title(f"{data_dir}: {description.vocabularies}")
   report.say(f"text: {description.form}")
+  for path, content in vocabularies.contents.items():
+    if rule := rewriting_rule(content):
+      report.say(f"{path} {REWRITES.format(rule)}")
   if not vocabularies.identity.are_as(description.vocabularies):
     report.problem(
       f"{vocabularies.files} is not the vocabulary that {DESCRIPTION_FILE} "

@@ -311,6 +311,8 @@ def _tell_side(report: Report, name: str, side: SideFindings) -> None:
     )
   for character, count in sorted(side.separators.items()):
     report.say(f"  odd: {SEPARATORS[character]} in {count} lines")
+  for form, count in sorted(side.changed.items()):
+    report.say(f"  --normalize={form} would change {count} lines")
   if side.not_utf8:
     report.problem(
       f"{side.not_utf8} lines of the {name} are not UTF-8 ("

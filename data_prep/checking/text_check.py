@@ -17,10 +17,11 @@ from data_prep.encoding.filters import FilterSettings, TextFilter
 from data_prep.encoding.pair_encoder import fingerprint
 from data_prep.reading.text_blocks import Block, split_columns
 from official_transformer.text.scripts import main_script, script_shares
-from official_transformer.text.text_form import TextForm
+from official_transformer.text.text_form import NORMALIZATIONS, TextForm
 
 # Characters that editors show as the end of a line, and files have inside one.
 SEPARATORS = {
+  "\0": "NULs",
   "\r": "carriage returns inside lines",
   "\t": "tabs",
   "\v": "vertical tabs",
@@ -35,6 +36,7 @@ SEPARATORS = {
   "\ufffd": "U+FFFD, what an earlier conversion could not read",
 }
 _SHOWN = 5
+FORMS = [TextForm(name) for name in NORMALIZATIONS if name != "none"]
 
 
 class Place(NamedTuple):
@@ -65,6 +67,7 @@ class SideFindings:
     separators: lines by what is in them that is no character of text.
     not_utf8: lines that are not UTF-8.
     first_not_utf8: where the first of these are.
+    changed: lines that each of Unicode's normal forms would change.
   """
 
   lines: int = 0
@@ -83,6 +86,9 @@ class SideFindings:
   )
   not_utf8: int = 0
   first_not_utf8: list[Place] = dataclasses.field(default_factory=list)
+  changed: collections.Counter[str] = dataclasses.field(
+    default_factory=collections.Counter
+  )
 
   def add(self, other: SideFindings) -> None:
     """Adds what was found in the lines that follow."""
@@ -93,6 +99,7 @@ class SideFindings:
     self.carriage_returns += other.carriage_returns
     self.separators += other.separators
     self.not_utf8 += other.not_utf8
+    self.changed += other.changed
     self.first_not_utf8 = [*self.first_not_utf8, *other.first_not_utf8][:_SHOWN]
 
   def look_at(self, lines: Iterable[bytes], path: str, first: int) -> list[str]:
@@ -114,6 +121,9 @@ class SideFindings:
       for character in SEPARATORS.keys() & set(text):
         self.separators[character] += 1
       text = text.strip()
+      for form in FORMS:
+        if form.apply(text) != text:
+          self.changed[form.normalize] += 1
       self.words[len(text.split())] += 1
       self.characters[len(text)] += 1
       self.letters.update(text)

@@ -19,6 +19,7 @@ from data_prep.encoding.filters import FilterSettings, TextFilter, token_reason
 from data_prep.encoding.records import framed, serialize_packed
 from data_prep.reading.text_blocks import Block, split_columns
 from official_transformer.errors import InputError
+from official_transformer.text.foreign_encodings import conversion
 from official_transformer.text.text_form import TextForm
 from official_transformer.text.vocabulary_files import (
   VocabFiles,
@@ -167,8 +168,8 @@ class PairCleaner:
     if self._settings.invalid_utf8 != "drop":
       raise InputError(
         f"{name}, line {line}: not UTF-8 (byte {error.start + 1} of the line). "
-        "Convert the file, e.g. with iconv -f latin1 -t utf-8, or leave such "
-        "pairs out with --invalid_utf8=drop"
+        f"{conversion(error.object, line)}, or leave such pairs out with "
+        "--invalid_utf8=drop"
       )
 
 

@@ -35,8 +35,15 @@ from official_transformer.data.data_directory import (
 )
 from official_transformer.errors import RunError
 from official_transformer.storage import file_system
+from official_transformer.text.sentencepiece_model import (
+  REWRITES,
+  rewriting_rule,
+)
 from official_transformer.text.text_files import STANDARD_STREAM, open_lines
-from official_transformer.text.vocabulary_files import describe
+from official_transformer.text.vocabulary_files import (
+  LoadedVocabularies,
+  load_vocabularies,
+)
 
 # Of the way in which all this is computed: what another has left is of no use.
 _FORMAT = 1
@@ -88,13 +95,9 @@ def _prepare(
     vocab_files = make_vocabularies(
       corpora[TRAIN_TAG], settings, held_out, scratch
     )
-    vocabularies = describe(vocab_files)
-    for vocabulary in dict.fromkeys((vocabularies.source, vocabularies.target)):
-      logging.info(
-        "vocabulary %s: %d entries",
-        os.path.join(settings.data_dir, vocabulary.file),
-        vocabulary.size,
-      )
+    loaded = load_vocabularies(vocab_files)
+    vocabularies = loaded.identity
+    _tell_vocabularies(loaded, settings.data_dir)
     plan = EncodingPlan(vocab_files, settings.form, settings.filters, held_out)
     plans = {TRAIN_TAG: plan, DEV_TAG: plan.for_development()}
     found = engine(Making(corpora, plans, vocab_files, settings, scratch))
@@ -168,3 +171,17 @@ def _at_hand(corpus: Corpus, scratch: Scratch) -> Corpus:
       for paths in (corpus.sources, corpus.targets, corpus.pairs)
     )
   )
+
+
+def _tell_vocabularies(loaded: LoadedVocabularies, data_dir: str) -> None:
+  """Logs how large vocabularies are, and what they do to text."""
+  sides = zip(
+    loaded.files,
+    (loaded.identity.source, loaded.identity.target),
+    strict=True,
+  )
+  for path, vocabulary in dict(sides).items():
+    name = os.path.join(data_dir, vocabulary.file)
+    logging.info("vocabulary %s: %d entries", name, vocabulary.size)
+    if rule := rewriting_rule(loaded.contents[path]):
+      logging.info("%s %s", name, REWRITES.format(rule))

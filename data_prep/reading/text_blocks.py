@@ -7,16 +7,18 @@ can: it finds the ends of lines and hands on what is between them.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import IO, NamedTuple
 
 from data_prep.reading.corpora import Corpus
 from official_transformer.errors import InputError
+from official_transformer.text.foreign_encodings import conversion, is_utf16
 from official_transformer.text.text_files import open_lines, without_mark
 
 # Of the source side of a block; the other has as many lines.
 BLOCK_BYTES = 1 << 19
 _FIRST = 1
+_LOOKED_AT = 10  # Lines at the beginning of a file.
 
 
 class Block(NamedTuple):
@@ -85,7 +87,9 @@ def _line_lists(
   """Yields the lines of a pair of files, or of one that has both sides."""
   if target is None:
     with open_lines(source) as stream:
-      for lines in _lists(stream):
+      for number, lines in enumerate(_lists(stream)):
+        if not number:
+          _refuse_utf16({source: lines})
         yield lines, None
     return
   with open_lines(source) as one, open_lines(target) as other:
@@ -94,6 +98,7 @@ def _line_lists(
       targets = list(itertools.islice(other, len(sources)))
       if not count:
         targets[:1] = map(without_mark, targets[:1])
+        _refuse_utf16({source: sources, target: targets})
       count += len(targets)
       if len(targets) < len(sources):
         rest = len(sources) - len(targets) + sum(1 for _ in one)
@@ -110,6 +115,18 @@ def _lists(stream: IO[bytes]) -> Iterator[list[bytes]]:
   while lines:
     yield lines
     lines = stream.readlines(BLOCK_BYTES)
+
+
+def _refuse_utf16(beginnings: Mapping[str, Sequence[bytes]]) -> None:
+  """Raises an `InputError` if files begin with UTF-16, naming all that do."""
+  found = []
+  for path, lines in beginnings.items():
+    for number, line in enumerate(lines[:_LOOKED_AT], start=1):
+      if is_utf16(line):
+        found.append(f"{path}, line {number}: {conversion(line, number)}")
+        break
+  if found:
+    raise InputError("; ".join(found))
 
 
 def _mismatch(

@@ -120,8 +120,8 @@ def _renumbered(directory: str, side: str, pieces: list[str]) -> bytes:
     content = file_system.read_bytes(path)
   except OSError as error:
     raise InputError(
-      f"{path} cannot be read ({error}); it belongs to the model as config.json "
-      "does"
+      f"{path} cannot be read ({error}); it belongs to the model as "
+      "config.json does"
     ) from None
   model = parse_model(path, content)
   known = {piece.piece: piece for piece in model.pieces}

@@ -1,15 +1,18 @@
 """What a SentencePiece model says beside its pieces, read and changed.
 
 SentencePiece rewrites text by a rule of the model before it cuts it. Its
-trainer's default is NFKC and more, which makes 1⁄2 of ½ and a half-width comma
-of a full-width one, so that no translation has what the text has.
+trainer's default is NFKC and more, which turns full-width punctuation into
+plain punctuation, so that no translation has it.
 """
 
 from __future__ import annotations
 
 import functools
 import os
+import sys
 import tempfile
+import unicodedata
+from collections.abc import Container
 from typing import Any
 
 from google.protobuf import (
@@ -38,16 +41,28 @@ _MESSAGES = {
   "trainer_spec": "Trainer",
   "normalizer_spec": "Normalizer",
 }
-# The rule of vocabularies that are made here: of the characters, blanks of
-# other kinds alone become another, which is the plain one.
-BLANKS_RULE = "blanks"
-# Rules that leave text as it is but for blanks.
-_KEEPING = ("", "identity", BLANKS_RULE)
-_OTHER_BLANKS = [
-  code
-  for code in range(0x3001)
-  if chr(code).isspace() and chr(code) not in " \n"
-]
+# The rule of vocabularies that are made here, see `RuleFile`.
+RULE_NAME = "keep_training_text"
+# Rules that leave the text of a training as it is.
+_KEEPING = ("", "identity", RULE_NAME)
+# What is said of a vocabulary that does not.
+REWRITES = (
+  "rewrites text by SentencePiece's rule {}, whatever --normalize says: full-"
+  "width forms and fractions, for example, become plain ones, and no "
+  "translation has them"
+)
+# Soft hyphens, blanks without width, marks of direction, byte order marks. Not
+# what joins letters or keeps them apart, which spelling needs in some scripts.
+_INVISIBLE = frozenset(
+  map(
+    chr,
+    (
+      *(0xAD, 0x200B, 0x200E, 0x200F, 0x2060, 0xFEFF),
+      *range(0x202A, 0x202F),
+      *range(0x2066, 0x206A),
+    ),
+  )
+)
 
 
 @functools.cache
@@ -108,26 +123,41 @@ def serialize(model: Any) -> bytes:
 
 
 def rewriting_rule(content: bytes) -> str | None:
-  """Returns the name of the rule by which a model rewrites text, if it does.
+  """Returns the name of the rule by which a vocabulary rewrites text, if any.
 
   Args:
-    content: of the model's file.
+    content: of the vocabulary's file, SentencePiece's or the official one.
   """
+  if content.startswith((b"'", b'"')):
+    return None
   name = parse_model("the vocabulary", content).normalizer_spec.name
   return None if name in _KEEPING else name
 
 
-class BlanksRule:
-  """Options of SentencePiece's trainer for a model that keeps characters.
+class RuleFile:
+  """A rule that keeps the characters of a text; a context.
+
+  They stay as they are, but for blanks of other kinds (tabs, non-breaking
+  ones), which become plain ones, and for controls and what nobody sees (blanks
+  without width, marks of direction), which are left out. A character that the
+  text does not have would be unknown to the model, and becomes what it stands
+  for: its compatibility form (NFKC), if the text has that. Letters whose
+  accents are characters of their own are composed.
 
   Attributes:
-    path: of the rule, for `normalization_rule_tsv`; removed with the context.
+    path: of the file, for `normalization_rule_tsv`; removed with the context.
   """
 
-  def __enter__(self) -> BlanksRule:
+  def __init__(self, characters: Container[str]) -> None:
+    """Takes the characters of the text."""
+    self._characters = characters
+
+  def __enter__(self) -> RuleFile:
     descriptor, self.path = tempfile.mkstemp(suffix=".tsv")
     with open(descriptor, "w", encoding="ascii") as stream:
-      stream.writelines(f"{code:X}\t20\n" for code in _OTHER_BLANKS)
+      for old, new in keeping_rule(self._characters).items():
+        sides = (" ".join(f"{ord(c):X}" for c in side) for side in (old, new))
+        stream.write("\t".join(sides) + "\n")
     return self
 
   def __exit__(self, *_: object) -> None:
@@ -137,5 +167,36 @@ class BlanksRule:
     """Returns a model that does not tell where the rule has been."""
     model = parse_model(self.path, content)
     model.normalizer_spec.ClearField("normalization_rule_tsv")
-    model.normalizer_spec.name = BLANKS_RULE
+    model.normalizer_spec.name = RULE_NAME
     return serialize(model)
+
+
+def keeping_rule(characters: Container[str]) -> dict[str, str]:
+  """Returns what `RuleFile` replaces, and by what.
+
+  Args:
+    characters: of the text.
+  """
+  rule = {}
+  for character in map(chr, range(sys.maxunicode + 1)):
+    category = unicodedata.category(character)
+    # A half of a character, nobody's, or what SentencePiece cannot replace.
+    if category in ("Cs", "Cn") or character in "\0 \n":
+      continue
+    if character.isspace():
+      rule[character] = " "
+    elif category == "Cc" or character in _INVISIBLE:
+      rule[character] = ""
+    elif character not in characters:
+      plain = unicodedata.normalize("NFKC", character)
+      if category == "Cf":
+        rule[character] = ""
+      elif plain != character and all(
+        c in characters or c.isspace() for c in plain
+      ):
+        rule[character] = plain
+    else:
+      apart = unicodedata.normalize("NFD", character)
+      if len(apart) > 1 and apart[-1] not in characters:
+        rule[apart] = character
+  return rule

@@ -25,6 +25,7 @@ from official_transformer.errors import InputError
 from official_transformer.storage import file_system
 from official_transformer.storage.durable_files import INCOMPLETE, new_file
 from official_transformer.storage.standard_streams import standard_output
+from official_transformer.text.foreign_encodings import conversion, is_utf16
 
 STANDARD_STREAM = "-"
 COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
@@ -267,14 +268,16 @@ def _decode(
   """Yields decoded lines; `name` is for messages."""
   replaced = 0
   for number, raw in enumerate(stream, start=1):
+    if is_utf16(raw):
+      raise InputError(f"{name}, line {number}: {conversion(raw, number)}")
     try:
       line = raw.decode("utf-8")
     except UnicodeDecodeError as error:
       if not replace_invalid:
         raise InputError(
           f"{name}, line {number}: not UTF-8 (byte {error.start + 1} of the "
-          "line). Convert the file, e.g. with iconv -f latin1 -t utf-8, or see "
-          "--invalid_utf8 of --mode=predict"
+          f"line). {conversion(raw, number)}, or see --invalid_utf8 of "
+          "--mode=predict"
         ) from None
       line = raw.decode("utf-8", errors="replace")
       replaced += 1

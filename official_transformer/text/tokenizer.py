@@ -11,7 +11,7 @@ import collections
 import io
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 import sentencepiece
@@ -21,7 +21,7 @@ from official_transformer.model_params import EOS_ID, PAD_ID
 from official_transformer.storage import file_system
 from official_transformer.storage.durable_files import write_bytes
 from official_transformer.text.packed_ids import PackedLines, pack_lines
-from official_transformer.text.sentencepiece_model import BlanksRule
+from official_transformer.text.sentencepiece_model import RuleFile
 from official_transformer.text.subtokenizer import Subtokenizer
 from official_transformer.text.text_files import check_input, read_lines
 from official_transformer.text.text_form import TextForm
@@ -251,19 +251,24 @@ def parse_vocabulary(vocab_file: str, content: bytes) -> Tokenizer:
   return SentencePieceTokenizer(vocab_file, content)
 
 
-def common_characters(lines: Iterable[str], most: int) -> str:
+def count_characters(lines: Iterable[str]) -> collections.Counter[str]:
+  """Returns how often characters are in the first 2,000,000 lines."""
+  counts: collections.Counter[str] = collections.Counter()
+  for line in itertools.islice(lines, _SAMPLED_LINES):
+    counts.update(line)
+  return counts
+
+
+def common_characters(counts: Mapping[str, int], most: int) -> str:
   """Returns the characters that a vocabulary should not be without.
 
   SentencePiece keeps those that make 99.99% of a text, which of a small one
   leaves out the question mark, say, or half of the digits.
 
   Args:
-    lines: of text, of which the first 2,000,000 are read.
+    counts: how often characters are in its text.
     most: how many characters there may be; of more, none is returned.
   """
-  counts: collections.Counter[str] = collections.Counter()
-  for line in itertools.islice(lines, _SAMPLED_LINES):
-    counts.update(line)
   found = [
     character
     for character, count in counts.items()
@@ -299,10 +304,11 @@ def train_sentencepiece(
   def lines() -> Iterator[str]:
     return itertools.chain.from_iterable(map(read_lines, text_files))
 
-  characters = common_characters(lines(), int(vocab_size * _CHARACTERS_SHARE))
+  counts = count_characters(lines())
+  characters = common_characters(counts, int(vocab_size * _CHARACTERS_SHARE))
   model = io.BytesIO()
   try:
-    with BlanksRule() as rule:
+    with RuleFile(counts) as rule:
       sentencepiece.SentencePieceTrainer.Train(
         sentence_iterator=lines(),
         normalization_rule_tsv=rule.path,

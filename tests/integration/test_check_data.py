@@ -6,7 +6,7 @@ import shutil
 
 import command_line
 import pytest
-from command_line import CHECK, fail, succeed
+from command_line import CHECK, PREPARE, fail, succeed
 
 from official_transformer.text.tokenizer import train_sentencepiece
 
@@ -55,6 +55,34 @@ def shown(said, name):
     line for line in said.splitlines() if line.strip().startswith(name + "  ")
   ]
   return int(row.replace(name, "", 1).split()[0])
+
+
+def test_utf16_is_named_with_its_remedy(tmp_path):
+  flags = []
+  for side, encoding in (("source", "utf-16-le"), ("target", "utf-16-be")):
+    path = tmp_path / side
+    path.write_bytes("a dog runs\nand a cat sleeps\n".encode(encoding))
+    flags.append(f"--train_{side}={path}")
+  done = command_line.run(CHECK, *flags)
+  assert done.status == 1
+  said = done.stdout
+  for side, order in (("source", "LE"), ("target", "BE")):
+    assert f"{side}, line 1: Every other byte is NUL: this is UTF-16" in said
+    assert f"iconv -f UTF-16{order} -t UTF-8" in said
+  said = fail(PREPARE, *flags, f"--data_dir={tmp_path}/data")
+  assert "source, line 1: Every other byte is NUL" in said
+
+
+def test_lines_that_a_form_would_change_are_counted(text):
+  said = succeed(CHECK, *text).stdout
+  assert "--normalize=nfkc would change" not in said
+  with open(text[0].partition("=")[2], "a", encoding="utf-8") as stream:
+    stream.write("你好，世界！\nfu\u0308nf\n")
+  with open(text[2].partition("=")[2], "a", encoding="utf-8") as stream:
+    stream.write("eins\nzwei\n")
+  said = succeed(CHECK, *text).stdout
+  assert "--normalize=nfc would change 1 lines" in said
+  assert "--normalize=nfkc would change 2 lines" in said
 
 
 def test_each_oddity_is_counted(text):
