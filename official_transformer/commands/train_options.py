@@ -250,7 +250,8 @@ class LengthOptions(TrainStepsOptions, EvaluationOptions):
   )
   stop_threshold: float | None = flag(
     None,
-    "Stop at the first evaluation whose BLEU, ignoring case, reaches this.",
+    "Stop at the first evaluation whose official BLEU, ignoring case, reaches "
+    "this.",
     lower_bound=0.0,
     upper_bound=100.0,
     short_name="st",
@@ -263,8 +264,9 @@ class LengthOptions(TrainStepsOptions, EvaluationOptions):
   )
   early_stopping_measure: str | None = flag(
     None,
-    "What --early_stopping_patience looks at. Unset: BLEU, ignoring case, if "
-    "--bleu_source is given, else the validation loss.",
+    "What --early_stopping_patience looks at: the validation loss, or "
+    "sacreBLEU in --bleu_tokenize. Unset: bleu if --bleu_source is given, else "
+    "loss.",
     (
       lambda o: o.early_stopping_patience is None,
       "it goes with --early_stopping_patience",

@@ -1,7 +1,7 @@
 """Which of sacreBLEU's tokenizers suits the language of references.
 
-Its default, 13a, splits at blanks: of Chinese and Japanese, which have none, it
-makes one token of a sentence, and nearly all n-grams are lost.
+Its default, 13a, splits at blanks: of Chinese, Japanese, Thai and others that
+have none, it makes one token of a sentence, and nearly all n-grams are lost.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from sacrebleu.metrics import BLEU
 
-from official_transformer.text.scripts import main_script
+from official_transformer.text.scripts import WITHOUT_BLANKS, main_script
 
 # Chosen by the script of the references.
 AUTO = "auto"
@@ -54,6 +54,12 @@ def choose_tokenizer(asked: str, references: Iterable[str]) -> TokenizerChoice:
   for line in references:
     characters.update(line)
   script = main_script(characters)
+  if script in WITHOUT_BLANKS and script not in _BY_SCRIPT:
+    return TokenizerChoice(
+      _WITHOUT_WORDS,
+      f"the references are {script.title()}, which has no blanks between "
+      "words: BLEU is of characters",
+    )
   if script not in _BY_SCRIPT:
     return TokenizerChoice(DEFAULT)
   name, extra = _BY_SCRIPT[script]

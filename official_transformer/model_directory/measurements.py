@@ -13,12 +13,15 @@ from official_transformer.storage.durable_files import write_text
 from official_transformer.storage.typed_json import DAMAGE
 
 VALIDATION_LOSS = "validation/loss"
-# The official model stops by BLEU without case.
-BLEU = "evaluation/bleu_uncased"
+# sacreBLEU's, by the tokenization that suits the language.
+BLEU = "evaluation/sacrebleu_BLEU"
+# What the official model's --stop_threshold is compared with: an unpunctuated
+# clause of Chinese is one word to it.
+OFFICIAL_BLEU = "evaluation/bleu_uncased"
 
 # By what evaluations are compared, the first that there is; whether more is
 # better.
-_SIGNS = {BLEU: 1, VALIDATION_LOSS: -1}
+_SIGNS = {BLEU: 1, OFFICIAL_BLEU: 1, VALIDATION_LOSS: -1}
 
 
 class Measurements:
@@ -37,7 +40,12 @@ class Measurements:
       with file_system.open_file(path) as lines:
         for line in lines:
           values = json.loads(line)
-          self._by_step[int(values.pop("step"))] = values
+          step = int(values.pop("step"))
+          self._by_step[step] = {
+            # JSON has no number that is not finite.
+            k: math.nan if v is None else float(v)
+            for k, v in values.items()
+          }
     except DAMAGE as error:
       logging.error("%s is damaged (%r): starting it anew", path, error)
       self._by_step = {}
@@ -83,8 +91,8 @@ class Measurements:
       values: what it measures.
 
     Returns:
-      `BLEU` if any evaluation has measured that, else `VALIDATION_LOSS`; None
-      if another is as good.
+      `BLEU` if any evaluation has measured that, else `OFFICIAL_BLEU` or
+      `VALIDATION_LOSS`; None if another is as good.
     """
     others = [v for n, v in self._by_step.items() if n != step]
     for name, sign in _SIGNS.items():
@@ -114,7 +122,12 @@ class Measurements:
 
   def _write(self) -> None:
     lines = [
-      json.dumps({"step": n, **self._by_step[n]}) + "\n"
+      json.dumps({"step": n, **_as_json(self._by_step[n])}) + "\n"
       for n in sorted(self._by_step)
     ]
     write_text(self.path, "".join(lines))
+
+
+def _as_json(values: Mapping[str, float]) -> dict[str, float | None]:
+  """Returns values with null for those that are not finite."""
+  return {k: v if math.isfinite(v) else None for k, v in values.items()}

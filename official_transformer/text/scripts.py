@@ -45,9 +45,23 @@ SCRIPTS = {
   "tibetan": ("TIBETAN",),
 }
 
+# Written without blanks between words.
+WITHOUT_BLANKS = frozenset(
+  ("han", "japanese", "khmer", "lao", "myanmar", "thai", "tibetan")
+)
+# How the names of letters begin that belong to such a script, and are in none
+# of `SCRIPTS`.
+_OTHERS = ("BOPOMOFO", "FULLWIDTH", "HALFWIDTH", "HANGZHOU", "YI")
+
 # Of kana, or Hangul, from which on text is Japanese, or Korean, which are
 # written in several scripts.
 _MIXED_SHARE = 0.05  # Of letters.
+
+
+def is_without_blanks(letter: str) -> bool:
+  """Whether a letter's script writes no blanks between words."""
+  first = unicodedata.name(letter, "").split(" ")[0]
+  return first in _WITHOUT_BLANKS
 
 
 class Script:
@@ -64,6 +78,9 @@ class Script:
     return sum(letter in self._letters for letter in letters) / len(letters)
 
 
+_WITHOUT_BLANKS = frozenset(_OTHERS).union(
+  *(SCRIPTS[name] for name in WITHOUT_BLANKS)
+)
 # Letters alone: no digits, and no underscore.
 _LETTERS = re.compile(r"[^\W\d_]")
 

@@ -12,11 +12,7 @@ import unicodedata
 from collections.abc import Iterator
 from typing import NamedTuple
 
-# How the names of their letters begin, in Unicode.
-_WITHOUT_BLANKS = frozenset(
-  "CJK IDEOGRAPHIC HIRAGANA KATAKANA KATAKANA-HIRAGANA BOPOMOFO THAI LAO KHMER "
-  "MYANMAR TIBETAN FULLWIDTH HALFWIDTH HANGZHOU YI".split()
-)
+from official_transformer.text.scripts import is_without_blanks
 
 
 class Span(NamedTuple):
@@ -33,8 +29,7 @@ class Span(NamedTuple):
 @functools.lru_cache(maxsize=1 << 16)
 def stands_alone(character: str) -> bool:
   """Whether a character is a word by itself."""
-  first = unicodedata.name(character, "").split(" ")[0]
-  return first in _WITHOUT_BLANKS
+  return is_without_blanks(character)
 
 
 def _is_mark(character: str) -> bool:

@@ -10,7 +10,10 @@ from absl import logging
 
 from official_transformer.errors import Interrupted
 from official_transformer.model.transformer import Transformer
-from official_transformer.model_directory.measurements import BLEU, Measurements
+from official_transformer.model_directory.measurements import (
+  OFFICIAL_BLEU,
+  Measurements,
+)
 from official_transformer.training.failures import failures_are_logged
 from official_transformer.training.interruption import Interruption
 from official_transformer.training.reporting.summaries import SummaryWriter
@@ -139,10 +142,13 @@ class Evaluations:
       return None
     settings = self.saver.settings
     measured = self.measurements[step]
-    score = measured.get(BLEU, -1.0)
+    score = measured.get(OFFICIAL_BLEU, -1.0)
     threshold = settings.stop_threshold
     if threshold is not None and score >= threshold:
-      return f"{BLEU} {score:.4f} has reached --stop_threshold={threshold:g}"
+      return (
+        f"{OFFICIAL_BLEU} {score:.4f} has reached "
+        f"--stop_threshold={threshold:g}"
+      )
     rule = settings.early_stopping
     if rule is None or rule.measure not in measured:
       return None

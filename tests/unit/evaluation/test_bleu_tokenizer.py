@@ -6,6 +6,13 @@ from official_transformer.evaluation.bleu_tokenizer import choose_tokenizer
 
 CHINESE = ["我喜欢学习。", "他在北京工作。"]
 JAPANESE = ["私は本を読みます。", "彼女は東京に住んでいます。"]
+WITHOUT_BLANKS = [
+  "ฉันรักการอ่านหนังสือ",  # Thai.
+  "ຂ້ອຍມັກອ່ານປຶ້ມ",  # Lao.
+  "ខ្ញុំចូលចិត្តអានសៀវភៅ",  # Khmer.
+  "ကျွန်တော်စာဖတ်ရတာကြိုက်တယ်",  # Burmese.
+  "ང་དཔེ་ཆ་ཀློག་པར་དགའ།",  # Tibetan.
+]
 KOREAN = ["나는 학생입니다.", "그는 서울에 삽니다."]
 
 
@@ -20,6 +27,7 @@ KOREAN = ["나는 학생입니다.", "그는 서울에 삽니다."]
     # The package that each of them needs is not here.
     (JAPANESE, "char"),
     (KOREAN, "char"),
+    *(([line], "char") for line in WITHOUT_BLANKS),
   ],
 )
 def test_the_script_of_the_references_decides(references, tokenizer):
@@ -60,3 +68,10 @@ def test_13a_leaves_chinese_whole_and_the_choice_does_not():
   }
   assert scores["13a"] == 0
   assert scores["zh"] > 60
+
+
+@pytest.mark.parametrize("line", WITHOUT_BLANKS)
+def test_a_sentence_that_lacks_a_character_is_nearly_right(line):
+  name = choose_tokenizer("auto", [line]).name
+  found = BLEU(tokenize=name).corpus_score([line[:-1]], [[line]])
+  assert found.score > 50

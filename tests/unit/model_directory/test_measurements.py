@@ -1,7 +1,10 @@
+import dataclasses
 import logging
 
 import pytest
 
+from official_transformer.evaluation.metrics import References
+from official_transformer.evaluation.scores import IN_TRAINING, score
 from official_transformer.model_directory import measurements as lib
 
 LOSS, BLEU = lib.VALIDATION_LOSS, lib.BLEU
@@ -19,7 +22,7 @@ def test_they_are_kept_in_the_order_of_steps(path):
   kept.record(20, {LOSS: 2.5})
   with open(path, encoding="utf-8") as stream:
     assert stream.read() == (
-      '{"step": 10, "validation/loss": 3.0, "evaluation/bleu_uncased": 1.0}\n'
+      '{"step": 10, "validation/loss": 3.0, "evaluation/sacrebleu_BLEU": 1.0}\n'
       '{"step": 20, "validation/loss": 2.5}\n'
     )
   again = lib.Measurements(path)
@@ -71,6 +74,8 @@ def test_what_is_no_number_is_never_the_best(path):
   assert kept.best_by(10, {LOSS: nan}) is None
   kept.record(10, {LOSS: nan})
   kept.record(20, {LOSS: infinite})
+  with open(path, encoding="utf-8") as stream:
+    assert '"validation/loss": null' in stream.readline()
   assert lib.Measurements(path).best_by(30, {LOSS: 9.0}) == LOSS
 
 
@@ -88,3 +93,42 @@ def test_the_best_and_the_evaluations_since(path):
   kept.record(70, {BLEU: 1.0})
   assert kept.best_and_since(LOSS) == (60, 0)
   assert lib.Measurements(path).best_and_since(BLEU) == (50, 2)
+
+
+# In one, each sentence's last character is wrong; in the other, one sentence is
+# right.
+REFERENCES = [
+  "他昨天写了一封很长的信",
+  "我们明天早上一起去公园",
+  "这个孩子不喜欢吃青菜",
+  "图书馆里有很多有趣的书",
+]
+GOOD = [line[:-1] + "啊" for line in REFERENCES]
+BAD = [REFERENCES[0], "猫", "狗", "鸟"]
+
+
+def test_the_best_is_so_by_the_score_that_is_shown(path):
+  """Official BLEU takes an unpunctuated clause of Chinese for one word."""
+  settings = dataclasses.replace(IN_TRAINING, tokenize="zh")
+  good, bad = (
+    {
+      f"evaluation/{name}": value
+      for name, value in score(References([REFERENCES]), lines, settings)
+      .scalars()
+      .items()
+    }
+    for lines in (GOOD, BAD)
+  )
+  assert good[lib.OFFICIAL_BLEU] < bad[lib.OFFICIAL_BLEU]
+  kept = lib.Measurements(path)
+  kept.record(1, good)
+  assert kept.best_by(2, bad) is None
+  kept.record(2, bad)
+  assert kept.best_and_since(BLEU) == (1, 1)
+
+
+def test_a_run_from_before_sacrebleu_was_kept_goes_on(path):
+  kept = lib.Measurements(path)
+  kept.record(10, {lib.OFFICIAL_BLEU: 20.0})
+  assert kept.best_by(20, {lib.OFFICIAL_BLEU: 19.0}) is None
+  assert kept.best_by(20, {lib.OFFICIAL_BLEU: 21.0}) == lib.OFFICIAL_BLEU

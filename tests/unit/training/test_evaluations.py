@@ -8,6 +8,7 @@ from runs import SETTINGS
 from official_transformer.errors import Interrupted
 from official_transformer.model_directory.measurements import (
   BLEU,
+  OFFICIAL_BLEU,
   VALIDATION_LOSS,
   Measurements,
 )
@@ -66,7 +67,7 @@ def test_what_fails_costs_nothing_else(caplog):
   found = lib.measure(4, lambda: {"loss": 1.5}, fail, None)
   assert found == {"validation/loss": 1.5}
   assert "the evaluation after step 4 failed (OSError: No space" in caplog.text
-  scores = lib.Evaluation({"bleu_uncased": 8.0})
+  scores = lib.Evaluation({"sacrebleu_BLEU": 8.0})
   assert lib.measure(8, fail, lambda: scores, None) == {BLEU: 8.0}
   assert "the validation after step 8 failed" in caplog.text
   assert lib.measure(8, None, None, None) == {}
@@ -112,7 +113,8 @@ def test_it_is_recorded_last(tmp_path):
 )
 def test_a_score_can_end_the_run(tmp_path, threshold, stops):
   scores = {4: 10.0, 8: 20.0, 12: 30.0}
-  found = evaluations(tmp_path, by_bleu(scores), stop_threshold=threshold)
+  values = {n: {OFFICIAL_BLEU: score, BLEU: 50.0} for n, score in scores.items()}
+  found = evaluations(tmp_path, values, stop_threshold=threshold)
   assert found.reason_to_stop(4) is None  # Nothing has been measured.
   for step in scores:
     found.run(step)

@@ -160,6 +160,11 @@ def test_validation_loss_by_hand(tmp_path, reversals):
 SAMPLES = [("a b", "c d", "e")]
 
 
+def bleu(score):
+  """Returns what a test set says of a model, by either BLEU."""
+  return {"bleu_uncased": score, "sacrebleu_BLEU": score}
+
+
 @pytest.fixture(scope="module")
 def evaluated(tmp_path_factory, reversals):
   """A run with all that it can report; its directory, and what it evaluated."""
@@ -167,7 +172,7 @@ def evaluated(tmp_path_factory, reversals):
 
   def evaluate(transformer, step):
     seen.append((step, transformer.params.vocab_size))
-    return Evaluation({"bleu_uncased": scores[step]}, SAMPLES)
+    return Evaluation(bleu(scores[step]), SAMPLES)
 
   path = tmp_path_factory.mktemp("evaluated")
   run = settings(
@@ -391,7 +396,7 @@ def test_failures_and_a_threshold_out_of_reach_end_no_run(
   def evaluate(_, step):
     if step == 4:
       raise OSError("No space left on device")
-    return Evaluation({"bleu_uncased": scores[step]})
+    return Evaluation(bleu(scores[step]))
 
   def full(self, step, *arguments):
     if step == 8:
