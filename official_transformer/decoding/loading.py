@@ -19,7 +19,7 @@ from official_transformer.model_directory.checkpoint_files import (
   best_weights_group,
   check_sizes,
   first_readable,
-  read_tensors,
+  read_integers,
   restore_variables,
 )
 from official_transformer.model_directory.description import (
@@ -226,7 +226,7 @@ def _load_tokenizers(
 def _averaged_steps(directory: ModelDirectory, step: int) -> tuple[int, ...]:
   """Returns what an average is the mean of; warns if it is out of date."""
   prefix = directory.checkpoint_prefix(step, AVERAGE)
-  steps = read_tensors(prefix, [AVERAGED_STEPS])[AVERAGED_STEPS]
+  steps = read_integers(prefix, AVERAGED_STEPS)
   if (newest := max(directory.checkpoint_steps(), default=0)) > step:
     logging.warning(
       "the average is of checkpoints up to step %d, and there is one of step "
@@ -234,4 +234,4 @@ def _averaged_steps(directory: ModelDirectory, step: int) -> tuple[int, ...]:
       step,
       newest,
     )
-  return tuple(map(int, steps))
+  return steps

@@ -32,6 +32,7 @@ from official_transformer.importing.model_writing import (
 from official_transformer.model.building import build_transformer
 from official_transformer.model_directory.checkpoint_files import (
   read_tensors,
+  read_weights,
   stored_shapes,
 )
 from official_transformer.model_directory.description import Origin
@@ -423,7 +424,7 @@ def _assemble(
     parts = sorted(
       sources[path.removeprefix(ROOT)], key=lambda part: part.placement.shard
     )
-    stored = read_tensors(prefix, [part.name for part in parts])
+    stored = read_weights(prefix, [part.name for part in parts])
     if path in (ROOT + EMBEDDING, ROOT + SOURCE_EMBEDDING):
       value = np.concatenate([stored[part.name] for part in parts])
     elif path == ROOT + TARGET_SPACE:
@@ -456,5 +457,7 @@ def _step(
   """Returns how many updates the checkpoint has seen, if it says so."""
   for name in shapes:
     if naming.is_step(name):
-      return int(read_tensors(prefix, [name])[name])
+      value = np.asarray(read_tensors(prefix, [name])[name])
+      if value.dtype.kind in "iuf" and value.size == 1 and np.isfinite(value):
+        return int(value.item())
   return None

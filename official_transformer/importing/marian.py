@@ -29,6 +29,9 @@ from official_transformer.importing.model_writing import (
   write_model,
 )
 from official_transformer.model.building import build_transformer
+from official_transformer.model_directory.checkpoint_files import (
+  problem_of_weights,
+)
 from official_transformer.model_directory.description import Origin
 from official_transformer.model_params import TransformerParams
 from official_transformer.storage import file_system
@@ -130,6 +133,9 @@ def _read_tensors(directory: str) -> dict[str, np.ndarray]:
       "transformers write it anew, where PyTorch is: MarianMTModel."
       "from_pretrained(DIR).save_pretrained(NEW)"
     ) from None
+  for name, value in tensors.items():
+    if problem := problem_of_weights(value):
+      raise InputError(f"{path} is of no use: {name} {problem}")
   return {name: np.asarray(t, np.float32) for name, t in tensors.items()}
 
 

@@ -142,11 +142,12 @@ def check_bundle(prefix: str) -> None:
   """Reads a whole checkpoint, checksums included, and drops it.
 
   Raises:
-    DamagedCheckpointError: if it cannot be read.
+    DamagedCheckpointError: if it cannot be read, or weights are not finite.
   """
-  with _reader(prefix) as reader:
-    for name in reader.get_variable_to_shape_map():
-      reader.get_tensor(name)
+  groups = (f"{WEIGHTS}/", f"{MOVING_AVERAGE}/")
+  for name in stored_shapes(prefix):
+    read = read_weights if name.startswith(groups) else read_tensors
+    read(prefix, [name])
 
 
 def first_readable(
@@ -254,6 +255,58 @@ def read_tensors(prefix: str, names: Iterable[str]) -> dict[str, Any]:
     return {name: _widened(reader.get_tensor(name)) for name in names}
 
 
+def read_weights(prefix: str, names: Iterable[str]) -> dict[str, Any]:
+  """Reads some of a checkpoint's tensors, which are to be finite numbers.
+
+  Args:
+    prefix: its path without `.index`.
+    names: as they are stored.
+
+  Returns:
+    As `read_tensors`.
+
+  Raises:
+    DamagedCheckpointError: if it cannot be read, or holds anything else.
+  """
+  tensors = read_tensors(prefix, names)
+  for name, value in tensors.items():
+    if problem := problem_of_weights(value):
+      raise DamagedCheckpointError(
+        f"the checkpoint {prefix} is of no use: {name} {problem}. If a run "
+        "that diverged has saved it, use an earlier one"
+      )
+  return tensors
+
+
+def problem_of_weights(value: Any) -> str | None:
+  """Returns why an array is no weights, if so: "holds ..."."""
+  if not np.issubdtype(np.asarray(value).dtype, np.floating):
+    return f"holds no real numbers, but {np.asarray(value).dtype}"
+  wrong = int(np.size(value) - np.count_nonzero(np.isfinite(value)))
+  if wrong:
+    return f"holds {wrong} numbers that are not finite"
+  return None
+
+
+def read_integers(prefix: str, name: str) -> tuple[int, ...]:
+  """Reads one of a checkpoint's tensors, of whole numbers in a row, or one.
+
+  Args:
+    prefix: its path without `.index`.
+    name: as it is stored.
+
+  Raises:
+    DamagedCheckpointError: if it cannot be read, or is something else.
+  """
+  value = np.asarray(read_tensors(prefix, [name])[name])
+  is_right = np.issubdtype(value.dtype, np.integer) and value.ndim < 2
+  if not is_right or not value.size or (value < 0).any():
+    raise DamagedCheckpointError(
+      f"the checkpoint {prefix} is damaged ({name} is no number of steps)"
+    )
+  return tuple(map(int, value.reshape([-1])))
+
+
 def _widened(array: Any) -> Any:
   """Returns halves of numbers as float32, and anything else as it is."""
   halves = [STORAGE[name].as_numpy_dtype for name in ("fp16", "bf16")]
@@ -325,7 +378,7 @@ def mean_weights(prefixes: Sequence[str]) -> dict[str, Any]:
         f"{prefix} has not the variables of {prefixes[0]}: they are of "
         "different models"
       )
-    for name, value in read_tensors(prefix, shapes).items():
+    for name, value in read_weights(prefix, shapes).items():
       sums[name] += value
       dtypes[name] = value.dtype
   return {
@@ -380,6 +433,8 @@ def restore_variables(
       + "?\n  "
       + "\n  ".join(problems)
     )
-  values = read_tensors(prefix, wanted)
+  # An optimizer's may be infinite, as a loss scale's bounds are.
+  read = read_tensors if group == OPTIMIZER else read_weights
+  values = read(prefix, wanted)
   for name, variable in wanted.items():
     variable.assign(values[name])

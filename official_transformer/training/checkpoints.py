@@ -19,7 +19,7 @@ from official_transformer.model_directory.checkpoint_files import (
   DamagedCheckpointError,
   bundle_key,
   first_readable,
-  read_tensors,
+  read_integers,
   restore_variables,
   stored_shapes,
   write_checkpoint,
@@ -174,11 +174,10 @@ class CheckpointManager:
 
 def read_progress(prefix: str) -> tuple[int, int | None]:
   """Returns a checkpoint's step and seed; an imported one has no seed."""
-  progress = read_tensors(
-    prefix, {"step", "seed"} & stored_shapes(prefix).keys()
-  )
-  seed = progress.get("seed")
-  return int(progress["step"]), None if seed is None else int(seed)
+  (step,) = read_integers(prefix, "step")
+  if "seed" not in stored_shapes(prefix):
+    return step, None
+  return step, read_integers(prefix, "seed")[0]
 
 
 def clean_up(directory: ModelDirectory) -> None:

@@ -14,7 +14,7 @@ from official_transformer.model_directory.checkpoint_files import (
   check_bundle,
   check_sizes,
   first_readable,
-  read_tensors,
+  read_weights,
   stored_shapes,
   write_checkpoint,
 )
@@ -108,7 +108,7 @@ def copy_weights(prefix: str, target: ModelDirectory) -> None:
     OSError: if the system refuses.
   """
   group = best_weights_group(prefix)
-  tensors = read_tensors(prefix, stored_shapes(prefix, group))
+  tensors = read_weights(prefix, stored_shapes(prefix, group))
   write_checkpoint(
     target,
     0,

@@ -106,6 +106,23 @@ def test_with_units_all_but_the_norms_is_small(
   assert found.ids.shape[2] == longest
 
 
+def test_weights_that_are_not_finite_are_no_model(model_dir, caplog):
+  directory = ModelDirectory(model_dir)
+  weights = {
+    bundle_key(WEIGHTS, w): w.numpy()
+    for w in load(model_dir).transformer.weights
+  }
+  name = next(iter(weights))
+  weights[name].flat[3] = np.nan
+  write_checkpoint(directory, 2, weights)
+  # A service keeps the model it has: it asks for the newest alone.
+  with pytest.raises(InputError, match="1 numbers that are not finite"):
+    load(model_dir, checkpoint="2")
+  load(model_dir)
+  assert "not finite" in caplog.text
+  assert "using the one of step 1" in caplog.text
+
+
 def test_where_the_newest_is_damaged_the_one_before_is_used(model_dir, caplog):
   directory = ModelDirectory(model_dir)
   newest = directory.checkpoint_directory(2)

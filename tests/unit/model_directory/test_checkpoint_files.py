@@ -7,10 +7,16 @@ import tensorflow as tf
 from official_transformer.errors import InputError
 from official_transformer.model.transformer import create_model
 from official_transformer.model_directory.checkpoint_files import (
+  AVERAGED_STEPS,
+  MOVING_AVERAGE,
   OPTIMIZER,
   WEIGHTS,
+  DamagedCheckpointError,
+  check_bundle,
   mean_weights,
+  read_integers,
   read_tensors,
+  read_weights,
   restore_variables,
   to_storage,
   write_bundle,
@@ -25,6 +31,7 @@ from official_transformer.training.checkpoints import (
   CheckpointManager,
   read_progress,
 )
+from official_transformer.training.initial_weights import copy_weights
 from official_transformer.training.step.optimizer import create_optimizer
 
 
@@ -104,6 +111,46 @@ def checkpoints(tmp_path, *values, dtype="float32"):
   return directory, [
     directory.checkpoint_prefix(n + 1) for n in range(len(values))
   ]
+
+
+@pytest.mark.parametrize(
+  ("value", "said"),
+  [
+    (np.array([1.0, np.nan]), "1 numbers that are not finite"),
+    (np.array([np.inf] * 2, np.float16), "2 numbers that are not finite"),
+    (np.array([b"x", b"y"], object), "no real numbers, but object"),
+    (np.array([1j, 1.0]), "no real numbers, but complex"),
+    (np.array([1, 2]), "no real numbers, but int64"),
+  ],
+)
+@pytest.mark.parametrize("group", [WEIGHTS, MOVING_AVERAGE])
+def test_what_is_no_finite_number_is_refused_everywhere(
+  tmp_path, value, said, group
+):
+  directory = ModelDirectory(str(tmp_path))
+  name, prefix = f"{group}/a", directory.checkpoint_prefix(1)
+  write_checkpoint(directory, 1, {"weights/a": np.ones(2), name: value})
+  uses = [
+    check_bundle,
+    lambda prefix: read_weights(prefix, [name]),
+    lambda prefix: copy_weights(prefix, ModelDirectory(f"{tmp_path}/other")),
+  ]
+  if group == WEIGHTS:
+    uses.append(lambda prefix: mean_weights([prefix]))
+  for use in uses:
+    with pytest.raises(DamagedCheckpointError, match=f"{name} holds {said}"):
+      use(prefix)
+
+
+@pytest.mark.parametrize(
+  "value",
+  [np.array([b"a"], object), [-1], [[1, 2]], np.zeros(0, np.int64), 1.5],
+)
+def test_steps_are_whole_numbers(tmp_path, value):
+  directory = ModelDirectory(str(tmp_path))
+  write_checkpoint(directory, 1, {AVERAGED_STEPS: tf.constant(value)})
+  with pytest.raises(DamagedCheckpointError, match="no number of steps"):
+    read_integers(directory.checkpoint_prefix(1), AVERAGED_STEPS)
 
 
 def test_the_mean_of_weights_by_hand(tmp_path):

@@ -113,7 +113,9 @@ def test_it_is_recorded_last(tmp_path):
 )
 def test_a_score_can_end_the_run(tmp_path, threshold, stops):
   scores = {4: 10.0, 8: 20.0, 12: 30.0}
-  values = {n: {OFFICIAL_BLEU: score, BLEU: 50.0} for n, score in scores.items()}
+  values = {
+    n: {OFFICIAL_BLEU: score, BLEU: 50.0} for n, score in scores.items()
+  }
   found = evaluations(tmp_path, values, stop_threshold=threshold)
   assert found.reason_to_stop(4) is None  # Nothing has been measured.
   for step in scores:
