@@ -30,7 +30,7 @@ from official_transformer.data.data_directory import (
   read_description,
 )
 from official_transformer.errors import InputError, describe_failures
-from official_transformer.storage.file_lock import FileLock, HeldError
+from official_transformer.storage.file_lock import FileLock
 from official_transformer.text.subtokenizer import Subtokenizer
 
 
@@ -88,14 +88,12 @@ def main(_: list[str]) -> None:
     raise InputError(f"--source_dir={options.source_dir} is no directory")
   for path in (options.raw_dir, options.data_dir):
     os.makedirs(path, exist_ok=True)
-  try:
-    with FileLock(os.path.join(options.raw_dir, "data_download.lock")):
-      _make(options)
-  except HeldError as holder:
-    raise InputError(
-      f"another run, {holder}, downloads to {options.raw_dir}; wait for it or "
-      "stop it, or name another --raw_dir"
-    ) from None
+  with FileLock(
+    os.path.join(options.raw_dir, "data_download.lock"),
+    f"another run, {{holder}}, downloads to {options.raw_dir}; wait for it or "
+    "stop it, or name another --raw_dir",
+  ):
+    _make(options)
 
 
 def _make(options: DownloadOptions) -> None:

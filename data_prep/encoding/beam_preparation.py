@@ -348,7 +348,7 @@ def _write_shard(
   )
   with (
     # A runner may have two workers try the same.
-    new_file(paths[shard], is_shared=True) as aside,
+    new_file(paths[shard]) as aside,
     file_system.open_file(aside, "wb") as stream,
   ):
     for _, data in kept:
@@ -357,7 +357,7 @@ def _write_shard(
 
 def _write_statistics(found: Statistics, path: str) -> None:
   with (
-    new_file(path, is_shared=True) as aside,
+    new_file(path) as aside,
     file_system.open_file(aside, "w") as stream,
   ):
     json.dump(found.to_json(), stream)

@@ -17,7 +17,7 @@ from typing import Any
 from official_transformer.errors import InputError
 from official_transformer.storage import file_system
 from official_transformer.storage.durable_files import INCOMPLETE, write_text
-from official_transformer.storage.file_lock import FileLock, HeldError
+from official_transformer.storage.file_lock import FileLock
 
 NAME = "preparation" + INCOMPLETE
 _PLAN = "plan.json"
@@ -93,16 +93,10 @@ def scratch_for(data_dir: str, plan: Any) -> Iterator[Scratch]:
     file_system.remove_tree(directory)
 
 
-@contextlib.contextmanager
-def _alone(path: str, data_dir: str) -> Iterator[None]:
-  """Keeps other runs out of a directory, for as long as this one lasts."""
-  lock = FileLock(path)
-  try:
-    lock.acquire()
-  except HeldError as holder:
-    raise InputError(
-      f"another run, {holder}, prepares data in {data_dir}; wait for it or "
-      "stop it, or name another --data_dir"
-    ) from None
-  with lock:
-    yield
+def _alone(path: str, data_dir: str) -> FileLock:
+  """Returns what keeps other runs out of a directory."""
+  return FileLock(
+    path,
+    f"another run, {{holder}}, prepares data in {data_dir}; wait for it or "
+    "stop it, or name another --data_dir",
+  )

@@ -37,7 +37,7 @@ from official_transformer.model_params import (
 )
 from official_transformer.storage import file_system
 from official_transformer.storage.durable_files import INCOMPLETE, write_text
-from official_transformer.storage.file_lock import FileLock, HeldError
+from official_transformer.storage.file_lock import FileLock
 from official_transformer.storage.typed_json import DAMAGE
 from official_transformer.text import text_files
 
@@ -236,14 +236,12 @@ def _check_names(job: BulkJob, paths: list[str], file_out: str) -> None:
 
 def _alone(directory: str) -> FileLock:
   """Returns a lock, taken, that keeps others out of a directory."""
-  lock = FileLock(os.path.join(directory, DESCRIPTION_FILE + ".lock"))
-  try:
-    lock.acquire()
-  except HeldError as holder:
-    raise InputError(
-      f"another run, {holder}, translates into {directory}; wait for it, stop "
-      "it, or name another --file_out"
-    ) from None
+  lock = FileLock(
+    os.path.join(directory, DESCRIPTION_FILE + ".lock"),
+    f"another run, {{holder}}, translates into {directory}; wait for it, stop "
+    "it, or name another --file_out",
+  )
+  lock.acquire()
   return lock
 
 

@@ -14,9 +14,11 @@ import uuid
 from collections.abc import Iterator
 
 from official_transformer.storage import file_system
+from official_transformer.storage.file_lock import FileLock
 from official_transformer.storage.file_system import remove_tree
 
 INCOMPLETE = ".incomplete"
+_LOCK = ".lock" + INCOMPLETE
 _REPLACED = ".replaced" + INCOMPLETE
 _DROPPED = ".dropped" + INCOMPLETE
 # In a directory that is not whole, where it cannot be renamed.
@@ -54,37 +56,51 @@ def copy_file(source: str, path: str) -> None:
 
 
 @contextlib.contextmanager
-def new_file(
-  path: str, keep_incomplete: bool = False, is_shared: bool = False
-) -> Iterator[str]:
+def new_file(path: str, keep_incomplete: bool = False) -> Iterator[str]:
   """Gives the name of a file to write, which then becomes `path`.
 
   It does so if the body ends without an exception, and takes the place of an
-  earlier file.
+  earlier file. Its name meanwhile is like no other's, so that of processes that
+  write the same the last one remains; if it is to be kept, it is
+  `path.incomplete`, and another process that would write that is refused.
 
   Args:
     path: the file's final name.
     keep_incomplete: whether what has been written stays, under its other name,
       if the body fails; else it is removed.
-    is_shared: whether another process may write the same at the same time: its
-      name meanwhile is like no other's then.
 
   Yields:
     Its name meanwhile.
 
   Raises:
+    InputError: if another process writes it, and what is written is kept.
     OSError: if the system refuses; `path` is as it was.
   """
-  aside = path + (f".{uuid.uuid4().hex}" if is_shared else "") + INCOMPLETE
-  try:
-    yield aside
-    _sync(aside)
-    file_system.rename(aside, path)
-  except BaseException:
-    if not keep_incomplete:
-      file_system.remove_if_there(aside)
-    raise
+  aside = f"{path}.{uuid.uuid4().hex[:12]}{INCOMPLETE}"
+  lock: contextlib.AbstractContextManager[object] = contextlib.nullcontext()
+  if keep_incomplete:
+    aside = path + INCOMPLETE
+    if not file_system.is_remote(path):
+      lock = _only_writer(path)
+  with lock:
+    try:
+      yield aside
+      _sync(aside)
+      file_system.rename(aside, path)
+    except BaseException:
+      if not keep_incomplete:
+        file_system.remove_if_there(aside)
+      raise
   _sync_name(path)
+
+
+def _only_writer(path: str) -> FileLock:
+  """Returns what keeps other processes from writing the same."""
+  return FileLock(
+    path + _LOCK,
+    f"{path} is being written by {{holder}}; wait for it or stop it, or name "
+    "another output",
+  )
 
 
 @contextlib.contextmanager
@@ -104,12 +120,20 @@ def new_directory(path: str, replace: bool = True) -> Iterator[str]:
     Its name meanwhile.
 
   Raises:
+    InputError: if another process writes it.
     OSError: if the system refuses; `path` is as it was, but in an object store.
   """
   if not file_system.renames_directories(path):
     with _new_marked_directory(path):
       yield path
     return
+  file_system.make_directories(os.path.dirname(os.path.abspath(path)))
+  with _only_writer(path):
+    yield from _new_renamed_directory(path, replace)
+
+
+def _new_renamed_directory(path: str, replace: bool) -> Iterator[str]:
+  """Does so where directories can be renamed."""
   aside, replaced = path + INCOMPLETE, path + _REPLACED
   _bring_back(replaced)
   for leftover in (aside, replaced):

@@ -12,15 +12,12 @@ from types import TracebackType
 import filelock
 from absl import logging
 
+from official_transformer.errors import InputError
 from official_transformer.storage.file_system import is_remote, remove_if_there
 
 _PATIENCE_SECONDS = 0.3
 # What a file system without locks says; NotImplementedError says nothing.
 _NO_LOCKS = (None, errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)
-
-
-class HeldError(RuntimeError):
-  """Another process holds the lock; the message says which."""
 
 
 class FileLock:
@@ -33,8 +30,15 @@ class FileLock:
     path: of the file, whose directory must exist when the lock is taken.
   """
 
-  def __init__(self, path: str) -> None:
+  def __init__(self, path: str, refusal: str) -> None:
+    """Takes nothing yet.
+
+    Args:
+      path: of the file.
+      refusal: what is said if another process holds the lock, with `{holder}`.
+    """
     self.path = path
+    self._refusal = refusal
     # Not at once: whoever has just ended may be about to remove the file. And
     # no other kind of lock in its place, which would outlive its owner.
     self._lock = filelock.FileLock(
@@ -50,7 +54,7 @@ class FileLock:
     If the file system has no such locks, a warning is all.
 
     Raises:
-      HeldError: if another process holds it.
+      InputError: if another process holds it.
     """
     if self._lock.is_locked:
       return
@@ -61,7 +65,7 @@ class FileLock:
     try:
       self._lock.acquire()
     except filelock.Timeout:
-      raise HeldError(self._holder()) from None
+      raise InputError(self._refusal.format(holder=self._holder())) from None
     except (OSError, NotImplementedError) as error:
       if getattr(error, "errno", None) not in _NO_LOCKS:
         raise

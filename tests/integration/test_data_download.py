@@ -210,7 +210,7 @@ def test_mistakes_cost_one_line(server, tmp_path, monkeypatch):
   )
   assert "is no directory" in said
   raw.mkdir()
-  with FileLock(str(raw / "data_download.lock")):
+  with FileLock(str(raw / "data_download.lock"), "{holder}"):
     said = command_line.fail(*command, f"--raw_dir={raw}")
   assert "downloads to" in said
   few = dataclasses.replace(sources.SOURCES["wmt17-ende"], dev=(), held_out=200)

@@ -1,7 +1,10 @@
+import functools
 import os
+import pathlib
 
 import pytest
 
+from official_transformer.errors import InputError
 from official_transformer.storage import durable_files as lib
 
 
@@ -52,6 +55,43 @@ def test_a_directory_appears_whole_and_on_the_disk(tmp_path, monkeypatch):
     str(tmp_path / "parent"),
     str(tmp_path),
   ]
+
+
+@pytest.mark.parametrize(
+  "new",
+  [functools.partial(lib.new_file, keep_incomplete=True), lib.new_directory],
+)
+def test_what_another_writes_is_refused_and_stays(tmp_path, new):
+  """As of two predictions into one file, or two exports."""
+  path = tmp_path / "out"
+
+  def fill(aside, text):
+    place = pathlib.Path(aside)
+    (place / "a" if place.is_dir() else place).write_text(text)
+
+  with new(str(path)) as aside:
+    fill(aside, "first")
+    with (
+      pytest.raises(InputError, match="out is being written by process"),
+      new(str(path)),
+    ):
+      pass
+  written = path / "a" if path.is_dir() else path
+  assert written.read_text() == "first"
+  assert os.listdir(tmp_path) == ["out"]
+  with new(str(path)) as aside:
+    fill(aside, "second")
+  assert written.read_text() == "second"
+
+
+def test_files_that_are_not_kept_have_names_of_their_own(tmp_path):
+  path = str(tmp_path / "file")
+  with lib.new_file(path) as one, lib.new_file(path) as other:
+    assert one != other
+    pathlib.Path(one).write_text("one")
+    pathlib.Path(other).write_text("other")
+  assert pathlib.Path(path).read_text() == "one"  # Which has ended last.
+  assert os.listdir(tmp_path) == ["file"]
 
 
 def test_a_directory_is_replaced_or_stays_as_it_was(tmp_path):
