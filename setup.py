@@ -13,7 +13,7 @@ EXTRAS = {
   "ctranslate2": ["ctranslate2>=4"],
   "server": [
     *("fastapi>=0.110", "fastapi-offline>=1.7", "uvicorn>=0.30"),
-    *("httptools", "uvloop", "prometheus-client>=0.20", "urllib3>=2"),
+    *("h11>=0.14", "uvloop", "prometheus-client>=0.20", "urllib3>=2"),
   ],
   "tensorflow-serving": ["tensorflow-serving-api>=2.19"],
   "zstd": ["zstandard"],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
-import signal
+import signal as signals
 import sys
 from collections.abc import Callable
 
@@ -40,9 +40,18 @@ class Interrupted(BaseException):
     self.signal = signal
 
 
+# What ends a process in good order: being told to, Ctrl-C, and a terminal that
+# closes, which there is not on Windows.
+ENDING_SIGNALS = tuple(
+  getattr(signals, name)
+  for name in ("SIGTERM", "SIGINT", "SIGHUP")
+  if hasattr(signals, name)
+)
+
+
 def signal_name(number: int) -> str:
   """Returns a signal's name, such as SIGTERM."""
-  return signal.Signals(number).name
+  return signals.Signals(number).name
 
 
 def describe_failures(main: Callable[[list[str]], int | None]) -> Callable:

@@ -6,6 +6,7 @@ import contextlib
 import json
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -62,9 +63,9 @@ class Server:
     with urllib.request.urlopen(request, timeout=60) as answer:
       return json.load(answer)
 
-  def stop(self) -> int:
-    """Sends SIGTERM; returns the exit status."""
-    self.process.terminate()
+  def stop(self, number: int = signal.SIGTERM) -> int:
+    """Sends a signal; returns the exit status."""
+    self.process.send_signal(number)
     return self.process.wait(60)
 
 

@@ -23,6 +23,7 @@ from official_transformer.model_directory.directory import LATEST
 from official_transformer.serving.settings import (
   API_KEY_VARIABLE,
   LONGEST_SECONDS,
+  Access,
   ServiceLimits,
 )
 from official_transformer.storage import file_system
@@ -119,6 +120,12 @@ class ServiceOptions(LimitOptions, EngineOptions):
     "none.",
     path=True,
   )
+  allowed_hosts: tuple[str, ...] | None = flag(
+    None,
+    "Names by which requests may call this service (the Host header); more "
+    "than one by commas, * is any; others: 421. Unset: localhost, 127.0.0.1 "
+    "and ::1 where --host is one of them, else any.",
+  )
   reload_secs: float = flag(
     10.0,
     "How often to look for a newer checkpoint, which then takes the place of "
@@ -135,7 +142,6 @@ class ServiceOptions(LimitOptions, EngineOptions):
     try:
       import fastapi  # noqa: F401
       import fastapi_offline  # noqa: F401
-      import httptools  # noqa: F401
       import prometheus_client  # noqa: F401
       import uvicorn  # noqa: F401
     except ImportError as error:
@@ -199,7 +205,9 @@ class ServiceOptions(LimitOptions, EngineOptions):
     service = LocalService(host)
     # Another of the service's processes may be asked for them.
     service.measure(metrics)
-    application = create_application(service, limits, metrics, key)
+    application = create_application(
+      service, limits, metrics, Access(key, self._hosts())
+    )
     # Before anybody is told: a socket that does not listen refuses.
     listener.listen(limits.connections)
     address, port = listener.getsockname()[:2]
@@ -216,6 +224,13 @@ class ServiceOptions(LimitOptions, EngineOptions):
       serve(application, listener, limits)
     finally:
       host.close()
+
+  def _hosts(self) -> frozenset[str]:
+    """Returns the names that requests may give the service; none is any."""
+    names = self.allowed_hosts
+    if names is None:
+      names = LOCAL_HOSTS if self.host in LOCAL_HOSTS else ()
+    return frozenset() if "*" in names else frozenset(map(str.lower, names))
 
   def _loader(self) -> Callable[[int | None], Translator]:
     """Returns what loads the model, each time as its directory is then."""

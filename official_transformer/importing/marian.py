@@ -9,6 +9,7 @@ Shapes: V vocabulary, D hidden size.
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
 import tempfile
@@ -35,6 +36,7 @@ from official_transformer.model_directory.checkpoint_files import (
 from official_transformer.model_directory.description import Origin
 from official_transformer.model_params import TransformerParams
 from official_transformer.storage import file_system
+from official_transformer.storage.typed_json import DAMAGE, read_record
 from official_transformer.text.vocabulary_files import (
   VocabFiles,
   load_vocabularies,
@@ -57,6 +59,12 @@ _ACTIVATIONS = {
 _ATTENTION = {"self_attn": "self_attention", "encoder_attn": "cross_attention"}
 _PROJECTIONS = {"q": "query", "k": "key", "v": "value", "out": "output"}
 _PARTS = {"weight": "kernel", "bias": "bias"}
+_TABLES = (
+  "model.shared.weight",
+  "model.encoder.embed_tokens.weight",
+  "model.decoder.embed_tokens.weight",
+  "lm_head.weight",
+)
 _NORMS = {
   "self_attn": "self_attention",
   "encoder_attn": "cross_attention",
@@ -84,11 +92,12 @@ def import_marian(
     InputError: if the files are missing, or of another kind of model.
   """
   target = new_directory(model_dir)
-  config = read_json(os.path.join(directory, "config.json"))
+  config = _read_config(directory)
   source = read_vocabulary(directory, "source")
   written = read_vocabulary(directory, "target")
   tensors = _read_tensors(directory)
-  params = _params(config, directory, tensors, (source, written), overrides)
+  _check_sizes(config, tensors, directory)
+  params = _params(config, tensors, (source, written), overrides)
   transformer = build_transformer(params)
   values = _assemble(tensors, params, source, written)
   wanted = {v.path: tuple(v.shape) for v in transformer.weights}
@@ -139,33 +148,104 @@ def _read_tensors(directory: str) -> dict[str, np.ndarray]:
   return {name: np.asarray(t, np.float32) for name, t in tensors.items()}
 
 
+@dataclasses.dataclass(frozen=True)
+class _Config:
+  """What is read of config.json, and of generation_config.json."""
+
+  d_model: int
+  encoder_layers: int
+  decoder_layers: int
+  encoder_attention_heads: int
+  decoder_attention_heads: int
+  encoder_ffn_dim: int
+  decoder_ffn_dim: int
+  activation_function: str = "gelu"
+  dropout: float = 0.1
+  attention_dropout: float = 0.0
+  activation_dropout: float = 0.0
+  scale_embedding: bool = False
+  num_beams: int = 4
+
+
+def _read_config(directory: str) -> _Config:
+  """Reads the two files that describe a model.
+
+  Raises:
+    InputError: if they are missing, or of another kind of model.
+  """
+  path = os.path.join(directory, "config.json")
+  config = read_json(path)
+  generation = os.path.join(directory, "generation_config.json")
+  search = read_json(generation) if file_system.exists(generation) else {}
+  names = [field.name for field in dataclasses.fields(_Config)]
+  try:
+    beams = {k: search[k] for k in ("num_beams",) if search.get(k) is not None}
+    given = {k: config[k] for k in names if config.get(k) is not None}
+    found = read_record(_Config, {**given, **beams})
+  except DAMAGE as error:
+    raise InputError(
+      f"{path} or generation_config.json beside it is of no model that is "
+      f"known here: {error}"
+    ) from None
+  problems = [
+    f"{name} is {config[name]!r:.50}, must be {value!r}"
+    for name, value in _NEEDED.items()
+    if config.get(name, value) != value
+  ]
+  for name in ("attention_heads", "ffn_dim"):
+    sides = {
+      getattr(found, f"{side}_{name}") for side in ("encoder", "decoder")
+    }
+    if len(sides) > 1:
+      problems.append(f"encoder and decoder differ in {name}: {sides}")
+  if found.activation_function not in _ACTIVATIONS:
+    problems.append(f"activation_function is {found.activation_function!r:.50}")
+  if problems:
+    raise InputError(
+      f"{path} is of no model that is known here: {'; '.join(problems)}"
+    )
+  return found
+
+
+def _check_sizes(
+  config: _Config, tensors: Mapping[str, np.ndarray], directory: str
+) -> None:
+  """Refuses weights of other sizes, before a model is built for them."""
+  layers = {"encoder": 0, "decoder": 0}
+  for name in tensors:
+    if match := re.match(_LAYER, name):
+      layers[match[1]] = max(layers[match[1]], int(match[2][:9]) + 1)
+  widths = {tensors[name].shape[1:] for name in _TABLES if name in tensors}
+  filters = tensors.get("model.encoder.layers.0.fc1.weight", np.zeros([0]))
+  expected = (
+    ("layers of the encoder", layers["encoder"], config.encoder_layers),
+    ("layers of the decoder", layers["decoder"], config.decoder_layers),
+    ("width of the tables", widths, {(config.d_model,)}),
+    ("encoder_ffn_dim", len(filters), config.encoder_ffn_dim),
+  )
+  problems = [
+    f"{what}: {found} stored, {said} in config.json"
+    for what, found, said in expected
+    if found != said
+  ]
+  problems += [
+    f"{name} has {tensor.ndim} dimensions"
+    for name, tensor in tensors.items()
+    if tensor.ndim not in (1, 2)
+  ]
+  if problems:
+    raise InputError(
+      f"{directory} does not make one model:\n  " + "\n  ".join(problems)
+    )
+
+
 def _params(
-  config: Mapping[str, Any],
-  directory: str,
+  config: _Config,
   tensors: Mapping[str, np.ndarray],
   vocabularies: tuple[MarianVocabulary, MarianVocabulary],
   overrides: Mapping[str, Any],
 ) -> TransformerParams:
   """Returns the parameters that a configuration stands for."""
-  problems = [
-    f"{name} is {config[name]!r}, must be {value!r}"
-    for name, value in _NEEDED.items()
-    if config.get(name, value) != value
-  ]
-  for name in ("attention_heads", "ffn_dim"):
-    found = {config.get(f"{side}_{name}") for side in ("encoder", "decoder")}
-    if len(found) > 1:
-      problems.append(f"encoder and decoder differ in {name}: {found}")
-  activation = config.get("activation_function", "gelu")
-  if activation not in _ACTIVATIONS:
-    problems.append(f"activation_function is {activation!r}")
-  if problems:
-    raise InputError(
-      f"{directory}/config.json is of no model that is known here: "
-      + "; ".join(problems)
-    )
-  generation = os.path.join(directory, "generation_config.json")
-  search = read_json(generation) if file_system.exists(generation) else {}
   source, target = (len(v.pieces) for v in vocabularies)
   one_table = "model.encoder.embed_tokens.weight" not in tensors
   share = "all" if one_table else "decoder"
@@ -174,15 +254,15 @@ def _params(
   values = {
     "vocab_size": target,
     "source_vocab_size": 0 if source == target else source,
-    "hidden_size": config["d_model"],
-    "num_hidden_layers": config["encoder_layers"],
-    "num_decoder_layers": config["decoder_layers"],
-    "num_heads": config["encoder_attention_heads"],
-    "filter_size": config["encoder_ffn_dim"],
-    "layer_postprocess_dropout": config.get("dropout", 0.1),
-    "attention_dropout": config.get("attention_dropout", 0.0),
-    "relu_dropout": config.get("activation_dropout", 0.0),
-    "beam_size": search.get("num_beams", config.get("num_beams", 4)),
+    "hidden_size": config.d_model,
+    "num_hidden_layers": config.encoder_layers,
+    "num_decoder_layers": config.decoder_layers,
+    "num_heads": config.encoder_attention_heads,
+    "filter_size": config.encoder_ffn_dim,
+    "layer_postprocess_dropout": config.dropout,
+    "attention_dropout": config.attention_dropout,
+    "relu_dropout": config.activation_dropout,
+    "beam_size": config.num_beams,
     # Marian divides by the length, which this comes nearest to.
     "alpha": 1.0,
     "start_symbol": "pad_row",
@@ -190,9 +270,9 @@ def _params(
     "layer_norm_epsilon": 1e-5,
     "positions": "huggingface",
     "attention_bias": True,
-    "activation": _ACTIVATIONS[activation],
+    "activation": _ACTIVATIONS[config.activation_function],
     "share_embeddings": share,
-    "scale_embeddings": bool(config.get("scale_embedding", False)),
+    "scale_embeddings": config.scale_embedding,
     "output_bias": True,
     "suppress_pad": True,
   }

@@ -23,11 +23,15 @@ from official_transformer.text.sentencepiece_model import (
   parse_model,
   serialize,
 )
-from official_transformer.text.tokenizer import NO_ID, UNK_ID
+from official_transformer.text.tokenizer import (
+  NO_ID,
+  UNK_ID,
+  SentencePieceTokenizer,
+)
 
 _BLANK = "\u2581"
 # What a SentencePiece model says of a piece.
-_NORMAL, _UNKNOWN, _CONTROL, _USER_DEFINED, _UNUSED = 1, 2, 3, 4, 5
+_NORMAL, _UNKNOWN, _CONTROL, _USER_DEFINED, _UNUSED, _BYTE = 1, 2, 3, 4, 5, 6
 # Chooses the language that a multilingual model translates to.
 _LANGUAGE = re.compile(r">>[^<>\s]+<<")
 
@@ -79,11 +83,15 @@ def read_vocabulary(directory: str, side: str) -> MarianVocabulary:
 def _read_pieces(path: str) -> list[str]:
   """Returns the pieces of a JSON vocabulary, by their ids."""
   content = read_json(path)
-  ids = sorted(content.values()) if isinstance(content, dict) else []
-  if not ids or ids != list(range(len(ids))):
+  ids = list(content.values()) if isinstance(content, dict) else []
+  are_numbers = all(type(number) is int for number in ids)
+  if not ids or not are_numbers or sorted(ids) != list(range(len(ids))):
     raise InputError(
       f"{path} does not number its pieces from 0: it is no Marian vocabulary"
     )
+  for piece in content:
+    if not piece or "\0" in piece or not is_text(piece):
+      raise InputError(f"{path} has the piece {piece!r:.50}, which is no text")
   return sorted(content, key=content.__getitem__)
 
 
@@ -96,7 +104,7 @@ def read_json(path: str) -> Any:
   try:
     with file_system.open_file(path, "rb") as stream:
       return json.loads(stream.read())
-  except (OSError, ValueError) as error:
+  except (OSError, ValueError, RecursionError) as error:
     raise InputError(
       f"{path} cannot be read ({error}). Give --checkpoint the directory that "
       "save_pretrained wrote, or the files of a model on the Hugging Face hub: "
@@ -124,7 +132,21 @@ def _renumbered(directory: str, side: str, pieces: list[str]) -> bytes:
       "config.json does"
     ) from None
   model = parse_model(path, content)
+  if not model.pieces:
+    raise InputError(f"{path} has no pieces: it is no SentencePiece model")
   known = {piece.piece: piece for piece in model.pieces}
+  # Each stands for what no other piece is made of.
+  given = set(pieces)
+  if lost := [
+    piece
+    for piece, one in known.items()
+    if one.type in (_USER_DEFINED, _BYTE) and piece not in given
+  ]:
+    raise InputError(
+      f"{path} has {len(lost)} user-defined or byte pieces that the vocabulary "
+      f"does not number, such as {lost[0]}: text that holds them could not be "
+      "encoded"
+    )
   special = {PAD_ID: _CONTROL, EOS_ID: _CONTROL, UNK_ID: _UNKNOWN}
   del model.pieces[:]
   for number, piece in enumerate(pieces):
@@ -136,6 +158,8 @@ def _renumbered(directory: str, side: str, pieces: list[str]) -> bytes:
       new.piece, new.type = _BLANK + piece, _USER_DEFINED
     elif piece in known and known[piece].type in (0, _NORMAL):
       new.score = known[piece].score
+    elif piece in known and known[piece].type in (_USER_DEFINED, _BYTE):
+      new.score, new.type = known[piece].score, known[piece].type
     else:
       new.type = _UNUSED
   spec = model.trainer_spec
@@ -144,4 +168,16 @@ def _renumbered(directory: str, side: str, pieces: list[str]) -> bytes:
   spec.unk_surface = ""  # What is unknown leaves no trace in Marian's text.
   spec.pad_piece, spec.eos_piece, spec.unk_piece = pieces[:3]
   spec.vocab_size = len(pieces)
-  return serialize(model)
+  made = serialize(model)
+  # Now, and with its name: it will be written elsewhere.
+  SentencePieceTokenizer(f"{path}, with the vocabulary's numbers,", made)
+  return made
+
+
+def is_text(piece: str) -> bool:
+  """Returns whether a string has no half of a surrogate pair."""
+  try:
+    piece.encode("utf-8")
+  except UnicodeEncodeError:
+    return False
+  return True

@@ -280,9 +280,12 @@ def read_weights(prefix: str, names: Iterable[str]) -> dict[str, Any]:
 
 def problem_of_weights(value: Any) -> str | None:
   """Returns why an array is no weights, if so: "holds ..."."""
-  if not np.issubdtype(np.asarray(value).dtype, np.floating):
-    return f"holds no real numbers, but {np.asarray(value).dtype}"
-  wrong = int(np.size(value) - np.count_nonzero(np.isfinite(value)))
+  array = np.asarray(value)
+  if not np.issubdtype(array.dtype, np.floating):
+    return f"holds no real numbers, but {array.dtype}"
+  with np.errstate(over="ignore"):  # Of float64, which weights are not.
+    array = array.astype(np.float32, copy=False)
+  wrong = array.size - np.count_nonzero(np.isfinite(array))
   if wrong:
     return f"holds {wrong} numbers that are not finite"
   return None

@@ -7,7 +7,6 @@ granted. Nothing here knows how lines become translations: `Service` does.
 from __future__ import annotations
 
 import asyncio
-import hmac
 import pathlib
 from typing import Any, NamedTuple, Protocol
 
@@ -30,6 +29,7 @@ from official_transformer.serving.batcher import (
   QueueFullError,
   TooMuchError,
 )
+from official_transformer.serving.gate import Gate
 from official_transformer.serving.metrics import CONTENT_TYPE, Metrics
 from official_transformer.serving.request_guard import RequestGuard
 from official_transformer.serving.schemas import (
@@ -38,7 +38,7 @@ from official_transformer.serving.schemas import (
   Question,
   Refusal,
 )
-from official_transformer.serving.settings import ServiceLimits
+from official_transformer.serving.settings import ANYONE, Access, ServiceLimits
 
 PAGE = pathlib.Path(__file__).with_name("page.html")
 # What a client that has gone would have been answered with.
@@ -81,6 +81,7 @@ _REFUSALS: dict[int | str, dict[str, Any]] = {
   for status, text in {
     400: "not JSON, or not UTF-8",
     401: "no API key, or another",
+    421: "a host that this service is not",
     408: "the request did not arrive in time",
     413: "too large: bytes, lines or tokens",
     422: "something is missing, unknown, too long or of another type",
@@ -95,7 +96,7 @@ def create_application(
   service: Service,
   limits: ServiceLimits,
   metrics: Metrics,
-  api_key: str | None = None,
+  access: Access = ANYONE,
 ) -> fastapi.FastAPI:
   """Returns the ASGI application.
 
@@ -103,7 +104,7 @@ def create_application(
     service: translates.
     limits: what a request may ask for.
     metrics: what is counted.
-    api_key: what `/translate` and `/metrics` demand; None demands nothing.
+    access: who is answered.
   """
   # Its pages of documentation fetch nothing from elsewhere.
   app = fastapi_offline.FastAPIOffline(
@@ -113,17 +114,10 @@ def create_application(
   _add_error_handlers(app)
   _add_probes(app, service)
 
-  async def check_key(request: fastapi.Request) -> None:
-    if api_key is not None and not _has_key(request, api_key):
-      raise HTTPException(
-        401,
-        "send the API key: Authorization: Bearer KEY",
-        {"WWW-Authenticate": "Bearer"},
-      )
-
+  # It demands nothing, and is for the interface's description: the gate has
+  # refused whoever has not the key.
   scheme = HTTPBearer(auto_error=False, description="The API key, if any.")
-  # The scheme is for the interface's description.
-  guarded = [fastapi.Depends(scheme), fastapi.Depends(check_key)]
+  guarded = [fastapi.Depends(scheme)]
 
   @app.post(
     "/translate",
@@ -150,6 +144,7 @@ def create_application(
     service.measure(metrics)
     return fastapi.Response(metrics.text(), media_type=CONTENT_TYPE)
 
+  app.add_middleware(Gate, access=access, refuse=refusal)
   app.add_middleware(RequestGuard, limits=limits, metrics=metrics)
   return app
 
@@ -251,13 +246,6 @@ async def _disconnection(request: fastapi.Request) -> None:
   """Returns when the client has gone."""
   while (await request.receive())["type"] != "http.disconnect":
     pass
-
-
-def _has_key(request: fastapi.Request, key: str) -> bool:
-  given = request.headers.get("authorization", "")
-  wanted = f"Bearer {key}"
-  # In a time that does not tell how much of it is right.
-  return hmac.compare_digest(given.encode("latin-1"), wanted.encode("utf-8"))
 
 
 def _add_probes(app: fastapi.FastAPI, service: Service) -> None:

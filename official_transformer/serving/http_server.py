@@ -12,10 +12,13 @@ from typing import Any
 import uvicorn
 from absl import logging
 
-from official_transformer.serving.impatient_protocol import protocol_with
+from official_transformer.errors import ENDING_SIGNALS
+from official_transformer.serving.impatient_protocol import (
+  MOST_HEAD_BYTES,
+  protocol_with,
+)
 from official_transformer.serving.settings import ServiceLimits
 
-_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 # Beyond the time that a request may take to arrive and to be answered.
 _GRACE = 5
 # Beside connections.
@@ -27,7 +30,7 @@ def serve(
   listener: socket.socket,
   limits: ServiceLimits,
 ) -> None:
-  """Answers requests until SIGTERM or SIGINT, and then those it has taken on.
+  """Answers requests until a signal to end, and then those it has taken on.
 
   Args:
     application: an ASGI application.
@@ -39,6 +42,7 @@ def serve(
     application,
     http=protocol_with(limits),
     ws="none",
+    h11_max_incomplete_event_size=MOST_HEAD_BYTES,
     access_log=False,
     log_config=None,
     log_level="warning",
@@ -71,7 +75,12 @@ class _Server(uvicorn.Server):
         logging.info("%s: answering what has been accepted", name)
       self.should_exit = True
 
-    before = {number: signal.signal(number, stop) for number in _SIGNALS}
+    before = {
+      number: signal.signal(number, stop)
+      for number in ENDING_SIGNALS
+      # As nohup has SIGHUP ignored.
+      if signal.getsignal(number) is not signal.SIG_IGN
+    }
     try:
       yield
     finally:

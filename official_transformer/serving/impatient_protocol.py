@@ -6,21 +6,22 @@ import asyncio
 import http
 from typing import Any
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from official_transformer.serving.application import RETRY_AFTER, refusal
 from official_transformer.serving.settings import ServiceLimits
 
-# Of a request's head.
-_MOST_HEAD_BYTES = 1 << 16
+# Of a request's head, and of what follows a body in chunks: h11 counts both,
+# and reads no request while it answers another one.
+MOST_HEAD_BYTES = 1 << 16
 
 
-def protocol_with(limits: ServiceLimits) -> type[HttpToolsProtocol]:
+def protocol_with(limits: ServiceLimits) -> type[H11Protocol]:
   """Returns the protocol of a service."""
   return type("LimitedProtocol", (ImpatientProtocol,), {"limits": limits})
 
 
-class ImpatientProtocol(HttpToolsProtocol):
+class ImpatientProtocol(H11Protocol):
   """Closes connections that say nothing, do not read, or are too many.
 
   Attributes:
@@ -30,7 +31,6 @@ class ImpatientProtocol(HttpToolsProtocol):
   limits = ServiceLimits()
   _patience: asyncio.TimerHandle | None = None
   _unread: asyncio.TimerHandle | None = None
-  _head_bytes = 0
 
   def connection_made(self, transport: Any) -> None:
     """Begins to wait for a request, or refuses one connection too many."""
@@ -43,18 +43,17 @@ class ImpatientProtocol(HttpToolsProtocol):
     self._wait_for_head()
 
   def data_received(self, data: bytes) -> None:
-    """Reads on; a head has a size, and a time to arrive in."""
+    """Reads on; a head has a time to arrive in."""
     super().data_received(data)
     if not self.transport.get_write_buffer_size():
       self._stop_waiting_for_reader()
     if self.cycle is not None and not self.cycle.response_complete:
       self._stop_waiting()
-      self._head_bytes = 0
       return
     self._wait_for_head()
-    self._head_bytes += len(data)
-    if self._head_bytes > _MOST_HEAD_BYTES:
-      self.send_400_response("The request's head is too long.")
+
+  def _get_upgrade(self) -> None:
+    """Ignores `Upgrade: h2c`, which clients offer with a request and body."""
 
   def on_response_complete(self) -> None:
     """Goes on to the next request; an answer has a time to be read in."""
@@ -73,7 +72,8 @@ class ImpatientProtocol(HttpToolsProtocol):
 
   def send_400_response(self, msg: str) -> None:
     """Refuses what is no HTTP, as everything else is refused."""
-    self.transport.write(_raw(400, msg))
+    said = f"{msg} It may have {MOST_HEAD_BYTES} bytes before its body."
+    self.transport.write(_raw(400, said))
     self.transport.close()
 
   def _wait_for_head(self) -> None:

@@ -37,6 +37,7 @@ from official_transformer.serving.metrics import Metrics
 from official_transformer.serving.schemas import Model
 from official_transformer.serving.settings import (
   API_KEY_VARIABLE,
+  Access,
   ServiceLimits,
 )
 
@@ -112,7 +113,7 @@ def _application() -> fastapi.FastAPI:
     _ReplicaService(),
     _LIMITS,
     _metrics(),
-    os.environ.get(API_KEY_VARIABLE) or None,
+    Access(os.environ.get(API_KEY_VARIABLE) or None),
   )
 
 

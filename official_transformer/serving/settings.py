@@ -12,6 +12,23 @@ LONGEST_SECONDS = 3600.0
 
 
 @dataclasses.dataclass(frozen=True)
+class Access:
+  """Who is answered.
+
+  Attributes:
+    key: what `/translate` and `/metrics` demand; None demands nothing.
+    hosts: names that requests may give this service, in small letters; empty
+      allows any.
+  """
+
+  key: str | None = None
+  hosts: frozenset[str] = frozenset()
+
+
+ANYONE = Access()
+
+
+@dataclasses.dataclass(frozen=True)
 class ServiceLimits:
   """How much a service takes on.
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 
 from absl import logging
 
-from official_transformer.errors import RunError
+from official_transformer.errors import ENDING_SIGNALS, RunError
 from official_transformer.serving.metrics import (
   MULTIPROCESS_DIR,
   forget_process,
@@ -63,13 +63,14 @@ class Supervisor:
     self._next = 0.0
 
   def run(self) -> None:
-    """Runs the workers until SIGTERM or SIGINT, and waits for their end.
+    """Runs the workers until a signal to end, and waits for their end.
 
     Raises:
       RunError: if a worker says, at the start, what keeps it from working.
     """
-    for number in (signal.SIGTERM, signal.SIGINT):
-      signal.signal(number, self._stop)
+    for number in ENDING_SIGNALS:
+      if signal.getsignal(number) is not signal.SIG_IGN:
+        signal.signal(number, self._stop)
     began = time.monotonic()
     lifeline, mine = os.pipe()
     with tempfile.TemporaryDirectory() as counts:

@@ -13,13 +13,15 @@ from typing import Any
 
 from absl import logging
 
-from official_transformer.errors import Interrupted, signal_name
-
-SIGNALS = (signal.SIGTERM, signal.SIGINT)
+from official_transformer.errors import (
+  ENDING_SIGNALS,
+  Interrupted,
+  signal_name,
+)
 
 
 class Interruption:
-  """Remembers a first SIGTERM or SIGINT; a second one ends the process.
+  """Remembers a first signal to end; a second one ends the process.
 
   Python runs a signal's handler only between two of its own instructions, and
   a step, or the compilation of one, is a single instruction: a thread listens
@@ -40,8 +42,9 @@ class Interruption:
     """Starts to listen; in the main thread only, as Python demands."""
     self._receiver, self._sender = socket.socketpair()
     self._sender.setblocking(False)
-    for number in SIGNALS:
-      # A process in the background of a script is told to ignore SIGINT.
+    for number in ENDING_SIGNALS:
+      # A process in the background of a script is told to ignore SIGINT, and
+      # one that nohup has started SIGHUP.
       if signal.getsignal(number) is not signal.SIG_IGN:
         self._handlers[number] = signal.getsignal(number)
     self.take_signals()
@@ -104,7 +107,8 @@ class Interruption:
         received += 1
         if self.nothing_to_lose or received > 1:
           # Without logging: whoever was interrupted may hold its lock.
-          os.write(2, f"{signal_name(number)}: stopped at once\n".encode())
+          with contextlib.suppress(OSError):  # The terminal may have gone.
+            os.write(2, f"{signal_name(number)}: stopped at once\n".encode())
           os._exit(128 + number)
         self.signal = number
         logging.warning(

@@ -100,10 +100,11 @@ class Distribution:
       pause: updates until the next exchange, as this process would have it.
 
     Returns:
-      The same to all: SIGTERM's number, if anybody has received that, else
-      another's; and the chief's pause.
+      The same to all: SIGTERM's number, unless SIGINT is all that anybody has
+      received; and the chief's pause.
     """
-    received = [number == signal.SIGTERM, number is not None]
+    is_term = number not in (None, signal.SIGINT)
+    received = [is_term, number is not None]
     term, signals, pause = self._sum_over_processes(
       [*map(int, received), pause if self.is_chief else 0]
     )

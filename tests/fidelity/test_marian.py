@@ -22,6 +22,7 @@ from official_transformer.model_directory.directory import ModelDirectory
 from official_transformer.model_params import EOS_ID
 from official_transformer.ops.top_k import best_continuations
 from official_transformer.search.state import NEG_INF, SearchHooks
+from official_transformer.text.tokenizer import UNK_ID, load_tokenizer
 
 pytestmark = pytest.mark.slow
 
@@ -204,13 +205,36 @@ def test_what_is_no_such_model_is_refused(tmp_path, file, content, message):
   assert not (tmp_path / "model").exists()
 
 
+CASES = pathlib.Path(__file__).parents[3] / "shared/cases/marian-pieces"
+
+
+@pytest.mark.skipif(not CASES.exists(), reason="needs ../shared")
+@pytest.mark.parametrize(
+  ("case", "text", "piece"),
+  [("uds", "a <mask> a", "<mask>"), ("bytes", "a \u2603", "<0xE2>")],
+)
+def test_pieces_of_all_kinds_are_kept(tmp_path, case, text, piece):
+  import_marian(str(CASES / case), str(tmp_path / "model"), {})
+  tokenizer = load_tokenizer(str(tmp_path / "model" / "source.model"))
+  ids = tokenizer.encode(text)
+  assert piece in tokenizer.pieces(ids)
+  assert UNK_ID not in ids
+
+
 @pytest.mark.parametrize(
   ("changes", "message"),
   [
+    ({"d_model": 16.5}, "d_model is 16.5, must be of type int"),
+    ({"num_beams": 4.0}, "num_beams is 4.0, must be of type int"),
+    ({"encoder_layers": 2**70}, "layers of the encoder"),
+    ({"dropout": []}, "dropout is"),
     ({"normalize_before": True}, "normalize_before is True"),
     ({"activation_function": "tanh"}, "activation_function"),
     ({"decoder_ffn_dim": 8}, "differ in ffn_dim"),
-    ({"encoder_layers": 1}, "unknown: transformer/encoder_stack/layer_1"),
+    (
+      {"encoder_layers": 1},
+      "layers of the encoder: 2 stored, 1 in config.json",
+    ),
     ({"model_type": "bart"}, "model_type is 'bart'"),
   ],
 )

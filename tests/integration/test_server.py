@@ -8,6 +8,7 @@ import pathlib
 import random
 import re
 import shutil
+import signal
 import socket
 import threading
 import time
@@ -165,7 +166,7 @@ def test_many_clients_are_each_answered_their_own(server, lines, expected):
 
 
 def head(length, *more):
-  fields = ["POST /translate HTTP/1.1", "Host: x"]
+  fields = ["POST /translate HTTP/1.1", "Host: localhost"]
   fields += ["Content-Type: application/json", f"Content-Length: {length}"]
   return "\r\n".join([*fields, *more, "", ""]).encode()
 
@@ -278,8 +279,9 @@ def test_a_head_without_end_is_refused(impatient):
     assert b" 400 " in answer
 
 
-def test_sigterm_answers_what_was_accepted(
-  trained_model, tmp_path, lines, expected
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_answers_what_was_accepted(
+  trained_model, tmp_path, lines, expected, number
 ):
   flags = ["--max_queued_tokens=99999"]
   with running_server(trained_model, tmp_path, *flags) as server:
@@ -292,11 +294,11 @@ def test_sigterm_answers_what_was_accepted(
     for thread in threads:
       thread.start()
     wait_for(lambda: "requests_in_progress 4.0" in server.get("/metrics"))
-    assert server.stop() == 0
+    assert server.stop(number) == 0
     for thread in threads:
       thread.join()
-  for number in range(4):
-    assert_same(answers[number], expected * 4)
+  for asked in range(4):
+    assert_same(answers[asked], expected * 4)
 
 
 def test_a_newer_checkpoint_is_used_without_a_lost_request(

@@ -112,7 +112,7 @@ def test_hypotheses_have_scores_and_lines_have_marks(page, server):
 def test_what_is_refused_is_told(page):
   page.locator("#source").fill("x" * 10_001)
   status = page.locator("#status")
-  playwright.expect(status).to_contain_text("a line may have 10000")
+  playwright.expect(status).to_contain_text("it may have 10000")
   playwright.expect(status).to_have_class("failed")
 
 

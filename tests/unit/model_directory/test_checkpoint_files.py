@@ -117,6 +117,7 @@ def checkpoints(tmp_path, *values, dtype="float32"):
   ("value", "said"),
   [
     (np.array([1.0, np.nan]), "1 numbers that are not finite"),
+    (np.array([1e300, 1.0]), "1 numbers that are not finite"),
     (np.array([np.inf] * 2, np.float16), "2 numbers that are not finite"),
     (np.array([b"x", b"y"], object), "no real numbers, but object"),
     (np.array([1j, 1.0]), "no real numbers, but complex"),

@@ -16,7 +16,7 @@ from official_transformer.serving.application import create_application
 from official_transformer.serving.local_service import LocalService
 from official_transformer.serving.metrics import Metrics
 from official_transformer.serving.model_host import ModelHost, Newest
-from official_transformer.serving.settings import ServiceLimits
+from official_transformer.serving.settings import Access, ServiceLimits
 
 LIMITS = ServiceLimits(
   body_bytes=2000, lines=5, line_characters=50, queued_tokens=90
@@ -204,19 +204,52 @@ def test_probes_page_and_measurements(client, host):
 
 def test_a_key_is_demanded_if_there_is_one(host):
   application = create_application(
-    LocalService(host), LIMITS, Metrics(), api_key="sésame"
+    LocalService(host), LIMITS, Metrics(), Access(key="sésame")
   )
   client = TestClient(application)
   for headers in (
     {},
     {"Authorization": "Bearer sesame"},
     {"Authorization": "sésame".encode()},
+    {"Authorization": "Basic sésame".encode()},
   ):
-    answer = client.post("/translate", json={"text": "a"}, headers=headers)
-    refusal(answer, 401)
+    for body in (b'{"text": "a"}', b"{", b"a" * 5000):
+      # Before anything is read of what it asks.
+      refusal(client.post("/translate", content=body, headers=headers), 401)
   refusal(client.get("/metrics"), 401)
-  key = {"Authorization": "Bearer sésame".encode()}
-  answer = client.post("/translate", json={"text": "ab"}, headers=key)
-  assert answer.status_code == 200
+  for scheme in ("Bearer", "bearer", "BEARER"):
+    key = {"Authorization": f"{scheme} sésame".encode()}
+    answer = client.post("/translate", json={"text": "ab"}, headers=key)
+    assert answer.status_code == 200
   assert client.get("/health").status_code == 200
   assert client.get("/").status_code == 200
+
+
+@pytest.mark.parametrize(
+  ("named", "status"),
+  [
+    ("localhost", 200),
+    ("LOCALHOST:8000", 200),
+    ("localhost.", 200),
+    ("127.0.0.1:80", 200),
+    ("[::1]:8000", 200),
+    ("attacker.example", 421),
+    ("attacker.example:8000", 421),
+    ("localhost.attacker.example", 421),
+    ("[::2]", 421),
+  ],
+)
+def test_other_hosts_are_refused_if_names_are_given(host, named, status):
+  """As of a page whose own name leads to this machine."""
+  access = Access(hosts=frozenset({"localhost", "127.0.0.1", "::1"}))
+  application = create_application(
+    LocalService(host), LIMITS, Metrics(), access
+  )
+  client = TestClient(application)
+  headers = {"Host": named}
+  answer = client.post("/translate", json={"text": "ab"}, headers=headers)
+  assert answer.status_code == status
+  for path in ("/metrics", "/health", "/"):
+    assert client.get(path, headers=headers).status_code == status
+  if status != 200:
+    assert "--allowed_hosts" in refusal(answer, 421)

@@ -1,5 +1,6 @@
 """A server of large answers, and clients that take their time."""
 
+import asyncio
 import contextlib
 import socket
 import threading
@@ -11,7 +12,10 @@ pytest.importorskip("uvicorn")
 import uvicorn
 from waiting import wait_for
 
-from official_transformer.serving.impatient_protocol import protocol_with
+from official_transformer.serving.impatient_protocol import (
+  MOST_HEAD_BYTES,
+  protocol_with,
+)
 from official_transformer.serving.settings import ServiceLimits
 
 SIZE = 3_000_000
@@ -56,8 +60,19 @@ def server():
       timers.append(self.loop)
       super().connection_made(transport)
 
+  with running(application, Protocol) as port:
+    yield port, timers
+
+
+@contextlib.contextmanager
+def running(application, protocol):
+  """Runs a server; yields its port."""
   config = uvicorn.Config(
-    application, http=Protocol, lifespan="off", log_config=None
+    application,
+    http=protocol,
+    lifespan="off",
+    log_config=None,
+    h11_max_incomplete_event_size=MOST_HEAD_BYTES,
   )
   server = uvicorn.Server(config)
   listener = socket.socket()
@@ -67,10 +82,12 @@ def server():
   thread.start()
   while not server.started:
     time.sleep(0.01)
-  yield listener.getsockname()[1], timers
-  server.should_exit = True
-  thread.join()
-  listener.close()
+  try:
+    yield listener.getsockname()[1]
+  finally:
+    server.should_exit = True
+    thread.join()
+    listener.close()
 
 
 @contextlib.contextmanager
@@ -118,3 +135,115 @@ def test_who_does_not_read_is_cut_off(server):
     except ConnectionError:
       size = 0
     assert size < SIZE
+
+
+class Echo:
+  """Answers with what it is sent.
+
+  Attributes:
+    go: nothing is answered until it is set.
+    read: released when a request has been read.
+    transports: of the connections.
+  """
+
+  def __init__(self):
+    self.go = threading.Event()
+    self.go.set()
+    self.read = threading.Semaphore(0)
+    self.transports = []
+
+  async def __call__(self, scope, receive, send):
+    content, more = b"", True
+    while more:
+      message = await receive()
+      content += message.get("body", b"")
+      more = message.get("more_body", False)
+    self.read.release()
+    while not self.go.is_set():
+      await asyncio.sleep(0.01)
+    length = str(len(content)).encode()
+    fields = [(b"content-length", length)]
+    await send(
+      {"type": "http.response.start", "status": 200, "headers": fields}
+    )
+    await send({"type": "http.response.body", "body": content})
+
+
+@pytest.fixture
+def echo():
+  """An application, and where it answers."""
+  made = Echo()
+
+  class Protocol(protocol_with(ServiceLimits(seconds=300.0))):
+    def connection_made(self, transport):
+      made.transports.append(transport)
+      super().connection_made(transport)
+
+  with running(made, Protocol) as port:
+    yield made, port
+    made.go.set()
+
+
+def post(body, *fields):
+  head = [b"POST / HTTP/1.1", b"Host: x", *fields]
+  head.append(b"Content-Length: %d" % len(body))
+  return b"\r\n".join([*head, b"", b""]) + body
+
+
+def answer(made):
+  """Reads an answer of a short body; returns its status and body."""
+  found = b""
+  while b"\r\n\r\n" not in found or not found.endswith(b"!"):
+    chunk = made.recv(1000)
+    assert chunk, found
+    found += chunk
+  return int(found.split()[1]), found.partition(b"\r\n\r\n")[2]
+
+
+@pytest.mark.parametrize("split", [False, True])
+def test_an_offer_to_upgrade_costs_no_body(echo, split):
+  """As Java's HTTP client and `curl --http2` make it."""
+  _, port = echo
+  offer = b"Connection: Upgrade, HTTP2-Settings", b"Upgrade: h2c"
+  with client(port) as made:
+    for body in (b"one!", b"two!"):
+      request = post(body, *offer, b"HTTP2-Settings: AAEAAEAAAAIAAAAA")
+      place = request.index(b"\r\n\r\n") + 4 if split else len(request)
+      made.sendall(request[:place])
+      made.sendall(request[place:])
+      assert answer(made) == (200, body)
+    made.sendall(post(b"plain!"))
+    assert answer(made) == (200, b"plain!")
+
+
+def flood(made, block, most):
+  """Sends a block again and again, until the other side has had enough."""
+  with contextlib.suppress(ConnectionError):
+    for _ in range(most // len(block)):
+      made.sendall(block)
+
+
+def test_what_follows_a_body_is_bounded(echo):
+  _, port = echo
+  with client(port) as made:
+    chunked = (
+      b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+    )
+    made.sendall(chunked + b"2\r\n{}\r\n0\r\n")
+    flood(made, b"T: x\r\n" * 1000, 4 * MOST_HEAD_BYTES)
+    with contextlib.suppress(ConnectionError):
+      assert made.recv(1000).startswith(b"HTTP/1.1 400")
+
+
+def test_what_comes_while_another_is_answered_is_not_read(echo):
+  application, port = echo
+  application.go.clear()
+  with client(port) as made:
+    made.sendall(post(b"first!"))
+    assert application.read.acquire(timeout=120)
+    made.sendall(b"POST / HTTP/1.1\r\nHost: x\r\n")
+    wait_for(lambda: not all(t.is_reading() for t in application.transports))
+    application.go.set()
+    assert answer(made) == (200, b"first!")
+    made.sendall(b"Content-Length: 7\r\n\r\nsecond!")
+    assert answer(made) == (200, b"second!")

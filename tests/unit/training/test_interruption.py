@@ -50,7 +50,9 @@ def interruption():
     yield interruption
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+  "number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]
+)
 def test_a_second_signal_ends_even_a_long_call(start, number):
   process = start("may not lose")
   name = signal.Signals(number).name

@@ -1,0 +1,86 @@
+"""Who is answered: by the API key, and by the host that a request names."""
+
+from __future__ import annotations
+
+import contextlib
+import hmac
+from collections.abc import Callable
+from typing import Any
+
+from starlette.exceptions import HTTPException
+
+from official_transformer.serving.settings import Access
+
+# What demands the key.
+_GUARDED = ("/translate", "/metrics")
+
+
+class Gate:
+  """ASGI middleware that lets no request past that is not to be answered.
+
+  A page in a browser may have its own host's name lead to this machine ("DNS
+  rebinding"), and would reach a service that is meant for this machine alone:
+  its requests name that host.
+
+  Attributes:
+    app: the application.
+  """
+
+  def __init__(
+    self, app: Any, access: Access, refuse: Callable[..., Any]
+  ) -> None:
+    """Initializes it.
+
+    Args:
+      app: the application.
+      access: who is answered.
+      refuse: makes an answer of a status, a message and headers.
+    """
+    self.app = app
+    self._access = access
+    self._refuse = refuse
+
+  async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+    """Passes a request on, or refuses it by its head alone."""
+    refused = scope["type"] == "http" and self._refusal(scope)
+    if not refused:
+      await self.app(scope, receive, send)
+      return
+    # A connection that is closed with bytes unread is reset, and the client
+    # would not read why. They are dropped as they come.
+    with contextlib.suppress(HTTPException):
+      message = await receive()
+      while message.get("more_body", False):
+        message = await receive()
+    await refused(scope, receive, send)
+
+  def _refusal(self, scope: Any) -> Any:
+    """Returns what a request is answered that is refused, else None."""
+    headers = dict(scope["headers"])
+    host = _host_of(headers.get(b"host", b"").decode("latin-1"))
+    if self._access.hosts and host and host not in self._access.hosts:
+      return self._refuse(
+        421,
+        f"this service is not {host:.200}: start it with --allowed_hosts to "
+        "have it answer under other names",
+      )
+    key = self._access.key
+    if key is None or scope["path"] not in _GUARDED:
+      return None
+    scheme, _, given = headers.get(b"authorization", b"").partition(b" ")
+    # In a time that does not tell how much of it is right.
+    is_right = hmac.compare_digest(given.strip(), key.encode("utf-8"))
+    if scheme.lower() == b"bearer" and is_right:
+      return None
+    return self._refuse(
+      401,
+      "send the API key: Authorization: Bearer KEY",
+      {"WWW-Authenticate": "Bearer"},
+    )
+
+
+def _host_of(field: str) -> str:
+  """Returns the host of a `Host` field, in small letters, without its port."""
+  if field.startswith("["):
+    return field[1:].partition("]")[0].lower()
+  return field.partition(":")[0].rstrip(".").lower()
