@@ -10,6 +10,7 @@ python compute_bleu.py --translation=a.de --translation=b.de --reference=test.de
 from __future__ import annotations
 
 import dataclasses
+import json
 
 from absl import logging
 
@@ -149,6 +150,8 @@ def main(_: list[str]) -> None:
   if options.sentence_scores:
     text_files.check_not_read(options.sentence_scores, files, "sentence_scores")
   lines = text_files.read_parallel_files(files)
+  for path, content in zip(files, lines, strict=True):
+    _refuse_json(path, content)
   systems = list(zip(options.translation, lines, strict=False))
   lines = lines[len(systems) :]
   contest = hold_contest(
@@ -166,6 +169,22 @@ def main(_: list[str]) -> None:
   if options.sentence_scores:
     text_files.write_lines(
       options.sentence_scores, contest_formats.sentence_table(contest)
+    )
+
+
+def _refuse_json(path: str, lines: list[str]) -> None:
+  """Raises an `InputError` if lines are JSON, which would be scored as text."""
+  if not lines[0].startswith("{"):
+    return
+  try:
+    is_json = all(isinstance(json.loads(line), dict) for line in lines[:10])
+  except (ValueError, RecursionError):
+    return
+  if is_json:
+    raise InputError(
+      f"{path} is lines of JSON, which would be scored as they stand: have "
+      "--mode=predict write --output_format=text, or take the field out with "
+      "jq -r .translation"
     )
 
 

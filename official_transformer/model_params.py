@@ -321,6 +321,8 @@ _RANGES: tuple[tuple[tuple[str, ...], Callable[[float], bool], str], ...] = (
     lambda value: value >= 0,
     "not be below 0",
   ),
+  # Beyond it float32 has no room for the lengths' powers.
+  (("alpha",), lambda value: value <= 10, "be at most 10"),
   # More is a slip of the pen, or a description that means harm.
   (
     (

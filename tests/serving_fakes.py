@@ -64,6 +64,7 @@ class Reverser:
 
 class _Transformer:
   params = TransformerParams(vocab_size=28, beam_size=2)
+  compute_dtype = "float32"
 
 
 def asked(lines, n_best=1):

@@ -49,6 +49,7 @@ class AlphaOptions(Options):
     None,
     "Strength of length normalisation. Unset: the model's own, .6.",
     lower_bound=0.0,
+    upper_bound=10.0,
   )
 
 

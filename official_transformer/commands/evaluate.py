@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import zlib
 from typing import TYPE_CHECKING, Any
 
 from absl import logging
@@ -16,6 +17,7 @@ from official_transformer.commands.scoring import (
   contest_settings,
 )
 from official_transformer.commands.text_options import EvaluationOptions
+from official_transformer.decoding.engines import TENSORFLOW
 from official_transformer.errors import InputError
 from official_transformer.model_directory.directory import (
   SCORES_FILE,
@@ -115,7 +117,7 @@ class EvalOptions(EvaluationOptions, TranslationOptions, MetricsOptions):
     for pair, name, evaluation_set in zip(files, names, sets, strict=True):
       if len(sets) > 1:
         show_result(f"\n{pair[0]}")
-      kept = _Kept(directory, _file_name(name, models[-1].translator), pair)
+      kept = _Kept.of(directory, _file_name(name, models[-1].translator), pair)
       _evaluate_set(kept, evaluation_set, models, settings)
 
   def _load_models(self) -> list[_Model]:
@@ -170,7 +172,16 @@ class _Model:
       f"{self.translator.checkpoint}, beam {params.beam_size}, alpha "
       f"{params.alpha:g}"
       + (f", patience {params.patience:g}" if params.patience else "")
+      + "".join(f", {said}" for said in _computing(self.translator))
     )
+
+
+def _computing(translator: Translator) -> list[str]:
+  """Returns what computes, and in what, unless TensorFlow does in float32."""
+  engine = translator.options.engine
+  if engine.name != TENSORFLOW:
+    return [engine.name, engine.quantization]
+  return [] if translator.dtype == "float32" else [translator.dtype]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -186,6 +197,23 @@ class _Kept:
   directory: ModelDirectory
   name: str
   files: tuple[str, str]
+
+  @classmethod
+  def of(
+    cls, directory: ModelDirectory, name: str, files: tuple[str, str]
+  ) -> _Kept:
+    """Returns a place of its own for an evaluation.
+
+    A file of the same name in another folder has another place: what was kept
+    of the first stays.
+    """
+    files = file_system.absolute(files[0]), file_system.absolute(files[1])
+    earlier = _read_scores(directory).get(name)
+    source = earlier.get("source") if isinstance(earlier, dict) else None
+    # Earlier versions kept the path as it was given.
+    if isinstance(source, str) and file_system.absolute(source) != files[0]:
+      name += f"-{zlib.crc32(os.path.dirname(files[0]).encode()):08x}"
+    return cls(directory, name, files)
 
 
 def _evaluate_set(
@@ -254,19 +282,27 @@ def _file_name(name: str, translator: Translator) -> str:
     f"{params.beam_size}-alpha-{params.alpha:g}-extra-"
     f"{params.extra_decode_length}"
     + (f"-patience-{params.patience:g}" if params.patience else "")
+    + "".join(f"-{said}" for said in _computing(translator))
   )
+
+
+def _read_scores(directory: ModelDirectory) -> dict[str, Any]:
+  """Returns what `scores.json` has of earlier evaluations."""
+  path = directory.join(TRANSLATIONS, SCORES_FILE)
+  if not file_system.exists(path):
+    return {}
+  try:
+    with file_system.open_file(path) as stream:
+      return dict(json.load(stream))
+  except DAMAGE as error:
+    logging.error("%s is damaged (%r): starting it anew", path, error)
+    return {}
 
 
 def _keep_fields(kept: _Kept, fields: dict[str, Any]) -> None:
   """Adds to what `scores.json` has of earlier evaluations."""
   path = kept.directory.join(TRANSLATIONS, SCORES_FILE)
-  scores: dict[str, Any] = {}
-  if file_system.exists(path):
-    try:
-      with file_system.open_file(path) as stream:
-        scores = dict(json.load(stream))
-    except DAMAGE as error:
-      logging.error("%s is damaged (%r): starting it anew", path, error)
+  scores = _read_scores(kept.directory)
   source, reference = kept.files
   scores[kept.name] = {"source": source, "reference": reference, **fields}
   write_text(path, json.dumps(scores, ensure_ascii=False, indent=1) + "\n")

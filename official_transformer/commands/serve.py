@@ -255,7 +255,10 @@ class ServiceOptions(LimitOptions, EngineOptions):
     directory = self.model_directories[0]
     kind, steps = directory.choose_checkpoints(self.checkpoint)
     path = directory.checkpoint_directory(steps[0], kind)
-    return Newest(steps[0], file_system.modified(path))
+    # Files may be copied into their places, and the directory stay.
+    files = sorted(file_system.names_in(path))
+    states = (file_system.state(os.path.join(path, n)) for n in files)
+    return Newest(steps[0], (*files, *map(tuple, states)))
 
 
 def read_api_key(path: str | None) -> str | None:

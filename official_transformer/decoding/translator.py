@@ -78,6 +78,7 @@ class Translator:
     options: how lines are brought to the model, fewer at once for large beams.
     max_length: the longest line the model was trained with, in tokens.
     checkpoint: the one that was loaded, if one was.
+    dtype: what TensorFlow computes in, such as `float32`.
     searchers: search for each batch's best sequences.
     attention_reader: computes what the first model attends to; None if another
       engine than TensorFlow searches.
@@ -94,6 +95,7 @@ class Translator:
   ) -> None:
     models = transformer if isinstance(transformer, Sequence) else [transformer]
     self.params = params = models[0].params
+    self.dtype: str = models[0].compute_dtype
     self.tokenizers = Tokenizers.of(tokenizers)
     options = options or DecodingOptions()
     options.check(params)

@@ -25,11 +25,11 @@ class Newest(NamedTuple):
 
   Attributes:
     step: updates that it has seen.
-    modified: when it came, in nanoseconds since 1970.
+    state: of its files: what shows that one has been written since.
   """
 
   step: int
-  modified: int = 0
+  state: tuple[object, ...] = ()
 
 
 class ModelHost:

@@ -314,6 +314,36 @@ def test_sets_of_one_name_are_both_kept(copied, demo_text, tmp_path):
     assert kept[name]["source"] == f"{paths[number - 1]}.en"
 
 
+def test_no_evaluation_takes_the_place_of_another(copied, demo_text, tmp_path):
+  """Of another engine, or of another folder's file of the same name."""
+  pytest.importorskip("ctranslate2")
+
+  def evaluate(folder, *flags):
+    return run(
+      *(MAIN, "--mode=eval", f"--model_dir={copied}", "--resamples=0"),
+      *(f"--bleu_source={folder}/test.en", f"--bleu_ref={folder}/test.de"),
+      *flags,
+    )
+
+  other = tmp_path / "other"
+  other.mkdir()
+  for side in ("en", "de"):
+    shutil.copy(demo_text / f"dev.{side}", other / f"test.{side}")
+  evaluate(demo_text)
+  said = evaluate(demo_text, "--engine=ctranslate2", "--quantization=int8")
+  assert said.startswith("Step 30, beam 4, alpha 0.6, ctranslate2, int8\n")
+  for _ in range(2):  # Again, it takes its own place.
+    evaluate(other)
+  kept = json.loads((copied / "translations" / "scores.json").read_text())
+  name = "test.en-step-30-beam-4-alpha-0.6-extra-50"
+  sources = {n: k["source"] for n, k in kept.items() if n.startswith(name)}
+  assert sources.pop(name) == f"{demo_text}/test.en"
+  assert sources.pop(f"{name}-ctranslate2-int8") == f"{demo_text}/test.en"
+  assert list(sources.values()) == [f"{other}/test.en"]
+  for key in sources:
+    assert (copied / "translations" / f"{key}.txt").exists()
+
+
 def test_translations_are_kept_if_scoring_fails(copied, demo_text, tmp_path):
   model = tmp_path / "model.ckpt"
   model.write_text("")
@@ -509,12 +539,17 @@ def test_alignments_are_written_with_translations(trained_model, tmp_path):
     (["--sentence_scores=/nowhere/x"], "/nowhere does not exist"),
     (["--comet_model=/nowhere.ckpt"], "no file /nowhere.ckpt"),
     (["--comet_model={demo_text}/dev.de"], "the .ckpt file"),
+    (["--translation={tmp}/json"], "json is lines of JSON, which would be"),
   ],
 )
 def test_mistakes_of_scoring_cost_one_clear_message(
-  flags, complaint, demo_text
+  flags, complaint, demo_text, tmp_path
 ):
-  given = [flag.format(demo_text=demo_text) for flag in flags]
+  lines = (demo_text / "test.de").read_text("utf-8").splitlines()
+  (tmp_path / "json").write_text(
+    "".join(json.dumps({"translation": line}) + "\n" for line in lines)
+  )
+  given = [flag.format(demo_text=demo_text, tmp=tmp_path) for flag in flags]
   translation = f"--translation={demo_text}/test.de"
   defaults = [f"--reference={demo_text}/test.de"]
   assert complaint in run(BLEU, translation, *defaults, *given, status=2)
