@@ -107,11 +107,8 @@ def run(command: str, *arguments: object, stdin: str | bytes = "") -> Done:
   with fresh_flags(command), _streams(stdin) as (out, err):
     status: int | str | None = 0
     try:
-      rest = flags.FLAGS([command, *map(str, arguments)])
+      rest = flags_core.parse_flags([command, *map(str, arguments)])
       describe_failures(module.main)(rest)
-    except flags.Error as error:
-      err.write(f"FATAL Flags parsing error: {error}\n")
-      status = 1
     except SystemExit as end:
       status = end.code
     finally:

@@ -25,7 +25,10 @@ from official_transformer.data.data_directory import (
 )
 from official_transformer.errors import InputError
 from official_transformer.storage import file_system
-from official_transformer.storage.durable_files import INCOMPLETE, copy_file
+from official_transformer.storage.durable_files import (
+  copy_file,
+  final_name,
+)
 from official_transformer.text.vocabulary_files import VocabFiles
 
 _PUBLISHING = "publishing"
@@ -110,7 +113,7 @@ def _remove_earlier_run(settings: DataSettings) -> None:
 
 def _is_any_shard(name: str) -> bool:
   """Returns whether a file is a shard, or was to become one."""
-  whole = name.removesuffix(INCOMPLETE)
+  whole = final_name(name)
   return is_shard(whole, TRAIN_TAG) or is_shard(whole, DEV_TAG)
 
 

@@ -18,7 +18,6 @@ from official_transformer.text.text_files import open_lines, without_mark
 # Of the source side of a block; the other has as many lines.
 BLOCK_BYTES = 1 << 19
 _FIRST = 1
-_LOOKED_AT = 10  # Lines at the beginning of a file.
 
 
 class Block(NamedTuple):
@@ -121,8 +120,8 @@ def _refuse_utf16(beginnings: Mapping[str, Sequence[bytes]]) -> None:
   """Raises an `InputError` if files begin with UTF-16, naming all that do."""
   found = []
   for path, lines in beginnings.items():
-    for number, line in enumerate(lines[:_LOOKED_AT], start=1):
-      if is_utf16(line):
+    for number, line in enumerate(lines[:10], start=1):
+      if is_utf16(line, number):
         found.append(f"{path}, line {number}: {conversion(line, number)}")
         break
   if found:

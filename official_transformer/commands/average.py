@@ -14,6 +14,7 @@ from official_transformer.model_directory.directory import (
   ModelDirectory,
 )
 from official_transformer.storage.durable_files import remove_leftovers
+from official_transformer.storage.file_lock import FileLock
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -85,9 +86,13 @@ class AverageOptions(ModelDirOptions):
         f"{error}; --average_checkpoints averages those that it lists"
       ) from None
     weights = to_storage(weights, self.storage)
-    remove_leftovers(directory.join(AVERAGE), "step-")
     weights[AVERAGED_STEPS] = tf.constant(steps, tf.int64)
-    path = write_only_checkpoint(directory, steps[-1], weights, AVERAGE)
+    with FileLock(
+      directory.join(f"{AVERAGE}.lock"),
+      f"{{holder}} writes an average into {directory.path}; wait for it",
+    ):
+      remove_leftovers(directory.join(AVERAGE), "step-")
+      path = write_only_checkpoint(directory, steps[-1], weights, AVERAGE)
     logging.info(
       "%s is the mean of %d checkpoints, steps %s; use it with --checkpoint=%s",
       path,

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import math
 import os
 import types
 import typing
@@ -280,6 +281,13 @@ def _define(
     default = list(default)
   _definitions[name] = definition
   definer(name=name, default=default, help=spec.text, **arguments)
+  if definer is flags.DEFINE_float:
+    # NaN is within all bounds that absl compares it with.
+    flags.register_validator(
+      name,
+      lambda value: value is None or math.isfinite(value),
+      "must be a finite number",
+    )
 
 
 def _kind(hint: Any) -> type:

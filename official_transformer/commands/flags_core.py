@@ -5,6 +5,7 @@ records of its modes, to `run`. Nothing here imports TensorFlow, so `--help` and
 a mistyped flag answer at once.
 """
 
+import os
 import sys
 import textwrap
 from collections.abc import Callable
@@ -55,6 +56,7 @@ __all__ = [
   "definition_of",
   "expand_home",
   "help_wrap",
+  "parse_flags",
   "parsed",
   "run",
   "without_effect",
@@ -152,4 +154,27 @@ def run(command: Command, main: Callable[..., Any]) -> None:
   occupy_closed()
   define_all(command)
   define_help(command, sys.modules[main.__module__].__doc__ or "")
-  app.run(main)
+  app.run(main, flags_parser=parse_flags)
+
+
+def parse_flags(argv: list[str]) -> list[str]:
+  """Parses a command line; what is wrong with it ends the process.
+
+  The exit status is 2 then, as with whatever else a user can get wrong, where
+  absl's is 1.
+
+  Args:
+    argv: of the command line.
+
+  Returns:
+    What is left of it: the name of the program, and positional arguments.
+  """
+  try:
+    return flags.FLAGS(argv)
+  except (flags.Error, UnicodeDecodeError) as error:  # Of a flag file.
+    print(
+      f"{os.path.basename(argv[0])}: error: {error}\nPass --help to see the "
+      "flags.",
+      file=sys.stderr,
+    )
+    sys.exit(2)

@@ -6,6 +6,7 @@ What watches over workers imports no TensorFlow.
 from __future__ import annotations
 
 import dataclasses
+import ipaddress
 import itertools
 import os
 import socket
@@ -25,6 +26,7 @@ from official_transformer.serving.settings import (
   LONGEST_SECONDS,
   Access,
   ServiceLimits,
+  host_of,
 )
 from official_transformer.storage import file_system
 
@@ -149,6 +151,13 @@ class ServiceOptions(LimitOptions, EngineOptions):
         f"the service needs more packages ({error}): pip install "
         "'official-transformer[server]'"
       ) from None
+    if self.allowed_hosts is not None and not all(
+      map(host_of, self.allowed_hosts or ("",))
+    ):
+      raise InputError(
+        "--allowed_hosts names an empty host; * is any, and without the flag "
+        "the default holds"
+      )
     self.check_engine()
     self.check_model()
 
@@ -167,7 +176,7 @@ class ServiceOptions(LimitOptions, EngineOptions):
       end_with_parent()
     else:
       listener = bind(self.host, self.port)
-      if self.host not in LOCAL_HOSTS and key is None:
+      if not is_local(self.host) and key is None:
         logging.warning(
           "--host=%s and no API key: whoever reaches this machine may "
           "translate",
@@ -229,8 +238,8 @@ class ServiceOptions(LimitOptions, EngineOptions):
     """Returns the names that requests may give the service; none is any."""
     names = self.allowed_hosts
     if names is None:
-      names = LOCAL_HOSTS if self.host in LOCAL_HOSTS else ()
-    return frozenset() if "*" in names else frozenset(map(str.lower, names))
+      names = (*LOCAL_HOSTS, self.host) if is_local(self.host) else ("*",)
+    return frozenset() if "*" in names else frozenset(map(host_of, names))
 
   def _loader(self) -> Callable[[int | None], Translator]:
     """Returns what loads the model, each time as its directory is then."""
@@ -259,6 +268,14 @@ class ServiceOptions(LimitOptions, EngineOptions):
     files = sorted(file_system.names_in(path))
     states = (file_system.state(os.path.join(path, n)) for n in files)
     return Newest(steps[0], (*files, *map(tuple, states)))
+
+
+def is_local(host: str) -> bool:
+  """Returns whether an address is this machine's for itself alone."""
+  try:
+    return ipaddress.ip_address(host).is_loopback
+  except ValueError:
+    return host.lower() == "localhost"
 
 
 def read_api_key(path: str | None) -> str | None:

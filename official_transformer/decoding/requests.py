@@ -13,6 +13,7 @@ from official_transformer.decoding.phrases import (
 from official_transformer.errors import InputError
 from official_transformer.model_params import TransformerParams
 from official_transformer.search.options import SearchOptions
+from official_transformer.text.tokenizer import Tokenizer
 
 
 class RequestError(InputError):
@@ -75,13 +76,18 @@ class TranslationRequest:
     ]
 
   def check(
-    self, options: DecodingOptions, params: TransformerParams, max_length: int
+    self,
+    options: DecodingOptions,
+    params: TransformerParams,
+    target: Tokenizer,
+    max_length: int,
   ) -> None:
     """Raises a `RequestError` if a translator cannot do what is asked.
 
     Args:
       options: the translator's.
       params: its first model's.
+      target: the target's tokenizer.
       max_length: the most tokens of a piece that is translated whole.
     """
     try:
@@ -94,6 +100,9 @@ class TranslationRequest:
     for name in ("min_length", "no_repeat_ngram_size"):
       if getattr(self.search, name) > most:
         raise RequestError(f"{name}: at most {most} tokens are written")
+    for asked in self.constraints:
+      if asked.prefix and len(target.encode(asked.prefix)) > max_length:
+        raise RequestError(f"prefixes: one has more than {max_length} tokens")
     number = self.search.hypotheses(params.beam_size)
     if max(number, self.n_best) > params.beam_size or self.n_best > number:
       raise RequestError(

@@ -226,7 +226,8 @@ class Translator:
 
   def check(self, request: TranslationRequest) -> None:
     """Raises a `RequestError` if it asks for what is not to be had here."""
-    request.check(self.options, self.params, self.max_length)
+    target = self.tokenizers.target
+    request.check(self.options, self.params, target, self.max_length)
 
   def translate_line(
     self, line: str | LineRequest, aligned: bool = False

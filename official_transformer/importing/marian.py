@@ -221,7 +221,7 @@ def _check_sizes(
     ("layers of the encoder", layers["encoder"], config.encoder_layers),
     ("layers of the decoder", layers["decoder"], config.decoder_layers),
     ("width of the tables", widths, {(config.d_model,)}),
-    ("encoder_ffn_dim", len(filters), config.encoder_ffn_dim),
+    ("encoder_ffn_dim", filters.shape[:1], (config.encoder_ffn_dim,)),
   )
   problems = [
     f"{what}: {found} stored, {said} in config.json"

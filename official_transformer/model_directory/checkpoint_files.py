@@ -280,7 +280,7 @@ def read_weights(prefix: str, names: Iterable[str]) -> dict[str, Any]:
 
 def problem_of_weights(value: Any) -> str | None:
   """Returns why an array is no weights, if so: "holds ..."."""
-  array = np.asarray(value)
+  array = np.asarray(_widened(value))
   if not np.issubdtype(array.dtype, np.floating):
     return f"holds no real numbers, but {array.dtype}"
   with np.errstate(over="ignore"):  # Of float64, which weights are not.

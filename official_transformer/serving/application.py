@@ -29,7 +29,7 @@ from official_transformer.serving.batcher import (
   QueueFullError,
   TooMuchError,
 )
-from official_transformer.serving.gate import Gate
+from official_transformer.serving.gate import NO_KEY, Gate, has_key
 from official_transformer.serving.metrics import CONTENT_TYPE, Metrics
 from official_transformer.serving.request_guard import RequestGuard
 from official_transformer.serving.schemas import (
@@ -114,10 +114,14 @@ def create_application(
   _add_error_handlers(app)
   _add_probes(app, service)
 
-  # It demands nothing, and is for the interface's description: the gate has
-  # refused whoever has not the key.
+  async def check_key(request: fastapi.Request) -> None:
+    """Refuses again what the gate has, however the path is written."""
+    if not has_key(dict(request.headers.raw), access.key):
+      raise HTTPException(*NO_KEY)
+
   scheme = HTTPBearer(auto_error=False, description="The API key, if any.")
-  guarded = [fastapi.Depends(scheme)]
+  # The scheme is for the interface's description.
+  guarded = [fastapi.Depends(scheme), fastapi.Depends(check_key)]
 
   @app.post(
     "/translate",

@@ -73,16 +73,24 @@ class Job:
       line = translator.prepare(asked)
       self._lines.append(line)
       self.tokens += sum(map(len, line.ids))
-      if prefix := asked.constraints.prefix:
-        self.tokens += len(translator.tokenizers.target.encode(prefix))
       if self.tokens > most_tokens:
         raise TooMuchError(f"more than {most_tokens} tokens")
+    encode = translator.tokenizers.target.encode
     self.pieces = [
-      _Piece(self, number, piece)
+      # A search goes on for as long as its prefix, too.
+      _Piece(
+        self,
+        number,
+        piece,
+        max(len(piece.ids), len(encode(piece.constraints.prefix))),
+      )
       for number, piece in enumerate(
         piece for line in self._lines for piece in line.to_translate()
       )
     ]
+    self.tokens = sum(piece.length for piece in self.pieces)
+    if self.tokens > most_tokens:
+      raise TooMuchError(f"more than {most_tokens} tokens")
     self._found: dict[int, list[FoundSequence]] = {}
 
   def add(self, number: int, found: list[FoundSequence]) -> bool:
@@ -118,17 +126,21 @@ class Job:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Piece:
-  """What is searched: a line, or a part of one."""
+  """What is searched: a line, or a part of one.
+
+  Attributes:
+    job: that it is a part of.
+    number: among the job's pieces.
+    asked: what is searched for.
+    length: tokens of the source, or of the prefix if that is longer.
+    since: when it began to wait.
+  """
 
   job: Job
   number: int
   asked: PieceToTranslate
+  length: int
   since: float = dataclasses.field(default_factory=time.monotonic)
-
-  @property
-  def length(self) -> int:
-    """Its tokens."""
-    return len(self.asked.ids)
 
 
 class Batcher:

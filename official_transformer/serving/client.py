@@ -7,6 +7,7 @@ harm, so whatever fails for a reason of the moment is asked again.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,7 +20,7 @@ RETRIED = (408, 429, 500, 502, 503, 504)
 
 
 class TranslationClient:
-  """Asks a service; not to be shared among threads.
+  """Asks a service, through no proxy; not to be shared among threads.
 
   Attributes:
     url: of `/translate`.
@@ -52,7 +53,7 @@ class TranslationClient:
     # Not by requests, which reads an answer after urllib3 has done with its
     # attempts: one that is cut in its midst must count among them, too.
     self._pool = urllib3.PoolManager(
-      headers=headers,
+      headers={**headers, "Content-Type": "application/json"},
       timeout=seconds,
       retries=urllib3.Retry(
         total=attempts - 1,
@@ -78,7 +79,8 @@ class TranslationClient:
     """
     question = {"text": list(lines), **asked}
     try:
-      answer = self._pool.request("POST", self.url, json=question)
+      content = json.dumps(question)
+      answer = self._pool.request("POST", self.url, body=content)
     except urllib3.exceptions.HTTPError as error:
       raise RunError(f"no answer from {self.url}: {error}") from None
     text = answer.data.decode("utf-8", "replace")

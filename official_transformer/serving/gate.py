@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import hmac
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from starlette.exceptions import HTTPException
 
-from official_transformer.serving.settings import Access
+from official_transformer.serving.settings import Access, host_of
 
-# What demands the key.
+# What is answered without the key: status, message, headers.
+NO_KEY = (
+  401,
+  "send the API key: Authorization: Bearer KEY",
+  {"WWW-Authenticate": "Bearer"},
+)
+# What demands it; the routes themselves do, too, by whatever path.
 _GUARDED = ("/translate", "/metrics")
 
 
@@ -46,41 +52,37 @@ class Gate:
     if not refused:
       await self.app(scope, receive, send)
       return
-    # A connection that is closed with bytes unread is reset, and the client
-    # would not read why. They are dropped as they come.
-    with contextlib.suppress(HTTPException):
-      message = await receive()
-      while message.get("more_body", False):
+    if scope["method"] not in ("GET", "HEAD"):
+      # A connection that is closed with bytes unread is reset, and the client
+      # would not read why. They are dropped as they come.
+      with contextlib.suppress(HTTPException):
         message = await receive()
+        while message.get("more_body", False):
+          message = await receive()
+    refused.headers["connection"] = "close"
     await refused(scope, receive, send)
 
   def _refusal(self, scope: Any) -> Any:
     """Returns what a request is answered that is refused, else None."""
     headers = dict(scope["headers"])
-    host = _host_of(headers.get(b"host", b"").decode("latin-1"))
+    host = host_of(headers.get(b"host", b"").decode("latin-1"))
     if self._access.hosts and host and host not in self._access.hosts:
       return self._refuse(
         421,
         f"this service is not {host:.200}: start it with --allowed_hosts to "
         "have it answer under other names",
       )
-    key = self._access.key
-    if key is None or scope["path"] not in _GUARDED:
+    path = scope["path"].removeprefix(scope.get("root_path", ""))
+    if path not in _GUARDED or has_key(headers, self._access.key):
       return None
-    scheme, _, given = headers.get(b"authorization", b"").partition(b" ")
-    # In a time that does not tell how much of it is right.
-    is_right = hmac.compare_digest(given.strip(), key.encode("utf-8"))
-    if scheme.lower() == b"bearer" and is_right:
-      return None
-    return self._refuse(
-      401,
-      "send the API key: Authorization: Bearer KEY",
-      {"WWW-Authenticate": "Bearer"},
-    )
+    return self._refuse(*NO_KEY)
 
 
-def _host_of(field: str) -> str:
-  """Returns the host of a `Host` field, in small letters, without its port."""
-  if field.startswith("["):
-    return field[1:].partition("]")[0].lower()
-  return field.partition(":")[0].rstrip(".").lower()
+def has_key(headers: Mapping[bytes, bytes], key: str | None) -> bool:
+  """Returns whether a request's headers have the API key, if there is one."""
+  if key is None:
+    return True
+  scheme, _, given = headers.get(b"authorization", b"").partition(b" ")
+  # In a time that does not tell how much of it is right.
+  is_right = hmac.compare_digest(given.strip(), key.encode("utf-8"))
+  return scheme.lower() == b"bearer" and is_right

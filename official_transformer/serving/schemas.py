@@ -39,19 +39,33 @@ def _check_strings(value: Any) -> Any:
   return value
 
 
+def _check_lists(value: Any) -> Any:
+  """Refuses a list at its first element that is no list of strings."""
+  if isinstance(value, list):
+    for element in value:
+      if not isinstance(element, list):
+        raise ValueError("not all of the list are lists")
+      _check_strings(element)
+  return value
+
+
+_Strings = Annotated[list[str], pydantic.BeforeValidator(_check_strings)]
+_Lists = Annotated[list[list[str]], pydantic.BeforeValidator(_check_lists)]
+
+
 class Guidance(pydantic.BaseModel):
   """How translations are searched for; the names are those of the flags."""
 
-  prefixes: list[str] = pydantic.Field(
+  prefixes: _Strings = pydantic.Field(
     [], description="What each line's translation begins with."
   )
-  required_phrases: list[list[str]] = pydantic.Field(
+  required_phrases: _Lists = pydantic.Field(
     [],
     description="What each line's translation holds; what is missing is told "
     "as unmet.",
     examples=[[["Hund"]]],
   )
-  forbidden_phrases: list[str] = pydantic.Field(
+  forbidden_phrases: _Strings = pydantic.Field(
     [], description="What no translation holds as whole words."
   )
   no_repeat_ngram_size: int = 0

@@ -28,6 +28,15 @@ class Access:
 ANYONE = Access()
 
 
+def host_of(field: str) -> str:
+  """Returns the host that a `Host` field names: small letters, no port."""
+  if field.startswith("["):
+    return field[1:].partition("]")[0].lower()
+  if field.count(":") > 1:  # An address of version 6, as flags have it.
+    return field.lower()
+  return field.partition(":")[0].rstrip(".").lower()
+
+
 @dataclasses.dataclass(frozen=True)
 class ServiceLimits:
   """How much a service takes on.

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import uuid
 from collections.abc import Iterator
 
@@ -19,6 +20,7 @@ from official_transformer.storage.file_system import remove_tree
 
 INCOMPLETE = ".incomplete"
 _LOCK = ".lock" + INCOMPLETE
+_ASIDE = re.compile(r"(\.[0-9a-f]{12})?\.incomplete$")
 _REPLACED = ".replaced" + INCOMPLETE
 _DROPPED = ".dropped" + INCOMPLETE
 # In a directory that is not whole, where it cannot be renamed.
@@ -103,6 +105,11 @@ def _only_writer(path: str) -> FileLock:
   )
 
 
+def final_name(name: str) -> str:
+  """Returns what a file becomes that has a name of `new_file` meanwhile."""
+  return _ASIDE.sub("", name)
+
+
 @contextlib.contextmanager
 def new_directory(path: str, replace: bool = True) -> Iterator[str]:
   """Gives a directory to write files into, which then becomes `path`.
@@ -127,7 +134,10 @@ def new_directory(path: str, replace: bool = True) -> Iterator[str]:
     with _new_marked_directory(path):
       yield path
     return
-  file_system.make_directories(os.path.dirname(os.path.abspath(path)))
+  if file_system.is_remote(path):
+    yield from _new_renamed_directory(path, replace)
+    return
+  os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
   with _only_writer(path):
     yield from _new_renamed_directory(path, replace)
 
@@ -200,7 +210,8 @@ def remove_leftovers(directory: str, prefix: str = "") -> list[str]:
     if not name.startswith(prefix):
       continue
     is_left = file_system.is_directory(path) and not is_whole(path)
-    if not name.endswith(INCOMPLETE) and not is_left:
+    is_left = is_left or name.endswith(INCOMPLETE)
+    if not is_left or name.endswith(_LOCK):
       continue
     if _bring_back(path):
       continue

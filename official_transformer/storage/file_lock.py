@@ -65,7 +65,9 @@ class FileLock:
     try:
       self._lock.acquire()
     except filelock.Timeout:
-      raise InputError(self._refusal.format(holder=self._holder())) from None
+      raise InputError(
+        self._refusal.replace("{holder}", self._holder())
+      ) from None
     except (OSError, NotImplementedError) as error:
       if getattr(error, "errno", None) not in _NO_LOCKS:
         raise

@@ -9,13 +9,20 @@ _MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 # letters come first in Unicode: so many are NUL.
 _NUL_SHARE = 0.8
 _FEWEST = 4
+_LOOKED_AT = 10
 
 
-def is_utf16(line: bytes) -> bool:
-  """Returns whether a line is UTF-16, by a mark or because of its NULs."""
-  if line.startswith(_MARKS):
+def is_utf16(line: bytes, number: int) -> bool:
+  """Returns whether a line shows that a file is UTF-16.
+
+  Args:
+    line: of the file, as it is cut at line feeds.
+    number: of the line, from 1: the first ten are looked at, and the first one
+      may begin with a mark.
+  """
+  if number == 1 and line.startswith(_MARKS):
     return True
-  return any(_nul_shares(line))
+  return number <= _LOOKED_AT and any(_nul_shares(line))
 
 
 def conversion(line: bytes, number: int) -> str:
@@ -25,7 +32,7 @@ def conversion(line: bytes, number: int) -> str:
     line: the first that is not UTF-8 or is UTF-16.
     number: of the line, from 1.
   """
-  if line.startswith(_MARKS):
+  if number == 1 and line.startswith(_MARKS):
     return (
       "The file begins with the mark of UTF-16. Convert it with "
       "iconv -f UTF-16 -t UTF-8"

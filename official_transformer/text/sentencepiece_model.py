@@ -51,6 +51,8 @@ REWRITES = (
   "width forms and fractions, for example, become plain ones, and no "
   "translation has them"
 )
+# What stands where an earlier conversion has found no character.
+_UNREADABLE = "\ufffd"
 # Soft hyphens, blanks without width, marks of direction, byte order marks. Not
 # what joins letters or keeps them apart, which spelling needs in some scripts.
 _INVISIBLE = frozenset(
@@ -183,7 +185,7 @@ def keeping_rule(characters: Container[str]) -> dict[str, str]:
     # A half of a character, nobody's, or what SentencePiece cannot replace.
     if category in ("Cs", "Cn") or character in "\0 \n":
       continue
-    if character.isspace():
+    if character.isspace() or character == _UNREADABLE:
       rule[character] = " "
     elif category == "Cc" or character in _INVISIBLE:
       rule[character] = ""

@@ -268,7 +268,7 @@ def _decode(
   """Yields decoded lines; `name` is for messages."""
   replaced = 0
   for number, raw in enumerate(stream, start=1):
-    if is_utf16(raw):
+    if is_utf16(raw, number):
       raise InputError(f"{name}, line {number}: {conversion(raw, number)}")
     try:
       line = raw.decode("utf-8")

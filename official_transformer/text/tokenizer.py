@@ -251,11 +251,14 @@ def parse_vocabulary(vocab_file: str, content: bytes) -> Tokenizer:
   return SentencePieceTokenizer(vocab_file, content)
 
 
-def count_characters(lines: Iterable[str]) -> collections.Counter[str]:
-  """Returns how often characters are in the first 2,000,000 lines."""
+def count_characters(
+  texts: Iterable[Iterable[str]],
+) -> collections.Counter[str]:
+  """Returns how often characters are in each text's first 2,000,000 lines."""
   counts: collections.Counter[str] = collections.Counter()
-  for line in itertools.islice(lines, _SAMPLED_LINES):
-    counts.update(line)
+  for lines in texts:
+    for line in itertools.islice(lines, _SAMPLED_LINES):
+      counts.update(line)
   return counts
 
 
@@ -304,7 +307,7 @@ def train_sentencepiece(
   def lines() -> Iterator[str]:
     return itertools.chain.from_iterable(map(read_lines, text_files))
 
-  counts = count_characters(lines())
+  counts = count_characters(map(read_lines, text_files))
   characters = common_characters(counts, int(vocab_size * _CHARACTERS_SHARE))
   model = io.BytesIO()
   try:

@@ -69,8 +69,10 @@ class RunControl(keras.callbacks.Callback):
           self.evaluations.run(self.step)
     if is_evaluated and self._is_the_end():
       self.model.stop_training = True
+    # An evaluation that a signal has broken off is made when the run goes on,
+    # from this step.
     self.stopped_by = self._signals.received(
-      self.step, self.interruption.signal
+      self.step, self.interruption.signal, must=is_evaluated
     )
     if self.stopped_by is not None:
       self.model.stop_training = True

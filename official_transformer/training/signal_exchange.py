@@ -37,7 +37,9 @@ class SignalExchange:
     self._time = clock()
     self._pause = 1
 
-  def received(self, step: int, number: int | None) -> int | None:
+  def received(
+    self, step: int, number: int | None, must: bool = False
+  ) -> int | None:
     """Returns the signal that ends the run now, if any does.
 
     Every process must call this after the same updates.
@@ -45,10 +47,11 @@ class SignalExchange:
     Args:
       step: updates made so far.
       number: of the signal that this process has received, if it has.
+      must: whether signals are exchanged now in any case; the same to all.
     """
     if self._distribution.cluster is None:
       return number
-    if step < self._next:
+    if step < self._next and not must:
       return None
     found, self._pause = self._distribution.exchange_signals(
       number, self._pause_for(step)

@@ -524,6 +524,25 @@ def test_alignments_are_written_with_translations(trained_model, tmp_path):
 @pytest.mark.parametrize(
   ("flags", "complaint"),
   [
+    (["--mode=predict", "--alpha=nan"], "must be a finite number"),
+    (["--mode=train", "--average_decay=nan"], "must be a finite number"),
+    (["--mode=predict", "--alpha=1e308"], "in the range"),
+    (["--mode=predict", "--nothing"], "Unknown command line flag 'nothing'"),
+    (["--mode=pray"], "should be one of"),
+    (["--mode=predict", "--beam_size=0"], "beam_size"),
+    (["--flagfile={tmp}/latin1"], "utf-8"),
+    (["--flagfile=/nowhere"], "/nowhere"),
+  ],
+)
+def test_mistyped_flags_exit_as_other_mistakes(flags, complaint, tmp_path):
+  (tmp_path / "latin1").write_bytes("--text=schön".encode("latin1"))
+  given = [flag.format(tmp=tmp_path) for flag in flags]
+  assert complaint in run(MAIN, *given, status=2)
+
+
+@pytest.mark.parametrize(
+  ("flags", "complaint"),
+  [
     (["--reference=,"], "names no file"),
     (["--metrics="], "no metric is named"),
     (["--sentence_scores={demo_text}/test.de"], "would overwrite"),

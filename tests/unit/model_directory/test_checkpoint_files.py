@@ -14,6 +14,7 @@ from official_transformer.model_directory.checkpoint_files import (
   DamagedCheckpointError,
   check_bundle,
   mean_weights,
+  problem_of_weights,
   read_integers,
   read_tensors,
   read_weights,
@@ -141,6 +142,16 @@ def test_what_is_no_finite_number_is_refused_everywhere(
   for use in uses:
     with pytest.raises(DamagedCheckpointError, match=f"{name} holds {said}"):
       use(prefix)
+
+
+@pytest.mark.parametrize("dtype", [tf.float16, tf.bfloat16, tf.float32])
+def test_halves_of_numbers_are_weights(tmp_path, dtype):
+  value = tf.constant([1.0, 0.5], dtype)
+  assert problem_of_weights(value.numpy()) is None
+  directory = ModelDirectory(str(tmp_path))
+  write_checkpoint(directory, 1, {"weights/a": value})
+  found = read_weights(directory.checkpoint_prefix(1), ["weights/a"])
+  assert found["weights/a"].dtype == np.float32
 
 
 @pytest.mark.parametrize(

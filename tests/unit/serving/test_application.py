@@ -1,16 +1,20 @@
 """What is answered and refused, by a service that translates backwards."""
 
+import contextlib
 import dataclasses
 import json
 
 import pytest
 from serving_fakes import asked, make_translator
+from waiting import wait_for
 
 pytest.importorskip("fastapi")
 from fastapi.testclient import TestClient
 
 from official_transformer.decoding.engines import Engine
 from official_transformer.decoding.output import json_line
+from official_transformer.decoding.phrases import DecodingConstraints
+from official_transformer.decoding.requests import TranslationRequest
 from official_transformer.errors import InputError
 from official_transformer.serving.application import create_application
 from official_transformer.serving.local_service import LocalService
@@ -155,6 +159,25 @@ def test_other_addresses_and_methods_are_refused(client):
   refusal(client.post("/translate", content=b"a=b"), 422)
 
 
+def test_what_waits_is_counted_down(host):
+  searcher = host.translator.searcher
+  searcher.go.clear()
+  prefix = DecodingConstraints(prefix="abcdefghi")
+  jobs = [
+    host.submit(TranslationRequest((line,), (prefix,))) for line in ("ab", " ")
+  ]
+  searcher.go.set()
+  for job in jobs:
+    with contextlib.suppress(Exception):  # The fake cannot be guided.
+      job.future.result(20)
+  wait_for(lambda: host._batcher.queued_tokens == 0)
+
+
+def test_a_prefix_has_its_length(client):
+  answer = client.post("/translate", json={"text": "a", "prefixes": ["b" * 11]})
+  assert "more than 10 tokens" in refusal(answer, 422)
+
+
 def test_too_much_and_too_late(client, host):
   searcher = host.translator.searcher
   searcher.go.clear()
@@ -216,7 +239,13 @@ def test_a_key_is_demanded_if_there_is_one(host):
     for body in (b'{"text": "a"}', b"{", b"a" * 5000):
       # Before anything is read of what it asks.
       refusal(client.post("/translate", content=body, headers=headers), 401)
-  refusal(client.get("/metrics"), 401)
+  # However the path is written.
+  for path in ("/metrics", "/metrics%0A", "/translate%0A"):
+    refusal(client.get(path), 401 if "metrics" in path else 405)
+  below = TestClient(application, root_path="/api")
+  refusal(below.get("/api/metrics"), 401)
+  # Nobody waits for what a refused request may carry.
+  refusal(client.request("GET", "/metrics", content=b"{"), 401)
   for scheme in ("Bearer", "bearer", "BEARER"):
     key = {"Authorization": f"{scheme} sésame".encode()}
     answer = client.post("/translate", json={"text": "ab"}, headers=key)
@@ -237,6 +266,7 @@ def test_a_key_is_demanded_if_there_is_one(host):
     ("attacker.example:8000", 421),
     ("localhost.attacker.example", 421),
     ("[::2]", 421),
+    ("", 200),
   ],
 )
 def test_other_hosts_are_refused_if_names_are_given(host, named, status):

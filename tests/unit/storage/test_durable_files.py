@@ -84,6 +84,25 @@ def test_what_another_writes_is_refused_and_stays(tmp_path, new):
   assert written.read_text() == "second"
 
 
+def test_the_name_that_a_file_will_have_is_known(tmp_path):
+  path = str(tmp_path / "shard-00001-of-00002")
+  with lib.new_file(path) as aside:
+    assert lib.final_name(aside) == path
+    pathlib.Path(aside).touch()
+  assert lib.final_name(path + lib.INCOMPLETE) == path
+  assert lib.final_name(path) == path
+
+
+def test_a_path_may_have_braces(tmp_path):
+  path = str(tmp_path / "{run}")
+  with (
+    lib.new_directory(path),
+    pytest.raises(InputError, match=r"\{run\} is being written by process"),
+    lib.new_directory(path),
+  ):
+    pass
+
+
 def test_files_that_are_not_kept_have_names_of_their_own(tmp_path):
   path = str(tmp_path / "file")
   with lib.new_file(path) as one, lib.new_file(path) as other:

@@ -36,8 +36,15 @@ def test_readers_name_line_and_remedy(
 
 def test_later_lines_do_not_tell_the_order():
   later = "\nZwei".encode("utf-16-le")[1:]
-  assert lib.is_utf16(later)
+  assert lib.is_utf16(later, 2)
   assert "UTF-16LE -t UTF-8 or iconv -f UTF-16BE" in lib.conversion(later, 2)
+
+
+def test_later_bytes_are_no_mark(tmp_path):
+  path = tmp_path / "text"
+  path.write_bytes(b"a dog\n" * 20 + b"\xff\xfe\n" + b"a\0b\0c\0d\0\n")
+  found = list(read_lines(str(path), replace_invalid=True))
+  assert found[20:] == ["\ufffd\ufffd", "a\0b\0c\0d\0"]
 
 
 @pytest.mark.parametrize(
@@ -53,4 +60,4 @@ def test_later_lines_do_not_tell_the_order():
   ],
 )
 def test_what_is_no_utf16(line):
-  assert not lib.is_utf16(line)
+  assert not lib.is_utf16(line, 1)

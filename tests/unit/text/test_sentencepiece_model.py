@@ -44,7 +44,7 @@ def test_no_character_of_the_text_becomes_another(path, line):
     ("a\u0300 la carte", "à la carte"),
     ("a\u200bdog\u00ad", "adog"),
     # Blanks of all kinds.
-    ("a\u00a0dog\truns\u3000and", "a dog runs and"),
+    ("a\u00a0dog\truns\u3000and\ufffd", "a dog runs and"),
   ],
 )
 def test_what_the_text_does_not_have_is_read_as_what_it_stands_for(

@@ -133,5 +133,5 @@ def test_no_common_character_is_left_out(tmp_path):
   ],
 )
 def test_common_characters(lines, most, expected):
-  counts = lib.count_characters(lines)
+  counts = lib.count_characters([lines])
   assert lib.common_characters(counts, most) == "".join(sorted(expected))

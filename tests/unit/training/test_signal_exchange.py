@@ -71,6 +71,22 @@ def test_a_signal_is_learnt_at_the_next_exchange():
   assert 20 <= learnt[0] < 30
 
 
+def test_after_an_evaluation_signals_are_exchanged_in_any_case():
+  """Else one that has broken it off would end the run steps later."""
+  asked = []
+
+  def exchange(number, pause):
+    asked.append(number)
+    return number, 1000
+
+  process = types.SimpleNamespace(cluster="two", exchange_signals=exchange)
+  member = SignalExchange(process, 0, lambda: 0.0)
+  assert member.received(1, None) is None
+  assert member.received(2, signal.SIGTERM) is None
+  assert member.received(3, signal.SIGTERM, must=True) == signal.SIGTERM
+  assert asked == [None, signal.SIGTERM]
+
+
 def test_one_process_learns_at_once():
   alone = types.SimpleNamespace(cluster=None)
   exchange = SignalExchange(alone, 0)
