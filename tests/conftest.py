@@ -15,6 +15,7 @@ import dataclasses
 import json
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -41,6 +42,14 @@ MODEL = (
   "--param_set=tiny",
   "--params_override=num_hidden_layers=1,learning_rate_warmup_steps=10",
 )
+
+
+@pytest.fixture
+def heard_hangups() -> Iterator[None]:
+  """Has child processes hear SIGHUP, which nohup has them ignore."""
+  before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+  yield
+  signal.signal(signal.SIGHUP, before)
 
 
 @pytest.fixture

@@ -34,6 +34,7 @@ WEIGHTS = "weights"
 OPTIMIZER = "optimizer"
 LOSS_SCALE = "loss_scale"
 MOVING_AVERAGE = "moving_average"
+_OF_WEIGHTS = (WEIGHTS, MOVING_AVERAGE)
 # Of which checkpoints an average is the mean, int64 [N].
 AVERAGED_STEPS = "averaged_steps"
 _TABLE = "transformer/embedding/weights"
@@ -144,9 +145,9 @@ def check_bundle(prefix: str) -> None:
   Raises:
     DamagedCheckpointError: if it cannot be read, or weights are not finite.
   """
-  groups = (f"{WEIGHTS}/", f"{MOVING_AVERAGE}/")
   for name in stored_shapes(prefix):
-    read = read_weights if name.startswith(groups) else read_tensors
+    group = name.partition("/")[0]
+    read = read_weights if group in _OF_WEIGHTS else read_tensors
     read(prefix, [name])
 
 
@@ -436,8 +437,8 @@ def restore_variables(
       + "?\n  "
       + "\n  ".join(problems)
     )
-  # An optimizer's may be infinite, as a loss scale's bounds are.
-  read = read_tensors if group == OPTIMIZER else read_weights
+  # What else a run keeps, such as steps counted, is no weights.
+  read = read_weights if group in _OF_WEIGHTS else read_tensors
   values = read(prefix, wanted)
   for name, variable in wanted.items():
     variable.assign(values[name])

@@ -279,6 +279,7 @@ def test_a_head_without_end_is_refused(impatient):
     assert b" 400 " in answer
 
 
+@pytest.mark.usefixtures("heard_hangups")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_answers_what_was_accepted(
   trained_model, tmp_path, lines, expected, number

@@ -50,6 +50,7 @@ def interruption():
     yield interruption
 
 
+@pytest.mark.usefixtures("heard_hangups")
 @pytest.mark.parametrize(
   "number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]
 )
