@@ -12,7 +12,11 @@ from typing import IO, NamedTuple
 
 from data_prep.reading.corpora import Corpus
 from official_transformer.errors import InputError
-from official_transformer.text.foreign_encodings import conversion, is_utf16
+from official_transformer.text.foreign_encodings import (
+  LOOKED_AT,
+  conversion,
+  is_utf16,
+)
 from official_transformer.text.text_files import open_lines, without_mark
 
 # Of the source side of a block; the other has as many lines.
@@ -120,7 +124,7 @@ def _refuse_utf16(beginnings: Mapping[str, Sequence[bytes]]) -> None:
   """Raises an `InputError` if files begin with UTF-16, naming all that do."""
   found = []
   for path, lines in beginnings.items():
-    for number, line in enumerate(lines[:10], start=1):
+    for number, line in enumerate(lines[:LOOKED_AT], start=1):
       if is_utf16(line, number):
         found.append(f"{path}, line {number}: {conversion(line, number)}")
         break

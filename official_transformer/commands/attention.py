@@ -18,7 +18,7 @@ from official_transformer.commands.text_options import (
 )
 from official_transformer.errors import InputError
 from official_transformer.storage import file_system
-from official_transformer.storage.durable_files import new_file
+from official_transformer.storage.durable_files import write_bytes
 
 if TYPE_CHECKING:
   from official_transformer.decoding.attention import LineAttention
@@ -99,8 +99,4 @@ def _write_weights(found: LineAttention, path: str) -> None:
     decoder=found.decoder,
     cross=found.cross,
   )
-  with (
-    new_file(path) as aside,
-    file_system.open_file(aside, "wb") as stream,
-  ):
-    stream.write(buffer.getvalue())
+  write_bytes(path, buffer.getvalue())

@@ -14,7 +14,7 @@ from official_transformer.decoding.phrases import (
   as_written,
   remembered,
 )
-from official_transformer.decoding.requests import LineRequest
+from official_transformer.decoding.requests import LineRequest, is_guided
 from official_transformer.model_params import EOS_ID
 from official_transformer.search.options import DEFAULT_SEARCH, SearchOptions
 from official_transformer.text.vocabulary_files import Tokenizers
@@ -38,7 +38,7 @@ class PieceToTranslate(NamedTuple):
   @property
   def is_guided(self) -> bool:
     """Whether another search than the model's own is needed."""
-    return self.constraints != NO_CONSTRAINTS or self.search.changes_search
+    return is_guided(self.constraints, self.search)
 
 
 @dataclasses.dataclass(frozen=True)

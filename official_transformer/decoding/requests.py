@@ -12,12 +12,17 @@ from official_transformer.decoding.phrases import (
 )
 from official_transformer.errors import InputError
 from official_transformer.model_params import TransformerParams
-from official_transformer.search.options import SearchOptions
+from official_transformer.search.options import DEFAULT_SEARCH, SearchOptions
 from official_transformer.text.tokenizer import Tokenizer
 
 
 class RequestError(InputError):
   """A request that this translator cannot meet, whatever the memory."""
+
+
+def is_guided(constraints: DecodingConstraints, search: SearchOptions) -> bool:
+  """Returns whether another search than the model's own is needed."""
+  return constraints != NO_CONSTRAINTS or search.changes_search
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,15 +62,15 @@ class TranslationRequest:
 
   lines: tuple[str, ...]
   constraints: tuple[DecodingConstraints, ...] = ()
-  search: SearchOptions = dataclasses.field(default_factory=SearchOptions)
+  search: SearchOptions = DEFAULT_SEARCH
   n_best: int = 1
   aligned: bool = False
 
   @property
   def is_guided(self) -> bool:
     """Whether another search than the model's own is needed."""
-    wanted = any(asked != NO_CONSTRAINTS for asked in self.constraints)
-    return wanted or self.search.changes_search
+    constraints = self.constraints or (NO_CONSTRAINTS,)
+    return any(is_guided(asked, self.search) for asked in constraints)
 
   def line_requests(self) -> list[LineRequest]:
     """Returns the lines, each with what is asked of it."""

@@ -145,10 +145,11 @@ def check_bundle(prefix: str) -> None:
   Raises:
     DamagedCheckpointError: if it cannot be read, or weights are not finite.
   """
-  for name in stored_shapes(prefix):
-    group = name.partition("/")[0]
-    read = read_weights if group in _OF_WEIGHTS else read_tensors
-    read(prefix, [name])
+  with _reader(prefix) as reader:
+    for name in reader.get_variable_to_shape_map():
+      value = reader.get_tensor(name)
+      if name.partition("/")[0] in _OF_WEIGHTS:
+        _check_weights(prefix, name, value)
 
 
 def first_readable(
@@ -271,12 +272,17 @@ def read_weights(prefix: str, names: Iterable[str]) -> dict[str, Any]:
   """
   tensors = read_tensors(prefix, names)
   for name, value in tensors.items():
-    if problem := problem_of_weights(value):
-      raise DamagedCheckpointError(
-        f"the checkpoint {prefix} is of no use: {name} {problem}. If a run "
-        "that diverged has saved it, use an earlier one"
-      )
+    _check_weights(prefix, name, value)
   return tensors
+
+
+def _check_weights(prefix: str, name: str, value: Any) -> None:
+  """Raises a `DamagedCheckpointError` if a stored array is no weights."""
+  if problem := problem_of_weights(value):
+    raise DamagedCheckpointError(
+      f"the checkpoint {prefix} is of no use: {name} {problem}. If a run that "
+      "diverged has saved it, use an earlier one"
+    )
 
 
 def problem_of_weights(value: Any) -> str | None:

@@ -12,8 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from official_transformer.errors import InputError
-from official_transformer.storage import file_system
-from official_transformer.storage.durable_files import new_file
+from official_transformer.storage.durable_files import write_bytes
 
 FORMATS = ("png", "svg")
 # Okabe and Ito's colours, which those who see fewer tell apart, too.
@@ -108,11 +107,7 @@ def save(figure: Any, path: str, formats: Iterable[str] = FORMATS) -> list[str]:
   paths = []
   for kind in formats:
     paths.append(f"{path}.{kind}")
-    with (
-      new_file(paths[-1]) as aside,
-      file_system.open_file(aside, "wb") as stream,
-    ):
-      stream.write(encode(figure, kind))
+    write_bytes(paths[-1], encode(figure, kind))
   return paths
 
 

@@ -9,7 +9,8 @@ _MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 # letters come first in Unicode: so many are NUL.
 _NUL_SHARE = 0.8
 _FEWEST = 4
-_LOOKED_AT = 10
+# Lines at the beginning of a file that show what it is.
+LOOKED_AT = 10
 
 
 def is_utf16(line: bytes, number: int) -> bool:
@@ -17,12 +18,12 @@ def is_utf16(line: bytes, number: int) -> bool:
 
   Args:
     line: of the file, as it is cut at line feeds.
-    number: of the line, from 1: the first ten are looked at, and the first one
-      may begin with a mark.
+    number: of the line, from 1: the first one may begin with a mark, and up to
+      `LOOKED_AT` lines need be looked at.
   """
   if number == 1 and line.startswith(_MARKS):
     return True
-  return number <= _LOOKED_AT and any(_nul_shares(line))
+  return any(_nul_shares(line))
 
 
 def conversion(line: bytes, number: int) -> str:

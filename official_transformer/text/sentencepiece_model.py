@@ -180,11 +180,8 @@ def keeping_rule(characters: Container[str]) -> dict[str, str]:
     characters: of the text.
   """
   rule = {}
-  for character in map(chr, range(sys.maxunicode + 1)):
+  for character in _special_characters():
     category = unicodedata.category(character)
-    # A half of a character, nobody's, or what SentencePiece cannot replace.
-    if category in ("Cs", "Cn") or character in "\0 \n":
-      continue
     if character.isspace() or character == _UNREADABLE:
       rule[character] = " "
     elif category == "Cc" or character in _INVISIBLE:
@@ -202,3 +199,23 @@ def keeping_rule(characters: Container[str]) -> dict[str, str]:
       if len(apart) > 1 and apart[-1] not in characters:
         rule[apart] = character
   return rule
+
+
+@functools.cache
+def _special_characters() -> list[str]:
+  """Returns all characters that a rule may replace, whatever the text."""
+  found = []
+  for character in map(chr, range(sys.maxunicode + 1)):
+    category = unicodedata.category(character)
+    # A half of a character, nobody's, or what SentencePiece cannot replace.
+    if category in ("Cs", "Cn") or character in "\0 \n":
+      continue
+    if (
+      category in ("Cc", "Cf")
+      or character.isspace()
+      or character == _UNREADABLE
+      or not unicodedata.is_normalized("NFKC", character)
+      or not unicodedata.is_normalized("NFD", character)
+    ):
+      found.append(character)
+  return found

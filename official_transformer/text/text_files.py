@@ -25,7 +25,11 @@ from official_transformer.errors import InputError
 from official_transformer.storage import file_system
 from official_transformer.storage.durable_files import INCOMPLETE, new_file
 from official_transformer.storage.standard_streams import standard_output
-from official_transformer.text.foreign_encodings import conversion, is_utf16
+from official_transformer.text.foreign_encodings import (
+  LOOKED_AT,
+  conversion,
+  is_utf16,
+)
 
 STANDARD_STREAM = "-"
 COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
@@ -268,7 +272,7 @@ def _decode(
   """Yields decoded lines; `name` is for messages."""
   replaced = 0
   for number, raw in enumerate(stream, start=1):
-    if is_utf16(raw, number):
+    if number <= LOOKED_AT and is_utf16(raw, number):
       raise InputError(f"{name}, line {number}: {conversion(raw, number)}")
     try:
       line = raw.decode("utf-8")

@@ -1,8 +1,10 @@
 """A client and a server that answers at the third attempt."""
 
 import http.server
+import itertools
 import json
 import threading
+import time
 
 import pytest
 
@@ -50,16 +52,27 @@ def server():
     thread.join()
 
 
+@pytest.fixture
+def pauses(monkeypatch):
+  """How long a client has waited; it does not, really."""
+  waited = []
+  monkeypatch.setattr(time, "sleep", waited.append)
+  return waited
+
+
 def url(server):
   return f"http://127.0.0.1:{server.server_port}/"
 
 
-def test_what_is_refused_for_now_or_lost_is_asked_again(server):
+def test_what_is_refused_for_now_or_lost_is_asked_again(server, pauses):
   server.script += [429, 500, "gone", 503, "cut", "cut", 200]
   client = TranslationClient(url(server), api_key="schlüssel")
   assert client.translate(["yes"], n_best=2) == [{"translation": "ja"}]
   question = {"text": ["yes"], "n_best": 2}
   assert server.asked == [("/translate", question)] * 7
+  # With a fifth of a second of chance, each is longer than the one before.
+  assert all(b > a - 0.2 for a, b in itertools.pairwise(pauses))
+  assert pauses[-1] > 2
   key = server.keys[0].encode("latin-1").decode("utf-8")
   assert key == "Bearer schlüssel"
 
