@@ -26,7 +26,7 @@ import apache_beam as beam
 import numpy as np
 
 from data_prep.encoding.filters import DUPLICATE
-from data_prep.encoding.making import Engine, Making, report, take_the_place
+from data_prep.encoding.making import Engine, Made, Making, report
 from data_prep.encoding.pair_encoder import EncodingPlan, PairEncoder
 from data_prep.encoding.scratch import NAME
 from data_prep.encoding.shuffle import Order, Statistics
@@ -89,25 +89,14 @@ def engine(runner: str, options: str) -> Engine:
   return functools.partial(_make, runner, options)
 
 
-def _make(runner: str, options: str, making: Making) -> dict[str, Statistics]:
+def _make(runner: str, options: str, making: Making) -> Made:
   """Writes all shards by a pipeline."""
   data_dir = file_system.absolute(making.settings.data_dir)
   scratch = os.path.join(data_dir, NAME)
   # In a remote store no lock keeps another run out.
   shared = os.path.join(scratch, f"pipeline-{uuid.uuid4().hex}")
   file_system.make_directories(shared)
-  try:
-    return _make_in(shared, runner, options, making)
-  finally:
-    file_system.remove_tree(shared)
-    if file_system.is_remote(scratch) and not file_system.names_in(scratch):
-      file_system.remove_tree(scratch)
-
-
-def _make_in(
-  shared: str, runner: str, options: str, making: Making
-) -> dict[str, Statistics]:
-  """Writes all shards into a directory that all workers see, then in place."""
+  making.at_the_end.callback(_remove, shared)
   jobs = [job_of(tag, making, shared) for tag in sorted(making.corpora)]
   for local, there in zip(
     making.vocab_files, jobs[0].plan.vocab_files, strict=True
@@ -125,12 +114,15 @@ def _make_in(
       found[job.tag] = Statistics.from_json(json.load(stream))
     report(job.tag, found[job.tag])
     _check_shards(job, found[job.tag])
-  take_the_place(making)
-  for job in jobs:
-    for path in job.shard_paths:
-      name = os.path.basename(path)
-      file_system.rename(path, os.path.join(making.settings.data_dir, name))
-  return found
+  return Made(found, [path for job in jobs for path in job.shard_paths])
+
+
+def _remove(shared: str) -> None:
+  """Removes what workers shared, and in a remote store what it was in."""
+  file_system.remove_tree(shared)
+  scratch = os.path.dirname(shared)
+  if file_system.is_remote(scratch) and not file_system.names_in(scratch):
+    file_system.remove_tree(scratch)
 
 
 def _check_shards(job: CorpusJob, found: Statistics) -> None:

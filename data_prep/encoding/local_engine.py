@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from absl import logging
 
-from data_prep.encoding.making import Making, report, take_the_place
+from data_prep.encoding.making import Made, Making, is_publishing, report
 from data_prep.encoding.pair_encoder import EncodingPlan, PairEncoder
 from data_prep.encoding.shuffle import (
   Order,
@@ -28,7 +28,6 @@ from data_prep.encoding.shuffle import (
 from data_prep.encoding.workers import Workers
 from data_prep.reading.text_blocks import Block, read_blocks
 from official_transformer.storage import file_system
-from official_transformer.storage.durable_files import copy_file
 
 # Up to here one process gathers the shards sooner than others are started.
 _FEW_BYTES = 1 << 24
@@ -49,14 +48,12 @@ class _Encoded(NamedTuple):
   statistics: Statistics
 
 
-def make_locally(making: Making) -> dict[str, Statistics]:
+def make_locally(making: Making) -> Made:
   """Writes all shards by processes of this machine; an `Engine`."""
   # The development data first: what is wrong with them is found at once.
   encoded = {tag: _encode(tag, making) for tag in sorted(making.corpora)}
-  take_the_place(making)
-  for part in encoded.values():
-    _gather(part, making)
-  return {tag: part.statistics for tag, part in encoded.items()}
+  shards = [path for part in encoded.values() for path in _gather(part, making)]
+  return Made({tag: part.statistics for tag, part in encoded.items()}, shards)
 
 
 def _encode(tag: str, making: Making) -> _Encoded:
@@ -104,32 +101,31 @@ class _BlockWriter:
     return len(block.sources)
 
 
-def _gather(part: _Encoded, making: Making) -> None:
-  """Writes a corpus' shards, as far as they are not there."""
-  settings, blocks = making.settings, part.blocks
-  is_remote = file_system.is_remote(settings.data_dir)
-  todo = []
-  for shard, name in enumerate(making.shard_names(part.tag)):
-    final = os.path.join(settings.data_dir, name)
-    if not file_system.exists(final):
-      local = making.scratch.path(name) if is_remote else final
-      todo.append((shard, local, final))
+def _gather(part: _Encoded, making: Making) -> list[str]:
+  """Writes a corpus' shards, as far as they are not there.
+
+  Returns:
+    Their paths, but of those that are in their place already.
+  """
+  settings, blocks, scratch = making.settings, part.blocks, making.scratch
+  paths = [
+    (shard, scratch.path(name))
+    for shard, name in enumerate(making.shard_names(part.tag))
+    if not is_publishing(scratch)
+    or not file_system.exists(os.path.join(settings.data_dir, name))
+  ]
   few = part.statistics.bytes < _FEW_BYTES
-  for local, final in Workers(1 if few else settings.workers).each(
+  for _ in Workers(1 if few else settings.workers).each(
     functools.partial(
       ShuffledCorpus, blocks.path, blocks.order, blocks.block_paths
     ),
     _write_shard,
-    todo,
+    [(shard, path) for shard, path in paths if not os.path.exists(path)],
   ):
-    if local != final:
-      copy_file(local, final)
-      os.remove(local)
+    pass
+  return [path for _, path in paths]
 
 
-def _write_shard(
-  blocks: ShuffledCorpus, item: tuple[int, str, str]
-) -> tuple[str, str]:
-  shard, local, final = item
-  blocks.write_shard(shard, local)
-  return local, final
+def _write_shard(blocks: ShuffledCorpus, item: tuple[int, str]) -> None:
+  shard, path = item
+  blocks.write_shard(shard, path)

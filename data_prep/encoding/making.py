@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from absl import logging
@@ -20,8 +21,10 @@ from official_transformer.data.data_directory import (
   DESCRIPTION_FILE,
   DEV_TAG,
   TRAIN_TAG,
+  DataDescription,
   is_shard,
   shard_name,
+  write_description,
 )
 from official_transformer.errors import InputError
 from official_transformer.storage import file_system
@@ -43,6 +46,8 @@ class Making(NamedTuple):
     vocab_files: of the vocabularies, in the scratch directory.
     settings: what was asked for.
     scratch: for what is made on the way.
+    at_the_end: what an engine wants to be done when the data are in their
+      place, or have failed.
   """
 
   corpora: Mapping[str, Corpus]
@@ -50,6 +55,7 @@ class Making(NamedTuple):
   vocab_files: VocabFiles
   settings: DataSettings
   scratch: Scratch
+  at_the_end: contextlib.ExitStack
 
   def order(self, tag: str) -> Order:
     """Returns where a corpus' records belong."""
@@ -66,8 +72,20 @@ class Making(NamedTuple):
     ]
 
 
-# Writes all shards, and says what the corpora hold.
-Engine = Callable[[Making], dict[str, Statistics]]
+class Made(NamedTuple):
+  """Shards that are whole, beside the data whose place they are to take.
+
+  Attributes:
+    statistics: what each corpus holds, by tag.
+    shards: paths of those that are not in their place yet.
+  """
+
+  statistics: Mapping[str, Statistics]
+  shards: list[str]
+
+
+# Writes all shards.
+Engine = Callable[[Making], Made]
 
 
 def report(tag: str, found: Statistics) -> None:
@@ -88,17 +106,56 @@ def report(tag: str, found: Statistics) -> None:
   )
 
 
-def take_the_place(making: Making) -> None:
-  """Removes an earlier run's data, once, and puts the vocabularies there."""
-  data_dir = making.settings.data_dir
-  if not making.scratch.has(_PUBLISHING):
-    _remove_earlier_run(making.settings)
-    making.scratch.mark(_PUBLISHING)
+def publish(
+  making: Making, shards: Iterable[str], description: DataDescription
+) -> None:
+  """Puts finished data into the place of an earlier run's.
+
+  All that still needs room on the disk is written before anything of the
+  earlier run is removed; what breaks off later goes on with the same command.
+
+  Args:
+    making: of the data.
+    shards: paths of those that are not there yet, beside the data.
+    description: of the data.
+
+  Raises:
+    OSError: if the system refuses.
+  """
+  data_dir, scratch = making.settings.data_dir, making.scratch
+  ready = scratch.path("ready")
+  os.makedirs(ready, exist_ok=True)
   given = making.settings.given_vocabularies
+  names = []
   for vocab_file in making.vocab_files.different:
-    path = os.path.join(data_dir, os.path.basename(vocab_file))
+    name = os.path.basename(vocab_file)
+    path = os.path.join(data_dir, name)
     if not any(file_system.is_same(path, other) for other in given):
-      copy_file(vocab_file, path)
+      copy_file(vocab_file, os.path.join(ready, name))
+      names.append(name)
+  write_description(ready, description)
+  if not is_publishing(scratch):
+    _remove_earlier_run(making.settings)
+    scratch.mark(_PUBLISHING)
+  # The description last: what it speaks of is there then.
+  for name in (*names, DESCRIPTION_FILE):
+    shards = [*shards, os.path.join(ready, name)]
+  for path in shards:
+    _move(path, os.path.join(data_dir, os.path.basename(path)))
+
+
+def is_publishing(scratch: Scratch) -> bool:
+  """Returns whether shards in the place of the data are this run's."""
+  return scratch.has(_PUBLISHING)
+
+
+def _move(path: str, final: str) -> None:
+  """Renames a file, or moves it from this machine into a remote store."""
+  if file_system.is_remote(path) == file_system.is_remote(final):
+    file_system.rename(path, final)
+    return
+  copy_file(path, final)
+  file_system.remove_file(path)
 
 
 def _remove_earlier_run(settings: DataSettings) -> None:

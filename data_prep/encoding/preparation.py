@@ -8,6 +8,7 @@ the same command goes on from; the data themselves change only at the end.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import errno
 import os
@@ -20,7 +21,12 @@ from absl import logging
 
 from data_prep.encoding.filters import read_held_out
 from data_prep.encoding.local_engine import make_locally
-from data_prep.encoding.making import Engine, Making, check_directory
+from data_prep.encoding.making import (
+  Engine,
+  Making,
+  check_directory,
+  publish,
+)
 from data_prep.encoding.pair_encoder import EncodingPlan
 from data_prep.encoding.scratch import Scratch, scratch_for
 from data_prep.encoding.shuffle import Statistics
@@ -31,7 +37,6 @@ from official_transformer.data.data_directory import (
   TRAIN_TAG,
   CorpusDescription,
   DataDescription,
-  write_description,
 )
 from official_transformer.errors import RunError
 from official_transformer.storage import file_system
@@ -78,8 +83,9 @@ def prepare(
       raise
     raise RunError(
       f"no room is left for {settings.data_dir} ({error.strerror}): besides "
-      "the data there must be room for them once more, while they are made. "
-      "What is done stays there; the same command goes on"
+      "earlier data there must be room for the new ones twice, while they are "
+      "made. Earlier data are as they were, and what is done stays there; the "
+      "same command goes on"
     ) from None
 
 
@@ -87,7 +93,10 @@ def _prepare(
   corpora: dict[str, Corpus], settings: DataSettings, engine: Engine
 ) -> None:
   """Makes data in a directory that is there."""
-  with scratch_for(settings.data_dir, _plan(corpora, settings)) as scratch:
+  with (
+    scratch_for(settings.data_dir, _plan(corpora, settings)) as scratch,
+    contextlib.ExitStack() as at_the_end,
+  ):
     if scratch.is_resumed:
       logging.info("going on with what is in %s", scratch.directory)
     corpora = {tag: _at_hand(corpora[tag], scratch) for tag in corpora}
@@ -100,17 +109,16 @@ def _prepare(
     _tell_vocabularies(loaded, settings.data_dir)
     plan = EncodingPlan(vocab_files, settings.form, settings.filters, held_out)
     plans = {TRAIN_TAG: plan, DEV_TAG: plan.for_development()}
-    found = engine(Making(corpora, plans, vocab_files, settings, scratch))
-    write_description(
-      settings.data_dir,
-      DataDescription(
-        vocabularies,
-        _description(found[TRAIN_TAG]),
-        _description(found[DEV_TAG]) if DEV_TAG in found else None,
-        settings.form,
-        settings.filters.to_json(),
-      ),
+    making = Making(corpora, plans, vocab_files, settings, scratch, at_the_end)
+    found, shards = engine(making)
+    description = DataDescription(
+      vocabularies,
+      _description(found[TRAIN_TAG]),
+      _description(found[DEV_TAG]) if DEV_TAG in found else None,
+      settings.form,
+      settings.filters.to_json(),
     )
+    publish(making, shards, description)
 
 
 def _description(found: Statistics) -> CorpusDescription:

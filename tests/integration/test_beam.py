@@ -1,6 +1,7 @@
 """The preparation as a pipeline, beside that of this machine's processes."""
 
 import concurrent.futures
+import contextlib
 import filecmp
 import os
 import pathlib
@@ -123,7 +124,7 @@ def graph_of(text, tmp_path):
   )
   making = Making(
     *(corpora, dict.fromkeys(corpora, plan), plan.vocab_files, settings),
-    Scratch(str(tmp_path / "scratch"), None),
+    *(Scratch(str(tmp_path / "scratch"), None), contextlib.ExitStack()),
   )
   pipeline = beam.Pipeline()
   for tag in corpora:

@@ -1,3 +1,4 @@
+import errno
 import io
 import json
 import os
@@ -13,7 +14,7 @@ from data_prep.encoding.preparation import prepare
 from data_prep.reading.corpora import Corpus, DataSettings
 from official_transformer.data.data_directory import read_description
 from official_transformer.data.prepared_data import read_prepared_data
-from official_transformer.errors import InputError
+from official_transformer.errors import InputError, RunError
 from official_transformer.text.text_form import TextForm
 from official_transformer.text.tokenizer import load_tokenizer
 
@@ -196,38 +197,71 @@ def test_a_corpus_without_a_usable_pair_is_refused(tmp_path, corpus):
     prepare({"train": corpus, "dev": nothing}, settings(tmp_path))
 
 
+def no_room(*_, **__):
+  raise OSError(errno.ENOSPC, "No space left on device")
+
+
 @pytest.mark.parametrize(
-  "breaking", ["write_block", "ShuffledCorpus.write_shard"]
+  "breaking",
+  [
+    "local_engine.write_block",
+    "local_engine.ShuffledCorpus.write_shard",
+    "making.copy_file",
+    "making.write_description",
+  ],
 )
-def test_a_run_that_breaks_off_is_gone_on_with(
+def test_a_full_disk_leaves_earlier_data_and_is_gone_on_from(
   tmp_path, corpus, monkeypatch, breaking
 ):
+  data = tmp_path / "data"
   prepare({"train": corpus, "dev": corpus}, settings(tmp_path))
-  undisturbed = contents(tmp_path / "data")
-  os.remove(tmp_path / "data" / "vocab.60.model")
-  before = contents(tmp_path / "data")
-
-  def fail(*_, **__):
-    raise OSError("No space left on device")
+  undisturbed = contents(data)
+  shutil.rmtree(data)
+  prepare({"train": corpus, "dev": corpus}, settings(tmp_path, shards=2))
+  os.remove(data / "vocab.60.model")
+  before = contents(data)
 
   with monkeypatch.context() as patched:
-    patched.setattr(f"data_prep.encoding.local_engine.{breaking}", fail)
-    with pytest.raises(OSError, match="No space"):
+    patched.setattr(f"data_prep.encoding.{breaking}", no_room)
+    with pytest.raises(RunError, match="Earlier data are as they were"):
       prepare({"train": corpus, "dev": corpus}, settings(tmp_path))
-  data = tmp_path / "data"
-  assert (data / "preparation.incomplete").is_dir()
-  if breaking == "write_block":
-    # What an earlier run made is there until all is ready for its place.
-    shutil.copytree(data / "preparation.incomplete", tmp_path / "aside")
-    shutil.rmtree(data / "preparation.incomplete")
-    assert contents(data) == before
-    shutil.move(tmp_path / "aside", data / "preparation.incomplete")
-  else:
-    assert not (data / "data.json").exists()
+  shutil.copytree(data / "preparation.incomplete", tmp_path / "aside")
+  shutil.rmtree(data / "preparation.incomplete")
+  assert contents(data) == before
+  shutil.move(tmp_path / "aside", data / "preparation.incomplete")
   # What it had done is not done again.
   with monkeypatch.context() as patched:
-    patched.setattr("data_prep.encoding.vocabularies.train_sentencepiece", fail)
+    patched.setattr(
+      "data_prep.encoding.vocabularies.train_sentencepiece", no_room
+    )
     prepare({"train": corpus, "dev": corpus}, settings(tmp_path))
+  assert contents(data) == undisturbed
+
+
+@pytest.mark.parametrize("moved", [0, 1, 4])
+def test_a_run_that_ends_amid_publishing_is_gone_on_with(
+  tmp_path, corpus, monkeypatch, moved
+):
+  data = tmp_path / "data"
+  prepare({"train": corpus, "dev": corpus}, settings(tmp_path, shards=2))
+  undisturbed = contents(data)
+  shutil.rmtree(data)
+  prepare({"train": corpus, "dev": corpus}, settings(tmp_path, seed=7))
+  renamed = []
+
+  def move(path, final):
+    if len(renamed) == moved:
+      raise KeyboardInterrupt
+    renamed.append(final)
+    os.replace(path, final)
+
+  with monkeypatch.context() as patched:
+    patched.setattr("data_prep.encoding.making._move", move)
+    with pytest.raises(KeyboardInterrupt):
+      prepare({"train": corpus, "dev": corpus}, settings(tmp_path, shards=2))
+  # Nobody takes one run's shards for another's.
+  assert not (data / "data.json").exists()
+  prepare({"train": corpus, "dev": corpus}, settings(tmp_path, shards=2))
   assert contents(data) == undisturbed
 
 
