@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -104,6 +104,7 @@ def train_dataset(
   seed: int,
   skip_batches: int = 0,
   threads: Threads = Threads(),  # noqa: B008  # It is frozen.
+  before_reading: Callable[[], None] | None = None,
 ) -> tf.data.Dataset:
   """Returns endless training batches, in an order that the seed decides.
 
@@ -116,12 +117,14 @@ def train_dataset(
     seed: decides the order.
     skip_batches: batches that a resumed run has trained on already.
     threads: that read; the order does not depend on them.
+    before_reading: is called before each window of records is read; what it
+      raises ends the dataset with an error.
 
   Returns:
     Batches of inputs [B, S] and targets [B, T], int64, padded with 0.
   """
   order = DataOrder(index, batching, seed)
-  dataset = _batches(order, order.start(skip_batches), threads)
+  dataset = _batches(order, order.start(skip_batches), threads, before_reading)
   return _ahead_of_the_model(_endless(dataset), threads.private)
 
 
@@ -145,12 +148,22 @@ def dev_dataset(index: RecordIndex, batching: Batching) -> tf.data.Dataset:
 
 
 def _batches(
-  order: DataOrder, start: Start, threads: Threads
+  order: DataOrder,
+  start: Start,
+  threads: Threads,
+  before_reading: Callable[[], None] | None = None,
 ) -> tf.data.Dataset:
   """Yields the batches of an order, from some point on."""
   index = order.index
+
+  def readings() -> Iterator[_Reading]:
+    for reading in _readings(order, start):
+      if before_reading:
+        before_reading()
+      yield reading
+
   windows = tf.data.Dataset.from_generator(
-    lambda: _readings(order, start),
+    readings,
     output_signature=_Reading(
       paths=tf.TensorSpec([None], tf.string),
       offsets=tf.TensorSpec([None], tf.int64),

@@ -79,22 +79,30 @@ class PreparedData:
     if not (self.is_remembered and file_system.exists(self.cache_file)):
       save_check(self.cache_file, self.train, self.vocab_sizes, self.state)
 
-  def check_again(self) -> None:
-    """Looks for what has become bad since the data were read.
+  def change(self) -> str | None:
+    """Reads the training data again; returns what is other than it was.
 
-    Raises:
-      InputError: if anything has.
+    That is said in the words of an error, with its remedy.
     """
     check = check_records(self.train.paths, self.vocab_sizes)
     new = [p for p in check.problems if p not in self.train.problems]
     if new:
       if self.cache_file:  # It may be damage that changes no size and no time.
         file_system.remove_if_there(self.cache_file)
-      raise InputError(
+      return (
         "damaged since the run began:\n"
         f"{describe_problems(new)}\nPrepare the data again, copy them again if "
         f"they are a copy, {_SKIP_ADVICE}; the same command then goes on"
       )
+    read = dataclasses.replace(self, train=check).identity()
+    if read == self.identity():
+      return None
+    return (
+      f"{self.data_dir} has held {read} since it was replaced during the "
+      f"run, which trains on {self.identity()}. Put those back, and the same "
+      "command goes on; to go on with the weights on the new ones, name "
+      "another --model_dir, and this one as --init_checkpoint"
+    )
 
 
 def read_prepared_data(

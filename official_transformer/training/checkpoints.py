@@ -65,7 +65,7 @@ class CheckpointManager:
     self.keep_max = keep_max
 
   def save(self, step: int, seed: int, interim: bool = False) -> str:
-    """Writes a checkpoint, whole or not at all, and drops what it supersedes.
+    """Writes a checkpoint, whole or not at all.
 
     Args:
       step: finished updates.
@@ -83,9 +83,7 @@ class CheckpointManager:
     tensors = self._tensors(*self.groups)
     tensors["seed"] = tf.constant(seed, tf.int64)
     marks = [INTERIM] if interim else []
-    path = write_checkpoint(self.directory, step, tensors, marks=marks)
-    self.drop_superseded(step)
-    return path
+    return write_checkpoint(self.directory, step, tensors, marks=marks)
 
   def save_best(self, step: int) -> None:
     """Writes the weights alone, in the place of those that were best so far.

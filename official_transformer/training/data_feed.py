@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import json
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ import tensorflow as tf
 from absl import logging
 
 from official_transformer.data.buckets import BatchShape
+from official_transformer.data.check_cache import state_of
 from official_transformer.data.data_pipeline import (
   Threads,
   dev_dataset,
@@ -20,7 +20,6 @@ from official_transformer.data.data_pipeline import (
   uniform_dataset,
 )
 from official_transformer.data.prepared_data import PreparedData
-from official_transformer.data.record_check import READ_ERRORS
 from official_transformer.errors import InputError
 from official_transformer.model_params import PAD_ID
 from official_transformer.training.settings import TrainingSettings
@@ -44,6 +43,7 @@ class DataFeed:
   ) -> None:
     self.settings = settings
     self.data = data
+    self._state = data.state if data else []
     # Without any, a run would wait for its first batch for ever.
     if data and not data.train.pairs:
       raise InputError(f"no pair in {data.data_dir} can be used")
@@ -86,7 +86,24 @@ class DataFeed:
       threads=Threads(
         settings.num_parallel_calls, settings.datasets_num_private_threads
       ),
+      before_reading=self._check_unchanged,
     )
+
+  def _check_unchanged(self) -> None:
+    """Refuses data that others have taken the place of.
+
+    Their records could be read, and trained on, as if they were the run's.
+
+    Raises:
+      InputError: if the records are others.
+      OSError: if a shard is gone.
+    """
+    assert self.data
+    state = state_of(self.data.train.paths)
+    if state != self._state:
+      if change := self.data.change():
+        raise InputError(change)
+      self._state = state
 
   def lines_of_update(self, step: int) -> Iterator[str]:
     """Yields the ids of an update's pairs, a line of JSON each.
@@ -156,13 +173,6 @@ class DataFeed:
         self.settings.batching.max_length,
       )
 
-  @contextlib.contextmanager
-  def damage_is_the_users(self) -> Iterator[None]:
-    """Makes one clear error of data that were damaged during the run."""
-    try:
-      yield
-    except READ_ERRORS:
-      if not self.data:
-        raise
-      self.data.check_again()
-      raise  # It has another cause.
+  def change(self) -> str | None:
+    """Returns what has become of the data during the run, if anything has."""
+    return self.data.change() if self.data else None

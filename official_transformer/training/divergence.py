@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import keras
 
 from official_transformer.errors import RunError
-from official_transformer.storage.durable_files import write_text
-from official_transformer.training.failures import failures_are_logged
 
 
 class Divergence(NamedTuple):
@@ -41,23 +39,6 @@ class Divergence(NamedTuple):
       "or a clip_norm in --params_override, from --init_checkpoint if from "
       "these weights; or a dtype too narrow: see --dtype=bf16"
     )
-
-
-def keep_ids(path: str, lines: Iterator[str], step: int) -> str:
-  """Writes the ids of an update's batches, for whoever looks for the cause.
-
-  Args:
-    path: of the file.
-    lines: a line of JSON for each pair.
-    step: the update.
-
-  Returns:
-    What an error message says of it; nothing if it fails.
-  """
-  with failures_are_logged(f"writing {path}"):
-    write_text(path, "".join(lines))
-    return f". The ids of step {step} are in {path}"
-  return ""
 
 
 class DivergenceGuard(keras.callbacks.Callback):

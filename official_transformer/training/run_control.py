@@ -60,6 +60,7 @@ class RunControl(keras.callbacks.Callback):
     self.step += int(logs.get("steps", 1))
     self.interruption.nothing_to_lose = False
     self._streak = logs["streak"]
+    self.saver.confirm(self.step, self._streak)
     is_evaluated = self.settings.is_evaluated(self.step)
     is_kept = self.settings.is_saved(self.step)
     if is_kept or self.saver.is_interim_due():

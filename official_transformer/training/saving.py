@@ -32,6 +32,8 @@ class Saver:
     self.checkpoints = checkpoints
     self.enabled = settings.enable_checkpointing and is_chief
     self._saved_step, self._saved_interim = step, False
+    # A checkpoint without a finite update after it.
+    self._untried: int | None = step or None
     self.start_clock()
 
   def start_clock(self) -> None:
@@ -73,6 +75,9 @@ class Saver:
     try:
       self.checkpoints.save(step, self.settings.seed, interim)
       self._saved_step, self._saved_interim = step, interim
+      self._untried = step
+      if is_last:
+        self._drop_superseded()
     except (OSError, RunError) as error:
       if is_last:
         raise
@@ -83,6 +88,26 @@ class Saver:
         error,
       )
     self.start_clock()
+
+  def confirm(self, step: int, streak: Any) -> None:
+    """Drops what the newest checkpoint supersedes, once it has proved good.
+
+    Its weights may be finite, and yet those that an update too large has left:
+    that shows in the update after it. Until then one from before stays.
+
+    Args:
+      step: finished updates.
+      streak: how many of the last of them were skipped.
+    """
+    if self._untried is None or not self.enabled or step <= self._untried:
+      return
+    if not int(streak):
+      self._drop_superseded()
+
+  def _drop_superseded(self) -> None:
+    if self._untried is not None:
+      self.checkpoints.drop_superseded(self._untried)
+      self._untried = None
 
   def save_best(self, step: int) -> None:
     """Keeps the weights as the best so far, if anything is saved.

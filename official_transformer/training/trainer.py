@@ -10,7 +10,8 @@ import tensorflow as tf
 from absl import logging
 
 from official_transformer.data.prepared_data import PreparedData
-from official_transformer.errors import Interrupted, RunError
+from official_transformer.data.record_check import READ_ERRORS
+from official_transformer.errors import Interrupted
 from official_transformer.model_directory.directory import (
   LOGS,
   MEASUREMENTS_FILE,
@@ -24,11 +25,8 @@ from official_transformer.training.checkpoints import (
   read_progress,
 )
 from official_transformer.training.data_feed import DataFeed
-from official_transformer.training.divergence import (
-  Divergence,
-  DivergenceGuard,
-  keep_ids,
-)
+from official_transformer.training.divergence import DivergenceGuard
+from official_transformer.training.endings import data_have_changed, diverged
 from official_transformer.training.evaluations import (
   Evaluate,
   Evaluations,
@@ -186,14 +184,20 @@ class Trainer:
     if first:
       logging.info("resuming after step %d", first)
     started = time.monotonic()
-    with self.feed.damage_is_the_users():
+    try:
       batches = self.feed.training_batches(first)
       if self._needs_loop():
         self._loop(batches, first, callbacks)
       else:
         self._fit(batches, first, callbacks)
+    except READ_ERRORS as error:
+      change = self.feed.change()
+      if change is None:
+        raise
+      raise data_have_changed(change, control) from error
     if guard.divergence:
-      raise self._failure(guard.divergence)
+      path = self.directory.join(NONFINITE)
+      raise diverged(guard.divergence, self.feed, path, control)
     if control.stopped_by is not None:
       control.save_last(interim=True)
       self.distribution.barrier()
@@ -264,15 +268,6 @@ class Trainer:
     for callback in callbacks:
       callback.on_train_end()
 
-  def _failure(self, found: Divergence) -> RunError:
-    """Returns what ends a run whose updates were not finite."""
-    error = found.error(self.settings.batching.accumulate_steps)
-    if not self.distribution.is_chief or not self.feed.data:
-      return error
-    path = self.directory.join(f"{NONFINITE}{found.first}.jsonl")
-    lines = self.feed.lines_of_update(found.first)
-    return RunError(str(error) + keep_ids(path, lines, found.first))
-
   def _resume(self) -> int:
     """Restores the newest checkpoint, if any; returns the finished steps."""
     step = 0
@@ -280,8 +275,6 @@ class Trainer:
       prefix = self.directory.latest_checkpoint()
       self.model.start_groups(self.checkpoints.restore(prefix))
       step, _ = read_progress(prefix)
-      if self.distribution.is_chief:
-        self.checkpoints.drop_superseded(step)
       logging.info("the model is that of step %d, in %s", step, prefix)
     self.distribution.check_agreement(
       step, f"the newest checkpoint in --model_dir={self.directory.path}"

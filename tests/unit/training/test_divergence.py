@@ -1,7 +1,4 @@
-import json
 import types
-
-import pytest
 
 from official_transformer.errors import RunError
 from official_transformer.training import divergence as lib
@@ -50,20 +47,3 @@ def test_what_ends_the_run_is_said_with_all_numbers():
   assert isinstance(error, RunError)
   assert str(error).startswith("steps 12 to 14: ")
   assert "(loss 3, learning rate 0.5, batches 22 to 27 of the run" in str(error)
-
-
-def test_the_ids_are_kept_if_they_can_be(tmp_path, caplog):
-  lines = (json.dumps({"batch": n}) + "\n" for n in (22, 23))
-  path = tmp_path / "ids.jsonl"
-  said = lib.keep_ids(str(path), lines, 12)
-  assert said == f". The ids of step 12 are in {path}"
-  assert path.read_text() == '{"batch": 22}\n{"batch": 23}\n'
-  assert lib.keep_ids(str(tmp_path / "no" / "x"), iter([]), 12) == ""
-  assert "failed (FileNotFoundError" in caplog.text
-
-
-@pytest.mark.parametrize("steps", [1, 3])
-def test_the_guard_counts_steps_from_the_first(steps):
-  guard = lib.DivergenceGuard(0, first_step=100)
-  run(guard, [0, 1], steps=steps)
-  assert guard.divergence.last == 100 + 2 * steps

@@ -23,6 +23,7 @@ from runs import (
   steps_of,
   train,
 )
+from shared_files import reversed_pairs
 from written_shards import write_shards
 
 from official_transformer.data.buckets import Batching
@@ -268,6 +269,74 @@ def test_a_shard_damaged_during_the_run_is_one_clear_error(tmp_path, reversals):
     with pytest.raises(InputError, match="00002-of-00002"):
       trainer.train()
     shard.write_bytes(content)
+
+
+@pytest.mark.parametrize("longer", [0, 3])
+def test_data_replaced_during_the_run_cost_no_update(
+  tmp_path, reversals, longer
+):
+  """Whether or not the new records could be read in the old ones' places."""
+  for path in pathlib.Path(reversals).iterdir():
+    (tmp_path / path.name).write_bytes(path.read_bytes())
+  shards = sorted(tmp_path.glob("x-train-*"))
+  old = [shard.read_bytes() for shard in shards]
+  others = reversed_pairs(400, longest=8 + longer)
+
+  def replace(model, step):
+    if step == 4:
+      write_shards(others, str(tmp_path), "x", "train", 2, seed=1)
+    return Evaluation({})
+
+  run = settings(str(tmp_path), 60)
+  path = tmp_path / "model"
+  with pytest.raises(InputError, match=r"replaced(.|\n)*Step \d+ was the last"):
+    train(path, PARAMS, run, replace)
+  assert ModelDirectory(str(path)).checkpoint_steps()[-1] >= 4
+  for shard, content in zip(shards, old, strict=True):
+    shard.write_bytes(content)
+  # The same command goes on, as if nothing had been.
+  resumed = train(path, PARAMS, run)
+  undisturbed = train(tmp_path / "other", PARAMS, run)
+  assert_equal_states(state(resumed), state(undisturbed))
+
+
+def test_shards_that_are_copied_anew_are_the_same_data(tmp_path, reversals):
+  for path in pathlib.Path(reversals).iterdir():
+    (tmp_path / path.name).write_bytes(path.read_bytes())
+
+  def touch(model, step):
+    for shard in tmp_path.glob("x-train-*"):
+      os.utime(shard, (step, step))
+    return Evaluation({})
+
+  run = settings(str(tmp_path), 25)
+  assert steps_of(train(tmp_path / "model", PARAMS, run, touch)) == 25
+
+
+@pytest.mark.parametrize("way", [FIT, LOOP])
+def test_one_checkpoint_is_from_before_the_update_that_broke_a_run(
+  tmp_path, reversals, way
+):
+  """Weights that are finite, and yet of no use, show in the next update."""
+  # The second update moves every weight out of sight.
+  params = dataclasses.replace(PARAMS, learning_rate=1e38)
+  run = settings(
+    reversals,
+    30,
+    max_nonfinite_steps=3,
+    save_checkpoints_steps=1,
+    keep_checkpoint_max=1,
+    execution=way,
+  )
+  for _ in range(2):  # The same command once more loses it neither.
+    with pytest.raises(RunError, match="were not finite"):
+      train(tmp_path, params, run)
+    kept = ModelDirectory(str(tmp_path))
+    oldest = kept.checkpoint_steps()[0]
+    reader = tf.train.load_checkpoint(kept.checkpoint_prefix(oldest))
+    for name in reader.get_variable_to_shape_map():
+      if name.startswith("weights/"):
+        assert np.abs(reader.get_tensor(name)).max() < 1e3
 
 
 def test_updates_that_are_not_finite_stop_the_run(tmp_path, reversals):

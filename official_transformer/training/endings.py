@@ -1,0 +1,69 @@
+"""Errors that end a run which cannot go on, and what is saved before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from official_transformer.errors import InputError, RunError
+from official_transformer.storage.durable_files import write_text
+from official_transformer.training.data_feed import DataFeed
+from official_transformer.training.divergence import Divergence
+from official_transformer.training.failures import failures_are_logged
+from official_transformer.training.run_control import RunControl
+
+
+def diverged(
+  found: Divergence, feed: DataFeed, path: str, control: RunControl
+) -> RunError:
+  """Returns what ends a run whose updates were not finite.
+
+  The ids of the first of these updates are kept, for whoever looks for the
+  cause.
+
+  Args:
+    found: these updates.
+    feed: the batches of the run.
+    path: how the name of the file of ids begins.
+    control: of the run.
+  """
+  error = found.error(control.settings.batching.accumulate_steps)
+  if not control.distribution.is_chief or not feed.data:
+    return error
+  path = f"{path}{found.first}.jsonl"
+  lines = feed.lines_of_update(found.first)
+  return RunError(str(error) + keep_ids(path, lines, found.first))
+
+
+def keep_ids(path: str, lines: Iterator[str], step: int) -> str:
+  """Writes the ids of an update's batches.
+
+  Args:
+    path: of the file.
+    lines: a line of JSON for each pair.
+    step: the update.
+
+  Returns:
+    What an error message says of it; nothing if it fails.
+  """
+  with failures_are_logged(f"writing {path}"):
+    write_text(path, "".join(lines))
+    return f". The ids of step {step} are in {path}"
+  return ""
+
+
+def data_have_changed(change: str, control: RunControl) -> InputError:
+  """Saves the model, and returns what ends a run whose data have changed.
+
+  In a call that makes several updates, the weights may be between two of the
+  steps that callbacks have seen: the checkpoint before it is what there is.
+
+  Args:
+    change: of the data, as the error says it.
+    control: of the run.
+  """
+  several = control.settings.execution.steps_per_loop > 1
+  if not several and control.saver.enabled:
+    with failures_are_logged(f"saving step {control.step}"):
+      control.save_last(interim=True)
+      change += f"\nStep {control.step} was the last, and is saved"
+  return InputError(change)

@@ -1,0 +1,20 @@
+import json
+
+from official_transformer.training import endings as lib
+
+
+def test_the_ids_are_kept_if_they_can_be(tmp_path, caplog):
+  lines = (json.dumps({"batch": n}) + "\n" for n in (22, 23))
+  path = tmp_path / "ids.jsonl"
+  said = lib.keep_ids(str(path), lines, 12)
+  assert said == f". The ids of step 12 are in {path}"
+  assert path.read_text() == '{"batch": 22}\n{"batch": 23}\n'
+  assert lib.keep_ids(str(tmp_path / "no" / "x"), iter([]), 12) == ""
+  assert "failed (FileNotFoundError" in caplog.text
+
+
+@pytest.mark.parametrize("steps", [1, 3])
+def test_the_guard_counts_steps_from_the_first(steps):
+  guard = lib.DivergenceGuard(0, first_step=100)
+  run(guard, [0, 1], steps=steps)
+  assert guard.divergence.last == 100 + 2 * steps
