@@ -1,5 +1,7 @@
 import types
 
+import pytest
+
 from official_transformer.errors import RunError
 from official_transformer.training import divergence as lib
 
@@ -47,3 +49,10 @@ def test_what_ends_the_run_is_said_with_all_numbers():
   assert isinstance(error, RunError)
   assert str(error).startswith("steps 12 to 14: ")
   assert "(loss 3, learning rate 0.5, batches 22 to 27 of the run" in str(error)
+
+
+@pytest.mark.parametrize("steps", [1, 3])
+def test_the_guard_counts_steps_from_the_first(steps):
+  guard = lib.DivergenceGuard(0, first_step=100)
+  run(guard, [0, 1], steps=steps)
+  assert guard.divergence.last == 100 + 2 * steps

@@ -11,10 +11,3 @@ def test_the_ids_are_kept_if_they_can_be(tmp_path, caplog):
   assert path.read_text() == '{"batch": 22}\n{"batch": 23}\n'
   assert lib.keep_ids(str(tmp_path / "no" / "x"), iter([]), 12) == ""
   assert "failed (FileNotFoundError" in caplog.text
-
-
-@pytest.mark.parametrize("steps", [1, 3])
-def test_the_guard_counts_steps_from_the_first(steps):
-  guard = lib.DivergenceGuard(0, first_step=100)
-  run(guard, [0, 1], steps=steps)
-  assert guard.divergence.last == 100 + 2 * steps
