@@ -246,8 +246,12 @@ class TextCheck:
     first = block.first_line
     sources = found.source.look_at(source_lines, block.source_name, first)
     targets = found.target.look_at(target_lines, block.target_name, first)
+    if block.too_long:
+      found.dropped[filters.LONG_LINE] = len(block.too_long)
     pairs, alone = [], []
-    for pair in zip(sources, targets, strict=True):
+    for row, pair in enumerate(zip(sources, targets, strict=True)):
+      if row in block.too_long:
+        continue
       source, target = (self._form.apply(side).strip() for side in pair)
       if not source or not target:
         reason = filters.EMPTY_TARGET if source else filters.EMPTY_SOURCE

@@ -23,6 +23,7 @@ from official_transformer.text.text_form import TextForm
 # The reasons, as data.json has them.
 NOT_UTF8 = "not UTF-8"
 NOT_TWO_COLUMNS = "not two columns"
+LONG_LINE = "line of over 64 KiB"
 CONTROL = "control characters"
 IDENTICAL = "identical sides"
 HELD_OUT = "in held-out text"

@@ -127,7 +127,7 @@ class PairCleaner:
     self, block: Block
   ) -> tuple[Sequence[str], Sequence[str], dict[int, str]]:
     """Returns both sides; where there is none, it is empty, and noted why."""
-    damages: dict[int, str] = {}
+    damages = dict.fromkeys(block.too_long, filters.LONG_LINE)
     source_lines, target_lines = block.sources, block.targets
     if target_lines is None:
       sides = split_columns(block.sources)

@@ -21,6 +21,8 @@ from official_transformer.text.text_files import open_lines, without_mark
 
 # Of the source side of a block; the other has as many lines.
 BLOCK_BYTES = 1 << 19
+# Of one line: no sentence has so many, but a file without line feeds has.
+LINE_BYTES = 1 << 16
 _FIRST = 1
 
 
@@ -35,6 +37,8 @@ class Block(NamedTuple):
     first_line: the first line's number in its file, from 1.
     sources: lines with their ends.
     targets: as many; None if each line of `sources` holds both sides.
+    too_long: the rows of pairs that had more than `LINE_BYTES` on a side, both
+      sides of which are empty here.
   """
 
   number: int
@@ -44,6 +48,7 @@ class Block(NamedTuple):
   first_line: int
   sources: list[bytes]
   targets: list[bytes] | None
+  too_long: frozenset[int] = frozenset()
 
 
 def split_columns(lines: Sequence[bytes]) -> list[tuple[bytes, bytes] | None]:
@@ -66,9 +71,13 @@ def read_blocks(corpus: Corpus) -> Iterator[Block]:
   for source, target in corpus.file_pairs():
     first_line = _FIRST
     for sources, targets in _line_lists(source, target):
+      too_long = _too_long(sources) | _too_long(targets or [])
+      for lines in (sources, targets or []):
+        for row in too_long:
+          lines[row] = b"\n"
       yield Block(
         *(number, first_pair, source, target or source),
-        *(first_line, sources, targets),
+        *(first_line, sources, targets, too_long),
       )
       number += 1
       first_pair += len(sources)
@@ -82,6 +91,11 @@ def count_pairs(corpus: Corpus) -> int:
     InputError: as `read_blocks`.
   """
   return sum(len(block.sources) for block in read_blocks(corpus))
+
+
+def _too_long(lines: Sequence[bytes]) -> frozenset[int]:
+  """Returns the places of lines that would cost each process their memory."""
+  return frozenset(n for n, line in enumerate(lines) if len(line) > LINE_BYTES)
 
 
 def _line_lists(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Mapping, Sequence
 
 from official_transformer.evaluation.bleu_tokenizer import (
@@ -15,6 +16,7 @@ from official_transformer.evaluation.metrics import (
   MetricSettings,
   References,
   sentence_scores,
+  without_heavy,
 )
 from official_transformer.evaluation.scores import Scores, score
 from official_transformer.evaluation.significance import (
@@ -102,7 +104,10 @@ def hold_contest(
     ValueError: if numbers of lines differ.
   """
   tokenizer = choose_tokenizer(settings.tokenize, references.first)
-  metrics = dataclasses.replace(settings.metrics, tokenize=tokenizer.name)
+  metrics = without_heavy(
+    dataclasses.replace(settings.metrics, tokenize=tokenizer.name),
+    itertools.chain(*references.streams, *(lines for _, lines in systems)),
+  )
   scores = [score(references, lines, metrics) for _, lines in systems]
   if settings.comet:
     assert sources is not None

@@ -6,7 +6,11 @@ import dataclasses
 import itertools
 
 from official_transformer.decoding.translator import Translator
-from official_transformer.evaluation.metrics import MetricSettings, References
+from official_transformer.evaluation.metrics import (
+  MetricSettings,
+  References,
+  without_heavy,
+)
 from official_transformer.evaluation.scores import Scores, score
 from official_transformer.model_directory.directory import (
   TRANSLATIONS,
@@ -42,6 +46,7 @@ class EvaluationSet:
   ) -> ScoredTranslations:
     """Translates the sources and scores that."""
     translations = translator.translate(self.sources)
+    settings = without_heavy(settings, [*self.references, *translations])
     return ScoredTranslations(
       translations,
       score(References([self.references]), translations, settings),

@@ -7,17 +7,21 @@ signatures, Koehn 2004 for intervals.
 from __future__ import annotations
 
 import dataclasses
-import logging
-from collections.abc import Sequence
+import logging as python_logging
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+from absl import logging
 from sacrebleu.metrics import BLEU, CHRF, TER
 from sacrebleu.significance import PairedTest
 
 from official_transformer.errors import InputError
 from official_transformer.evaluation.bleu_tokenizer import DEFAULT
 
-METRICS = ("bleu", "chrf", "ter")
+TER_NAME = "ter"
+METRICS = ("bleu", "chrf", TER_NAME)
+# Words of a line: the table of edits has their square, 16 bytes each.
+_LONGEST_FOR_TER = 4000
 # Of TER, which counts edits, less is better.
 LESS_IS_BETTER = ("TER",)
 RESAMPLES = 1000
@@ -138,6 +142,37 @@ class References:
       )
 
 
+def without_heavy(
+  settings: MetricSettings, lines: Iterable[str]
+) -> MetricSettings:
+  """Returns settings without TER if it would take gigabytes, and says so.
+
+  Its memory grows with the square of the longest line.
+
+  Args:
+    settings: what was asked for.
+    lines: all translations and references.
+
+  Raises:
+    InputError: if nothing else was asked for.
+  """
+  if TER_NAME not in settings.metrics:
+    return settings
+  longest = max((len(line.split()) for line in lines), default=0)
+  if longest <= _LONGEST_FOR_TER:
+    return settings
+  others = [name for name in settings.metrics if name != TER_NAME]
+  reason = (
+    f"TER is left out: a line has {longest} words, and of more than "
+    f"{_LONGEST_FOR_TER} it takes gigabytes. It is meant for sentences: is "
+    "this a document on one line?"
+  )
+  if not others:
+    raise InputError(reason)
+  logging.warning("%s", reason)
+  return dataclasses.replace(settings, metrics=others)
+
+
 def create_metrics(
   settings: MetricSettings, references: References
 ) -> dict[str, Any]:
@@ -172,7 +207,7 @@ def corpus_scores(
     ]
   # The interval of a metric by itself fails where a resample scores 0; that of
   # a test, which takes a single system too, does not.
-  logging.getLogger("sacrebleu").setLevel(logging.WARNING)
+  python_logging.getLogger("sacrebleu").setLevel(python_logging.WARNING)
   signatures: Any
   results: Any
   signatures, results = PairedTest(

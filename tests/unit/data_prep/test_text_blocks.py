@@ -4,9 +4,13 @@ import lzma
 
 import pytest
 
+from data_prep.checking.text_check import TextCheck
+from data_prep.encoding.filters import LONG_LINE, FilterSettings
+from data_prep.encoding.pair_encoder import PairCleaner
 from data_prep.reading import text_blocks as lib
 from data_prep.reading.corpora import Corpus
 from official_transformer.errors import InputError
+from official_transformer.text.text_form import TextForm
 
 LINES = [f"line {n}\n".encode() for n in range(1000)]
 
@@ -99,3 +103,26 @@ def test_other_numbers_of_lines_are_counted(
 def test_no_lines_at_all(tmp_path):
   empty = write(tmp_path / "empty", [])
   assert not list(lib.read_blocks(Corpus([empty], [empty])))
+
+
+@pytest.mark.parametrize("side", ["source", "target", "pairs"])
+def test_lines_without_end_are_let_go_of(tmp_path, side):
+  """They would be held, and copied, by every process that encodes."""
+  long = b"ab " * lib.LINE_BYTES + b"\n"
+  lines = {"source": list(LINES[:3]), "target": list(LINES[:3])}
+  if side == "pairs":
+    rows = [b"a\tb\n", b"a\t" + long, b"c\td\n"]
+    corpus = Corpus(pairs=[write(tmp_path / "pairs", rows)])
+  else:
+    lines[side][1] = long
+    corpus = Corpus(*([write(tmp_path / n, lines[n])] for n in lines))
+  (block,) = lib.read_blocks(corpus)
+  assert block.too_long == {1}
+  assert block.sources[1] == b"\n"
+  assert block.targets is None or block.targets[1] == b"\n"
+  clean = PairCleaner(TextForm(), FilterSettings()).clean(block)
+  assert clean.rows == [0, 2]
+  assert dict(clean.dropped) == {LONG_LINE: 1}
+  found = TextCheck(FilterSettings(), TextForm()).check(block)
+  assert found.usable == 2
+  assert dict(found.dropped) == {LONG_LINE: 1}

@@ -2,6 +2,7 @@ import json
 
 import pytest
 
+from official_transformer.errors import InputError
 from official_transformer.evaluation.contest import (
   ContestSettings,
   hold_contest,
@@ -102,3 +103,22 @@ def test_chinese_is_scored_by_its_own_tokens():
   )
   assert found.tokenizer.name == "zh"
   assert "tok:zh" in as_text(found)
+
+
+def test_ter_of_a_document_on_one_line_is_left_out_and_told(caplog):
+  """It would take gigabytes."""
+  document = [" ".join(f"w{n}" for n in range(20_000))]
+  found = hold_contest(
+    [("a", document)],
+    References([document]),
+    ContestSettings(MetricSettings(resamples=0), sentences=True),
+  )
+  scores = found.systems[0].scores.sacrebleu
+  assert {s.name: round(s.score) for s in scores} == {"BLEU": 100, "chrF2": 100}
+  assert "a line has 20000 words" in caplog.text
+  with pytest.raises(InputError, match="TER is left out"):
+    hold_contest(
+      [("a", document)],
+      References([document]),
+      ContestSettings(MetricSettings(("ter",), resamples=0)),
+    )
