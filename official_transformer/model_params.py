@@ -272,8 +272,13 @@ CHOICES: dict[str, tuple[str, ...]] = {
 # Fields, what holds of a possible value, and how a message demands it.
 _RANGES: tuple[tuple[tuple[str, ...], Callable[[float], bool], str], ...] = (
   (
+    ("initializer_gain",),
+    # float32 has no weights of a larger one.
+    lambda value: 0 < value <= 1e30,
+    "be above 0, and at most 1e30",
+  ),
+  (
     (
-      "initializer_gain",
       "learning_rate",
       "optimizer_adam_epsilon",
       "layer_norm_epsilon",

@@ -32,6 +32,7 @@ SEPARATORS = {
   "\x85": "U+0085 NEXT LINE",
   "\u2028": "U+2028 LINE SEPARATOR",
   "\u2029": "U+2029 PARAGRAPH SEPARATOR",
+  "\u2581": "U+2581, which SentencePiece takes for a blank",
   "\ufeff": "byte order marks inside the text",
   "\ufffd": "U+FFFD, what an earlier conversion could not read",
 }

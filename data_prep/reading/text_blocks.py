@@ -71,10 +71,11 @@ def read_blocks(corpus: Corpus) -> Iterator[Block]:
   for source, target in corpus.file_pairs():
     first_line = _FIRST
     for sources, targets in _line_lists(source, target):
-      too_long = _too_long(sources) | _too_long(targets or [])
-      for lines in (sources, targets or []):
+      sides = [side for side in (sources, targets) if side is not None]
+      too_long = frozenset().union(*map(_too_long, sides))
+      for side in sides:
         for row in too_long:
-          lines[row] = b"\n"
+          side[row] = b"\n"
       yield Block(
         *(number, first_pair, source, target or source),
         *(first_line, sources, targets, too_long),

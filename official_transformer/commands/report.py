@@ -167,12 +167,14 @@ def _reported(name: str, lines: list[str]) -> Reported:
   for number, line in enumerate(lines, start=1):
     try:
       told = json.loads(line)
-      texts.append(str(told["translation"]))
+      text = str(told["translation"])
+      text.encode("utf-8")  # JSON can hold half of a surrogate pair.
+      texts.append(text)
       unfinished.append("unfinished" in told["flags"])
-    except DAMAGE:
+    except DAMAGE as error:
       raise InputError(
         f"{name}, line {number}, is no JSON object of a translation, as "
-        "--mode=predict --output_format=jsonl writes them"
+        f"--mode=predict --output_format=jsonl writes them ({error!r:.200})"
       ) from None
   return Reported(name, texts, unfinished)
 
@@ -210,13 +212,15 @@ def _read_attention(
       length that the model was trained with.
   """
   # Without attention, TensorFlow is not needed.
+  from official_transformer.hardware.startup import start_tensorflow
+
+  # Before anything imports TensorFlow, which would write its log.
+  start_tensorflow()
   from official_transformer.decoding.translator import Translator
   from official_transformer.evaluation.report_data import choose_lines
   from official_transformer.hardware.devices import choose_devices
-  from official_transformer.hardware.startup import start_tensorflow
 
   assert options.model_dir
-  start_tensorflow()
   choose_devices(options.num_gpus)
   translator = Translator.load(options.model_dir, checkpoint=options.checkpoint)
   lines = request.systems[0].lines

@@ -70,8 +70,17 @@ class ScoreOptions(
     as_line = score_text_line if is_text else score_json_line
     pairs = self.lines_beside(str(self.reference_file))
     self.write(as_line(found) for found in scorer.score_stream(pairs))
+    problems = []
     if scorer.not_scored:
-      raise RunError(
+      problems.append(
         f"{scorer.not_scored} pairs are too long for the memory there is: "
         "their scores are nan. Cut them, or score them on a larger machine"
       )
+    if scorer.beyond_positions:
+      problems.append(
+        f"{scorer.beyond_positions} pairs are longer than the "
+        f"{model.transformer.params.max_positions} positions that the model "
+        "has learnt: their scores are nan. Cut them: it can read no longer ones"
+      )
+    if problems:
+      raise RunError("; ".join(problems))

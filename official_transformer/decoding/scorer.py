@@ -58,9 +58,12 @@ class Scorer:
     tokenizers: of source and target.
     limits: how many pairs are scored at once.
     not_scored: pairs that were too long for the memory there is.
+    beyond_positions: pairs that were longer than the positions that the model
+      has learnt.
   """
 
   not_scored = 0
+  beyond_positions = 0
 
   def __init__(
     self,
@@ -101,14 +104,15 @@ class Scorer:
   ) -> list[PairScore]:
     """Scores pairs of token lists, each ending in EOS.
 
-    A pair too long for the memory there is gets NaN for each token.
+    A pair too long for the memory there is, or for the model's learnt
+    positions, gets NaN for each token.
     """
     sources, targets = zip(*pairs, strict=True)
     longest = max(map(len, (*sources, *targets)))
     params = self.transformer.params
-    if lacks_positions(params, longest) or lacks_memory(
-      params, len(pairs), longest
-    ):
+    if lacks_positions(params, longest):
+      return self._without_positions(pairs, longest)
+    if lacks_memory(params, len(pairs), longest):
       return self._too_long(pairs, longest)
     try:
       rows = self._log_probabilities(pad(sources), pad(targets)).numpy()
@@ -128,16 +132,34 @@ class Scorer:
   ) -> list[PairScore]:
     """Scores what the memory does not suffice for: half as many, or none."""
     if len(pairs) > 1:
-      half = len(pairs) // 2
-      return self.score_batch(pairs[:half]) + self.score_batch(pairs[half:])
+      return self._halves(pairs)
     self.not_scored += 1
     logging.error(
-      "a pair with a side of %d tokens is too long for the memory there is, or "
-      "for the positions that the model has learnt: its score is nan",
+      "a pair with a side of %d tokens is too long for the memory there is: "
+      "its score is nan",
       longest,
     )
-    nan = float("nan")
-    return [PairScore([nan] * len(pairs[0][1]), nan)]
+    return [_no_score(pairs[0])]
+
+  def _without_positions(
+    self, pairs: Sequence[tuple[list[int], list[int]]], longest: int
+  ) -> list[PairScore]:
+    """Scores the others of a batch with a pair that the model cannot read."""
+    if len(pairs) > 1:
+      return self._halves(pairs)
+    self.beyond_positions += 1
+    logging.error(
+      "a pair with a side of %d tokens is longer than the %d positions that "
+      "the model has learnt: its score is nan",
+      *(longest, self.transformer.params.max_positions),
+    )
+    return [_no_score(pairs[0])]
+
+  def _halves(
+    self, pairs: Sequence[tuple[list[int], list[int]]]
+  ) -> list[PairScore]:
+    half = len(pairs) // 2
+    return self.score_batch(pairs[:half]) + self.score_batch(pairs[half:])
 
   def _batch_log_probabilities(
     self, sources: tf.Tensor, targets: tf.Tensor
@@ -155,3 +177,9 @@ class Scorer:
       operands = biased_inputs(states, table, hide_pad(nothing, -1e9))
     found = label_log_probabilities(*operands, tf.reshape(targets, [-1]))
     return tf.reshape(found, tf.shape(targets))
+
+
+def _no_score(pair: tuple[list[int], list[int]]) -> PairScore:
+  """Returns what stands in the place of a score that there is not."""
+  nan = float("nan")
+  return PairScore([nan] * len(pair[1]), nan)

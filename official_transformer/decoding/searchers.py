@@ -92,6 +92,13 @@ class Searchers:
     constraints = [piece.constraints for piece in batch]
     return self._guided.search(sources, constraints, batch[0].search)
 
+  def different(self, found: Sequence[FoundSequence]) -> list[FoundSequence]:
+    """Returns the best of each text: pieces can spell one in several ways."""
+    by_text: dict[str, FoundSequence] = {}
+    for sequence in found:
+      by_text.setdefault(self.text(sequence), sequence)
+    return list(by_text.values())
+
   def text(self, found: FoundSequence) -> str:
     """Returns what has been found, as text."""
     return as_one_line(self._target.decode(found.ids))

@@ -289,9 +289,14 @@ class Translator:
     self, batch: Sequence[PieceToTranslate], aligned: bool
   ) -> list[list[Hypothesis]]:
     """Decodes one batch of lines."""
+    number = self.options.n_best
     found = [
-      sentence[: self.options.n_best]
-      for sentence in self.searchers.search(batch)
+      sentence[:number]
+      if number == 1 or piece.search.sampling
+      else self.searchers.different(sentence)[:number]
+      for piece, sentence in zip(
+        batch, self.searchers.search(batch), strict=True
+      )
     ]
     return self.hypotheses(batch, found, aligned)
 

@@ -45,6 +45,8 @@ _LAYER = re.compile(r"/decoder_stack/layer_(\d+)/")
 # bytes are read as float32.
 STORAGE = {"fp32": tf.float32, "fp16": tf.float16, "bf16": tf.bfloat16}
 
+# Of NumPy's data types: booleans, whole and real numbers.
+_REAL_KINDS = "biuf"
 # TensorFlow's readers raise the builtin that is nearest to their own error.
 _READ_ERRORS = (tf.errors.OpError, LookupError, ValueError, RuntimeError)
 
@@ -446,5 +448,11 @@ def restore_variables(
   # What else a run keeps, such as steps counted, is no weights.
   read = read_weights if group in _OF_WEIGHTS else read_tensors
   values = read(prefix, wanted)
+  for name, value in values.items():
+    if np.asarray(value).dtype.kind not in _REAL_KINDS:
+      raise DamagedCheckpointError(
+        f"the checkpoint {prefix} is damaged ({name} holds no numbers, but "
+        f"{np.asarray(value).dtype})"
+      )
   for name, variable in wanted.items():
     variable.assign(values[name])

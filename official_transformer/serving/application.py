@@ -30,6 +30,7 @@ from official_transformer.serving.batcher import (
   TooMuchError,
 )
 from official_transformer.serving.gate import NO_KEY, Gate, has_key
+from official_transformer.serving.json_body import JsonRoute
 from official_transformer.serving.metrics import CONTENT_TYPE, Metrics
 from official_transformer.serving.request_guard import RequestGuard
 from official_transformer.serving.schemas import (
@@ -84,6 +85,7 @@ _REFUSALS: dict[int | str, dict[str, Any]] = {
     421: "a host that this service is not",
     408: "the request did not arrive in time",
     413: "too large: bytes, lines or tokens",
+    415: "a Content-Type or Content-Encoding other than plain JSON's",
     422: "something is missing, unknown, too long or of another type",
     429: "too much is waiting; try again later",
     503: "not ready, or ending",
@@ -111,6 +113,7 @@ def create_application(
     title="Translation",
     description="Lines in, translated lines out.",
   )
+  app.router.route_class = JsonRoute
   _add_error_handlers(app)
   _add_probes(app, service)
 

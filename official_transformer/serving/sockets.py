@@ -35,6 +35,19 @@ def bind(host: str, port: int) -> socket.socket:
 
 
 def inherited_socket() -> socket.socket | None:
-  """Returns the socket of the parent, if this is one of several workers."""
+  """Returns the socket of the parent, if this is one of several workers.
+
+  Raises:
+    InputError: if the environment names none, though it says so.
+  """
   number = os.environ.get(SOCKET_VARIABLE)
-  return socket.socket(fileno=int(number)) if number else None
+  if not number:
+    return None
+  try:
+    return socket.socket(fileno=int(number))
+  except (ValueError, OverflowError, OSError) as error:
+    raise InputError(
+      f"{SOCKET_VARIABLE}={number!r} in the environment is the number of no "
+      f"open socket ({error}): the service sets it for its own workers; unset "
+      "it"
+    ) from None

@@ -81,7 +81,8 @@ class FileLock:
   def _holder(self) -> str:
     """Returns who says that it holds the lock."""
     try:
-      owner = pathlib.Path(self.path).read_text("utf-8")
+      # Somebody else may have written it, in whatever encoding.
+      owner = pathlib.Path(self.path).read_text("utf-8", errors="replace")
       return owner.strip() or "another process"
     except OSError:  # It has just ended.
       return "another process"

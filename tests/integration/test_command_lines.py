@@ -9,6 +9,8 @@ import os
 import pathlib
 import re
 import shutil
+import subprocess
+import sys
 
 import command_line
 import numpy as np
@@ -597,6 +599,25 @@ def test_a_report_is_one_file(trained_model, demo_text, tmp_path):
   assert len(re.findall(r'"layers":', out.read_text("utf-8"))) == 2
 
 
+def test_a_report_with_attention_has_no_log_of_tensorflow(
+  trained_model, demo_text, tmp_path
+):
+  """A process of its own: whoever has imported it first decides."""
+  done = subprocess.run(
+    [
+      *(sys.executable, "-m", REPORT, f"--model_dir={trained_model}"),
+      *(f"--source={demo_text}/test.en", f"--reference={demo_text}/test.de"),
+      *(f"--translation={demo_text}/test.de", "--attention_lines=1"),
+      *("--resamples=0", f"--output={tmp_path}/report.html"),
+    ],
+    env={k: v for k, v in os.environ.items() if k != "TF_CPP_MIN_LOG_LEVEL"},
+    capture_output=True,
+    text=True,
+    check=True,
+  )
+  assert "tensorflow" not in done.stderr.lower()
+
+
 @pytest.mark.parametrize(
   ("flags", "complaint"),
   [
@@ -610,12 +631,15 @@ def test_a_report_is_one_file(trained_model, demo_text, tmp_path):
     (["--model_dir=/nowhere"], "no model directory"),
     (["--frequency_text=/nowhere"], "no file /nowhere"),
     (["--translation={made}/bad.jsonl"], "bad.jsonl, line 1, is no JSON"),
+    (["--translation={made}/half.jsonl"], "half.jsonl, line 1, is no JSON"),
   ],
 )
 def test_mistakes_of_a_report_cost_one_clear_message(
   flags, complaint, demo_text, tmp_path
 ):
   (tmp_path / "bad.jsonl").write_text("text\n" * 20)
+  half = '{"translation": "\\ud800", "flags": []}\n'
+  (tmp_path / "half.jsonl").write_text(half * 20)
   given = [flag.format(demo_text=demo_text, made=tmp_path) for flag in flags]
   defaults = (
     f"--source={demo_text}/test.en",

@@ -90,6 +90,7 @@ def test_override_lists_every_problem_and_the_fields():
     ({"alpha": -1.0}, "alpha is -1.0"),
     ({"alpha": float("nan")}, "alpha is nan, must be finite"),
     ({"learning_rate": 0.0}, "learning_rate is 0.0, must be above 0"),
+    ({"initializer_gain": 1e308}, "must be above 0, and at most 1e30"),
     ({"initializer_gain": -1.0}, "initializer_gain is -1.0"),
   ],
 )

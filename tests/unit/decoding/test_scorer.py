@@ -158,3 +158,17 @@ def test_blanks_at_either_end_are_not_scored(model):
   scorer = Scorer(model, Words())
   plain, padded = scorer.score_stream([("ab", "c"), (" ab\t", "\u3000c ")])
   assert plain.log_probability == pytest.approx(padded.log_probability)
+
+
+def test_a_pair_beyond_the_learnt_positions_is_told_apart(
+  scorer, monkeypatch, caplog
+):
+  monkeypatch.setattr(
+    scorer_lib, "lacks_positions", lambda _, length: length > 8
+  )
+  found = list(scorer.score_stream(PAIRS))
+  assert [np.isnan(score.log_probability) for score in found] == [
+    False, False, False, True, False
+  ]  # fmt: skip
+  assert (scorer.not_scored, scorer.beyond_positions) == (0, 1)
+  assert "positions that the model has learnt" in caplog.text

@@ -292,3 +292,23 @@ def test_no_translation_holds_a_line_feed(translator, monkeypatch):
 
 def test_nothing_in_nothing_out(translator):
   assert translator.translate([]) == []
+
+
+def test_one_text_in_several_spellings_is_one_hypothesis(make, monkeypatch):
+  """The best of them stays, and what comes after moves up."""
+  translator = make(n_best=3)
+  found = [
+    searcher_lib.FoundSequence(ids, score, True)
+    for ids, score in (([5, 6], -1.0), ([5, 19, 6], -2.0), ([6], -3.0))
+  ]
+  monkeypatch.setattr(
+    translator.searcher, "search", lambda sources: [found] * len(sources)
+  )
+  # 19 is a piece that stands for nothing.
+  monkeypatch.setattr(
+    Letters,
+    "decode",
+    lambda self, ids: "".join("def"[i - 5] for i in ids if i != 19),
+  )
+  hypotheses = next(translator.translate_stream(["ab"])).hypotheses
+  assert [(h.text, h.score) for h in hypotheses] == [("de", -1.0), ("e", -3.0)]

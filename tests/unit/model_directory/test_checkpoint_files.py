@@ -1,5 +1,6 @@
 import dataclasses
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -215,3 +216,12 @@ def test_a_kind_of_which_there_is_one_keeps_one(tmp_path):
     assert directory.checkpoint_steps(AVERAGE) == [step]
   assert directory.choose_checkpoints("average") == (AVERAGE, [5])
   assert directory.checkpoint_steps() == []
+
+
+@pytest.mark.parametrize("value", [np.array([b"x"], object), np.array([1j])])
+def test_a_state_that_is_no_number_is_damage(tmp_path, value):
+  directory = ModelDirectory(str(tmp_path))
+  write_checkpoint(directory, 1, {f"{OPTIMIZER}/m": value})
+  variable = keras.Variable([0.0], name="m")
+  with pytest.raises(DamagedCheckpointError, match="m holds no numbers"):
+    restore_variables(directory.checkpoint_prefix(1), OPTIMIZER, [variable])

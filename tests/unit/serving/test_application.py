@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import gzip
 import json
 
 import pytest
@@ -156,7 +157,47 @@ def test_what_is_wrong_is_said(client, body, status, said):
 def test_other_addresses_and_methods_are_refused(client):
   refusal(client.get("/translate"), 405)
   refusal(client.get("/nothing"), 404)
-  refusal(client.post("/translate", content=b"a=b"), 422)
+
+
+@pytest.mark.parametrize(
+  ("headers", "body", "status", "said"),
+  [
+    ({}, b'{"text": "a"}', 415, "there is no Content-Type"),
+    (
+      {"content-type": "application/x-www-form-urlencoded"},
+      b"a=b",
+      415,
+      "Content-Type: application/x-www-form-urlencoded: send JSON",
+    ),
+    (
+      {"content-type": "application/json", "content-encoding": "gzip"},
+      gzip.compress(b'{"text": "a"}'),
+      415,
+      "Content-Encoding: gzip",
+    ),
+    (
+      {"content-type": "application/json"},
+      '{"text": "für"}'.encode("latin-1"),
+      400,
+      "byte 12 (0xfc)",
+    ),
+  ],
+)
+def test_what_is_no_json_is_told_by_its_header_or_byte(
+  client, headers, body, status, said
+):
+  answer = client.post("/translate", content=body, headers=headers)
+  assert said in refusal(answer, status)
+
+
+@pytest.mark.parametrize(
+  "kind", ["application/json; charset=utf-8", "Application/vnd.x+json"]
+)
+def test_json_has_several_names(client, kind):
+  answer = client.post(
+    "/translate", content=b'{"text": "ab"}', headers={"content-type": kind}
+  )
+  assert answer.json()["translations"][0]["translation"] == "ba"
 
 
 def test_what_waits_is_counted_down(host):
