@@ -92,8 +92,22 @@ class Searchers:
     constraints = [piece.constraints for piece in batch]
     return self._guided.search(sources, constraints, batch[0].search)
 
-  def different(self, found: Sequence[FoundSequence]) -> list[FoundSequence]:
-    """Returns the best of each text: pieces can spell one in several ways."""
+  def best(
+    self, batch: Sequence[PieceToTranslate], number: int
+  ) -> list[list[FoundSequence]]:
+    """Searches; returns at most `number` sequences of each piece, best first.
+
+    Of those that spell one text in several ways there is the best one, but of
+    samples, which are drawn as often as they are probable.
+    """
+    return [
+      found[:number]
+      if number == 1 or piece.search.sampling
+      else self._different(found)[:number]
+      for piece, found in zip(batch, self.search(batch), strict=True)
+    ]
+
+  def _different(self, found: Sequence[FoundSequence]) -> list[FoundSequence]:
     by_text: dict[str, FoundSequence] = {}
     for sequence in found:
       by_text.setdefault(self.text(sequence), sequence)

@@ -289,15 +289,7 @@ class Translator:
     self, batch: Sequence[PieceToTranslate], aligned: bool
   ) -> list[list[Hypothesis]]:
     """Decodes one batch of lines."""
-    number = self.options.n_best
-    found = [
-      sentence[:number]
-      if number == 1 or piece.search.sampling
-      else self.searchers.different(sentence)[:number]
-      for piece, sentence in zip(
-        batch, self.searchers.search(batch), strict=True
-      )
-    ]
+    found = self.searchers.best(batch, self.options.n_best)
     return self.hypotheses(batch, found, aligned)
 
   def hypotheses(
