@@ -112,13 +112,15 @@ def flags_of(translation: Translation) -> list[str]:
 
   `blank`: there was nothing to translate. `split`: the line was cut into
   pieces. `unfinished`: the best hypothesis, or a piece of it, was still going
-  on at its limit. `unmet`: it lacks a phrase that was required, or has one that
-  was forbidden.
+  on at its limit. `unknown`: it has a token for what the vocabulary lacks,
+  which is written as two question marks in one character. `unmet`: it lacks a
+  phrase that was required, or has one that was forbidden.
   """
   flags = {
     "blank": translation.pieces == 0,
     "split": translation.pieces > 1,
     "unfinished": not translation.finished,
+    "unknown": translation.hypotheses[0].has_unknown,
     "unmet": bool(translation.unmet),
   }
   return [name for name, holds in flags.items() if holds]

@@ -28,6 +28,7 @@ class Hypothesis:
     alignment: with the source's words, if it was asked for.
     utility: how like the other hypotheses it is, 0 to 100, if it was chosen by
       that; the mean over its pieces, if the line was cut.
+    has_unknown: whether a token stands for something that the vocabulary lacks.
   """
 
   text: str
@@ -36,6 +37,7 @@ class Hypothesis:
   finished: bool
   alignment: Alignment | None = None
   utility: float | None = None
+  has_unknown: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,6 +113,7 @@ def join_pieces(
         finished=all(part.finished for part in parts),
         alignment=_join_alignments(parts, separators),
         utility=_mean_utility(parts),
+        has_unknown=any(part.has_unknown for part in parts),
       )
     )
   unmet = line.unmet_by(hypotheses[0].text)

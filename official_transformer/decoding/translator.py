@@ -64,7 +64,7 @@ from official_transformer.errors import InputError
 from official_transformer.model.transformer import Transformer
 from official_transformer.model_directory.directory import LATEST
 from official_transformer.model_params import DEFAULT_MAX_LENGTH, EOS_ID
-from official_transformer.text.tokenizer import Tokenizer
+from official_transformer.text.tokenizer import Tokenizer, has_unknown
 from official_transformer.text.vocabulary_files import Tokenizers
 
 
@@ -314,4 +314,5 @@ class Translator:
       tokens=self.tokenizers.target.pieces(found.ids),
       finished=found.finished,
       utility=found.utility,
+      has_unknown=has_unknown(self.tokenizers.target, found.ids),
     )

@@ -215,7 +215,7 @@ class Answered(_Told):
   translation: str
   flags: list[str] = pydantic.Field(
     description="blank, split (cut at the ends of sentences), unfinished, "
-    "unmet."
+    "unknown (it has a token for what the vocabulary lacks), unmet."
   )
   unmet: list[str] | None = pydantic.Field(
     None,

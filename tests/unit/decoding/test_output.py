@@ -51,6 +51,12 @@ def test_json():
     (Translation([BEST], 3), ["split"]),
     (Translation([ALIVE], 1), ["unfinished"]),
     (Translation([ALIVE, BEST], 2), ["split", "unfinished"]),
+    (
+      Translation(
+        [Hypothesis("a \u2047", -1.0, ["a"], True, None, None, True)], 1
+      ),
+      ["unknown"],
+    ),
   ],
 )
 def test_flags(translation, flags):

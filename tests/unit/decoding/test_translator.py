@@ -11,9 +11,11 @@ from official_transformer.decoding import searcher as searcher_lib
 from official_transformer.decoding import translator as lib
 from official_transformer.decoding.long_lines import Piece
 from official_transformer.decoding.options import BatchLimits
+from official_transformer.decoding.output import flags_of
 from official_transformer.errors import InputError
 from official_transformer.model.building import build_transformer
 from official_transformer.model_params import TransformerParams
+from official_transformer.text.tokenizer import UNK_ID
 
 
 class Letters:
@@ -312,3 +314,18 @@ def test_one_text_in_several_spellings_is_one_hypothesis(make, monkeypatch):
   )
   hypotheses = next(translator.translate_stream(["ab"])).hypotheses
   assert [(h.text, h.score) for h in hypotheses] == [("de", -1.0), ("e", -3.0)]
+
+
+@pytest.mark.parametrize("ids", [[5, 2, 6], [5, 6]])
+def test_an_unknown_token_in_a_translation_is_told(make, monkeypatch, ids):
+  translator = make()
+  found = searcher_lib.FoundSequence(ids, -1.0, True)
+  monkeypatch.setattr(translator.searcher, "search", lambda rows: [[found]])
+  monkeypatch.setattr(lib, "has_unknown", lambda tokenizer, ids: UNK_ID in ids)
+  (translation,) = translator.translate_stream(["ab"])
+  assert ("unknown" in flags_of(translation)) == (UNK_ID in ids)
+  # The official vocabularies spell what they do not know.
+  monkeypatch.undo()
+  monkeypatch.setattr(translator.searcher, "search", lambda rows: [[found]])
+  (translation,) = translator.translate_stream(["ab"])
+  assert flags_of(translation) == []
