@@ -18,7 +18,6 @@ import dataclasses
 import functools
 import json
 import os
-import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -26,9 +25,14 @@ import apache_beam as beam
 import numpy as np
 
 from data_prep.encoding.filters import DUPLICATE
-from data_prep.encoding.making import Engine, Made, Making, report
+from data_prep.encoding.making import (
+  Engine,
+  Made,
+  Making,
+  directory_beside,
+  report,
+)
 from data_prep.encoding.pair_encoder import EncodingPlan, PairEncoder
-from data_prep.encoding.scratch import NAME
 from data_prep.encoding.shuffle import Order, Statistics
 from data_prep.reading.corpora import Corpus
 from data_prep.reading.text_blocks import Block, count_pairs, read_blocks
@@ -91,12 +95,7 @@ def engine(runner: str, options: str) -> Engine:
 
 def _make(runner: str, options: str, making: Making) -> Made:
   """Writes all shards by a pipeline."""
-  data_dir = file_system.absolute(making.settings.data_dir)
-  scratch = os.path.join(data_dir, NAME)
-  # In a remote store no lock keeps another run out.
-  shared = os.path.join(scratch, f"pipeline-{uuid.uuid4().hex}")
-  file_system.make_directories(shared)
-  making.at_the_end.callback(_remove, shared)
+  shared = directory_beside(making)
   jobs = [job_of(tag, making, shared) for tag in sorted(making.corpora)]
   for local, there in zip(
     making.vocab_files, jobs[0].plan.vocab_files, strict=True
@@ -115,14 +114,6 @@ def _make(runner: str, options: str, making: Making) -> Made:
     report(job.tag, found[job.tag])
     _check_shards(job, found[job.tag])
   return Made(found, [path for job in jobs for path in job.shard_paths])
-
-
-def _remove(shared: str) -> None:
-  """Removes what workers shared, and in a remote store what it was in."""
-  file_system.remove_tree(shared)
-  scratch = os.path.dirname(shared)
-  if file_system.is_remote(scratch) and not file_system.names_in(scratch):
-    file_system.remove_tree(scratch)
 
 
 def _check_shards(job: CorpusJob, found: Statistics) -> None:

@@ -6,6 +6,7 @@ have of them; what is there from a run that broke off is not made again.
 
 from __future__ import annotations
 
+import collections
 import functools
 import os
 import time
@@ -15,7 +16,13 @@ from typing import NamedTuple
 import numpy as np
 from absl import logging
 
-from data_prep.encoding.making import Made, Making, is_publishing, report
+from data_prep.encoding.making import (
+  Made,
+  Making,
+  directory_beside,
+  is_publishing,
+  report,
+)
 from data_prep.encoding.pair_encoder import EncodingPlan, PairEncoder
 from data_prep.encoding.shuffle import (
   Order,
@@ -28,6 +35,7 @@ from data_prep.encoding.shuffle import (
 from data_prep.encoding.workers import Workers
 from data_prep.reading.text_blocks import Block, read_blocks
 from official_transformer.storage import file_system
+from official_transformer.storage.durable_files import copy_file
 
 # Up to here one process gathers the shards sooner than others are started.
 _FEW_BYTES = 1 << 24
@@ -115,17 +123,26 @@ def _gather(part: _Encoded, making: Making) -> list[str]:
     or not file_system.exists(os.path.join(settings.data_dir, name))
   ]
   few = part.statistics.bytes < _FEW_BYTES
-  for _ in Workers(1 if few else settings.workers).each(
+  written = Workers(1 if few else settings.workers).each(
     functools.partial(
       ShuffledCorpus, blocks.path, blocks.order, blocks.block_paths
     ),
     _write_shard,
     [(shard, path) for shard, path in paths if not os.path.exists(path)],
-  ):
-    pass
-  return [path for _, path in paths]
+  )
+  if not file_system.is_remote(settings.data_dir):
+    collections.deque(written, maxlen=0)
+    return [path for _, path in paths]
+  beside = directory_beside(making)
+  uploaded = []
+  for path in written:
+    uploaded.append(os.path.join(beside, os.path.basename(path)))
+    copy_file(path, uploaded[-1])
+    os.remove(path)
+  return uploaded
 
 
-def _write_shard(blocks: ShuffledCorpus, item: tuple[int, str]) -> None:
+def _write_shard(blocks: ShuffledCorpus, item: tuple[int, str]) -> str:
   shard, path = item
   blocks.write_shard(shard, path)
+  return path

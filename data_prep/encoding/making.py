@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import uuid
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
@@ -14,7 +15,7 @@ from data_prep.encoding.filters import (
   TARGET_WITHOUT_TOKENS,
 )
 from data_prep.encoding.pair_encoder import EncodingPlan
-from data_prep.encoding.scratch import Scratch
+from data_prep.encoding.scratch import NAME, Scratch
 from data_prep.encoding.shuffle import Order, Statistics
 from data_prep.reading.corpora import Corpus, DataSettings
 from official_transformer.data.data_directory import (
@@ -31,10 +32,13 @@ from official_transformer.storage import file_system
 from official_transformer.storage.durable_files import (
   copy_file,
   final_name,
+  sync_name,
 )
 from official_transformer.text.vocabulary_files import VocabFiles
 
+# Marks in the scratch directory.
 _PUBLISHING = "publishing"
+_PUBLISHED = "published"
 
 
 class Making(NamedTuple):
@@ -111,8 +115,9 @@ def publish(
 ) -> None:
   """Puts finished data into the place of an earlier run's.
 
-  All that still needs room on the disk is written before anything of the
-  earlier run is removed; what breaks off later goes on with the same command.
+  All that still needs room is written before anything of the earlier run is
+  removed: after that, files are renamed. On a disk, the same command goes on
+  with what breaks off; in a remote store it begins anew.
 
   Args:
     making: of the data.
@@ -123,8 +128,11 @@ def publish(
     OSError: if the system refuses.
   """
   data_dir, scratch = making.settings.data_dir, making.scratch
-  ready = scratch.path("ready")
-  os.makedirs(ready, exist_ok=True)
+  if file_system.is_remote(data_dir):
+    ready = directory_beside(making)
+  else:
+    ready = scratch.path("ready")
+    os.makedirs(ready, exist_ok=True)
   given = making.settings.given_vocabularies
   names = []
   for vocab_file in making.vocab_files.different:
@@ -137,11 +145,37 @@ def publish(
   if not is_publishing(scratch):
     _remove_earlier_run(making.settings)
     scratch.mark(_PUBLISHING)
-  # The description last: what it speaks of is there then.
-  for name in (*names, DESCRIPTION_FILE):
-    shards = [*shards, os.path.join(ready, name)]
-  for path in shards:
-    _move(path, os.path.join(data_dir, os.path.basename(path)))
+  for path in (*shards, *(os.path.join(ready, name) for name in names)):
+    _move(path, data_dir)
+  # The description last: what it speaks of is there then, on the disk, too.
+  described = os.path.join(data_dir, DESCRIPTION_FILE)
+  sync_name(described)
+  _move(os.path.join(ready, DESCRIPTION_FILE), data_dir)
+  sync_name(described)
+  scratch.mark(_PUBLISHED)
+
+
+def directory_beside(making: Making) -> str:
+  """Returns a new directory beside the data, which is removed in the end.
+
+  In a remote store no lock keeps another run out: it has a name of its own. If
+  publishing breaks off, it stays, with the only shards that there are then.
+  """
+  data_dir = file_system.absolute(making.settings.data_dir)
+  path = os.path.join(data_dir, NAME, f"shards-{uuid.uuid4().hex}")
+  file_system.make_directories(path)
+  making.at_the_end.callback(_remove_beside, path, making.scratch)
+  return path
+
+
+def _remove_beside(path: str, scratch: Scratch) -> None:
+  """Removes such a directory, and in a remote store what it was in."""
+  if is_publishing(scratch) and not scratch.has(_PUBLISHED):
+    return
+  file_system.remove_tree(path)
+  around = os.path.dirname(path)
+  if file_system.is_remote(around) and not file_system.names_in(around):
+    file_system.remove_tree(around)
 
 
 def is_publishing(scratch: Scratch) -> bool:
@@ -149,13 +183,9 @@ def is_publishing(scratch: Scratch) -> bool:
   return scratch.has(_PUBLISHING)
 
 
-def _move(path: str, final: str) -> None:
-  """Renames a file, or moves it from this machine into a remote store."""
-  if file_system.is_remote(path) == file_system.is_remote(final):
-    file_system.rename(path, final)
-    return
-  copy_file(path, final)
-  file_system.remove_file(path)
+def _move(path: str, directory: str) -> None:
+  """Renames a file into another directory of the same disk or store."""
+  file_system.rename(path, os.path.join(directory, os.path.basename(path)))
 
 
 def _remove_earlier_run(settings: DataSettings) -> None:

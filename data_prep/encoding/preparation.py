@@ -51,7 +51,7 @@ from official_transformer.text.vocabulary_files import (
 )
 
 # Of the way in which all this is computed: what another has left is of no use.
-_FORMAT = 1
+_FORMAT = 2
 # What a system says of a full disk, or of a user's share of it.
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
@@ -84,8 +84,8 @@ def prepare(
     raise RunError(
       f"no room is left for {settings.data_dir} ({error.strerror}): besides "
       "earlier data there must be room for the new ones twice, while they are "
-      "made. Earlier data are as they were, and what is done stays there; the "
-      "same command goes on"
+      "made. Earlier data are as they were; the same command, on this disk, "
+      "goes on with what is done"
     ) from None
 
 

@@ -42,7 +42,7 @@ class Scratch:
     described = json.dumps(plan, indent=2, sort_keys=True)
     self.is_resumed = plan is not None and self._plan() == described
     if not self.is_resumed:
-      file_system.remove_tree(directory)
+      _remove(directory)
       os.makedirs(directory)
       write_text(self.path(_PLAN), described)
 
@@ -88,9 +88,15 @@ def scratch_for(data_dir: str, plan: Any) -> Iterator[Scratch]:
     try:
       yield scratch
     except InputError:
-      file_system.remove_tree(directory)
+      _remove(directory)
       raise
-    file_system.remove_tree(directory)
+    _remove(directory)
+
+
+def _remove(directory: str) -> None:
+  """Removes a scratch directory, so that no run goes on with half of it."""
+  file_system.remove_if_there(os.path.join(directory, _PLAN))
+  file_system.remove_tree(directory)
 
 
 def _alone(path: str, data_dir: str) -> FileLock:

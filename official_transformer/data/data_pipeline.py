@@ -104,7 +104,7 @@ def train_dataset(
   seed: int,
   skip_batches: int = 0,
   threads: Threads = Threads(),  # noqa: B008  # It is frozen.
-  before_reading: Callable[[], None] | None = None,
+  after_reading: Callable[[], None] | None = None,
 ) -> tf.data.Dataset:
   """Returns endless training batches, in an order that the seed decides.
 
@@ -117,14 +117,14 @@ def train_dataset(
     seed: decides the order.
     skip_batches: batches that a resumed run has trained on already.
     threads: that read; the order does not depend on them.
-    before_reading: is called before each window of records is read; what it
-      raises ends the dataset with an error.
+    after_reading: is called when a window of records has been read, before any
+      batch is made of it; what it raises ends the dataset with an error.
 
   Returns:
     Batches of inputs [B, S] and targets [B, T], int64, padded with 0.
   """
   order = DataOrder(index, batching, seed)
-  dataset = _batches(order, order.start(skip_batches), threads, before_reading)
+  dataset = _batches(order, order.start(skip_batches), threads, after_reading)
   return _ahead_of_the_model(_endless(dataset), threads.private)
 
 
@@ -151,19 +151,12 @@ def _batches(
   order: DataOrder,
   start: Start,
   threads: Threads,
-  before_reading: Callable[[], None] | None = None,
+  after_reading: Callable[[], None] | None = None,
 ) -> tf.data.Dataset:
   """Yields the batches of an order, from some point on."""
   index = order.index
-
-  def readings() -> Iterator[_Reading]:
-    for reading in _readings(order, start):
-      if before_reading:
-        before_reading()
-      yield reading
-
   windows = tf.data.Dataset.from_generator(
-    readings,
+    lambda: _readings(order, start),
     output_signature=_Reading(
       paths=tf.TensorSpec([None], tf.string),
       offsets=tf.TensorSpec([None], tf.int64),
@@ -174,7 +167,9 @@ def _batches(
     ),
   )
   read = windows.map(
-    _traced_as_it_is(lambda reading: _read_window(reading, threads.number))
+    _traced_as_it_is(
+      lambda reading: _read_window(reading, threads.number, after_reading)
+    )
   ).prefetch(1)
   batches = read.scan(_records(index, start.waiting), _take_window).flat_map(
     _cut
@@ -257,13 +252,30 @@ def _read_chunks(
 
 
 def _read_window(
-  reading: _Reading, threads: int
+  reading: _Reading,
+  threads: int,
+  after_reading: Callable[[], None] | None = None,
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
   """Returns the records of a window, string [N], and the rest of its plan."""
   records = _read_chunks(
     reading.paths, reading.offsets, reading.counts, threads
   )
+  if after_reading:
+    with tf.control_dependencies([records]):
+      called = tf.numpy_function(_called(after_reading), [], tf.bool)
+    with tf.control_dependencies([called]):
+      records = tf.identity(records)
   return records, reading.places, reading.ends, reading.waiting
+
+
+def _called(function: Callable[[], None]) -> Callable[[], bool]:
+  """Returns a function that TensorFlow can wait for."""
+
+  def call() -> bool:
+    function()
+    return True
+
+  return call
 
 
 @_traced_as_it_is

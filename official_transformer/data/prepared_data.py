@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Mapping
 
 from absl import logging
@@ -84,6 +85,9 @@ class PreparedData:
 
     That is said in the words of an error, with its remedy.
     """
+    logging.info("reading %s again: was it changed?", self.data_dir)
+    if self._has_others():
+      return self._replaced("other shards")
     check = check_records(self.train.paths, self.vocab_sizes)
     new = [p for p in check.problems if p not in self.train.problems]
     if new:
@@ -95,11 +99,25 @@ class PreparedData:
         f"they are a copy, {_SKIP_ADVICE}; the same command then goes on"
       )
     read = dataclasses.replace(self, train=check).identity()
-    if read == self.identity():
-      return None
+    return None if read == self.identity() else self._replaced(str(read))
+
+  def _has_others(self) -> bool:
+    """Returns whether there are shards of other names, or all are new."""
+    there = file_system.names_in(self.data_dir)
+    names = {os.path.basename(path) for path in self.train.paths}
+    tag = data_directory.TRAIN_TAG
+    if any(data_directory.is_shard(n, tag) and n not in names for n in there):
+      return True
+    if len(names) < 2 or not names <= set(there):
+      return False
+    now = state_of(self.train.paths)
+    sizes = zip(now, self.state, strict=True)
+    return all(one[1] != other[1] for one, other in sizes)
+
+  def _replaced(self, by: str) -> str:
     return (
-      f"{self.data_dir} has held {read} since it was replaced during the "
-      f"run, which trains on {self.identity()}. Put those back, and the same "
+      f"the training data in {self.data_dir} were replaced during the run, by "
+      f"{by}; it trains on {self.identity()}. Put those back, and the same "
       "command goes on; to go on with the weights on the new ones, name "
       "another --model_dir, and this one as --init_checkpoint"
     )

@@ -92,26 +92,29 @@ class Searchers:
     constraints = [piece.constraints for piece in batch]
     return self._guided.search(sources, constraints, batch[0].search)
 
-  def best(
+  def search_best(
     self, batch: Sequence[PieceToTranslate], number: int
   ) -> list[list[FoundSequence]]:
-    """Searches; returns at most `number` sequences of each piece, best first.
+    """Searches; returns the `best` of each piece."""
+    return [
+      self.best(piece, found, number)
+      for piece, found in zip(batch, self.search(batch), strict=True)
+    ]
+
+  def best(
+    self, piece: PieceToTranslate, found: Sequence[FoundSequence], number: int
+  ) -> list[FoundSequence]:
+    """Returns at most `number` of the sequences found for a piece.
 
     Of those that spell one text in several ways there is the best one, but of
     samples, which are drawn as often as they are probable.
     """
-    return [
-      found[:number]
-      if number == 1 or piece.search.sampling
-      else self._different(found)[:number]
-      for piece, found in zip(batch, self.search(batch), strict=True)
-    ]
-
-  def _different(self, found: Sequence[FoundSequence]) -> list[FoundSequence]:
+    if number == 1 or piece.search.sampling:
+      return list(found[:number])
     by_text: dict[str, FoundSequence] = {}
     for sequence in found:
       by_text.setdefault(self.text(sequence), sequence)
-    return list(by_text.values())
+    return list(by_text.values())[:number]
 
   def text(self, found: FoundSequence) -> str:
     """Returns what has been found, as text."""

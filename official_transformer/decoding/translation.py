@@ -89,7 +89,7 @@ def join_pieces(
   Args:
     line: as it was cut.
     pieces: each one's hypotheses. The n-th of the line is made of the n-th of
-      each piece, as far as all have one.
+      each piece, or of its last if it has fewer.
     with_alignment: whether a blank line has one, too.
   """
   if len(pieces) == 1:
@@ -99,7 +99,8 @@ def join_pieces(
     return dataclasses.replace(blank, unmet=line.unmet_by(""))
   joints = [piece.joint for piece in line.pieces][1:]
   hypotheses = []
-  for parts in zip(*pieces, strict=False):
+  for n in range(max(map(len, pieces))):
+    parts = [found[min(n, len(found) - 1)] for found in pieces]
     text, separators = parts[0].text, []
     for joint, part in zip(joints, parts[1:], strict=True):
       between = _joint(text, joint, part.text)

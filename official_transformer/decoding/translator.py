@@ -289,7 +289,7 @@ class Translator:
     self, batch: Sequence[PieceToTranslate], aligned: bool
   ) -> list[list[Hypothesis]]:
     """Decodes one batch of lines."""
-    found = self.searchers.best(batch, self.options.n_best)
+    found = self.searchers.search_best(batch, self.options.n_best)
     return self.hypotheses(batch, found, aligned)
 
   def hypotheses(

@@ -30,7 +30,7 @@ from official_transformer.serving.batcher import (
   TooMuchError,
 )
 from official_transformer.serving.gate import NO_KEY, Gate, has_key
-from official_transformer.serving.json_body import JsonRoute
+from official_transformer.serving.json_body import CLIENT_GONE, JsonRoute
 from official_transformer.serving.metrics import CONTENT_TYPE, Metrics
 from official_transformer.serving.request_guard import RequestGuard
 from official_transformer.serving.schemas import (
@@ -42,8 +42,6 @@ from official_transformer.serving.schemas import (
 from official_transformer.serving.settings import ANYONE, Access, ServiceLimits
 
 PAGE = pathlib.Path(__file__).with_name("page.html")
-# What a client that has gone would have been answered with.
-CLIENT_GONE = 499
 # Seconds, where asking again may help.
 RETRY_AFTER = "1"
 

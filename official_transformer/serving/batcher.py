@@ -95,7 +95,9 @@ class Job:
 
   def add(self, number: int, found: list[FoundSequence]) -> bool:
     """Keeps what was found for a piece; returns whether it was the last."""
-    self._found[number] = found[: self._request.n_best]
+    self._found[number] = self.translator.searchers.best(
+      self.pieces[number].asked, found, self._request.n_best
+    )
     return len(self._found) == len(self.pieces)
 
   def finish(self) -> None:

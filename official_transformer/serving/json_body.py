@@ -9,7 +9,10 @@ from typing import Any
 import fastapi
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
+# Nobody reads this answer; the measurements tell it.
+CLIENT_GONE = 499
 _JSON = "application/json"
 _PLAIN = "identity"
 
@@ -23,8 +26,12 @@ class JsonRoute(APIRoute):
 
     async def answer_checked(request: fastapi.Request) -> fastapi.Response:
       if request.method == "POST":
-        # Read first: a connection closed with bytes unread is reset.
-        check(request.headers, await request.body())
+        try:
+          # Read first: a connection closed with bytes unread is reset.
+          body = await request.body()
+        except ClientDisconnect:
+          raise HTTPException(CLIENT_GONE, "the client has gone") from None
+        check(request.headers, body)
       return await answer(request)
 
     return answer_checked

@@ -93,7 +93,7 @@ def new_file(path: str, keep_incomplete: bool = False) -> Iterator[str]:
       if not keep_incomplete:
         file_system.remove_if_there(aside)
       raise
-  _sync_name(path)
+  sync_name(path)
 
 
 def _only_writer(path: str) -> FileLock:
@@ -162,7 +162,7 @@ def _new_renamed_directory(path: str, replace: bool) -> Iterator[str]:
       remove_tree(aside)
     _bring_back(replaced)
     raise
-  _sync_name(path)
+  sync_name(path)
   with contextlib.suppress(OSError):
     remove_tree(replaced)
 
@@ -244,7 +244,7 @@ def _bring_back(path: str) -> bool:
   return True
 
 
-def _sync_name(path: str) -> None:
+def sync_name(path: str) -> None:
   """Forces the name of something new to the disk, if directories can be read.
 
   What has been renamed is there; whoever may not read a directory above it

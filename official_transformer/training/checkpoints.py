@@ -149,6 +149,14 @@ class CheckpointManager:
           "finite: this is not saved, and the checkpoints before it are kept"
         )
 
+  def drop(self, step: int) -> None:
+    """Removes a checkpoint.
+
+    Raises:
+      OSError: if the system refuses.
+    """
+    self.directory.remove_checkpoint(step)
+
   def drop_superseded(self, newest: int) -> None:
     """Removes what the newest checkpoint makes superfluous.
 

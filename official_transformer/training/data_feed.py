@@ -44,6 +44,7 @@ class DataFeed:
     self.settings = settings
     self.data = data
     self._state = data.state if data else []
+    self._change: str | None = None
     # Without any, a run would wait for its first batch for ever.
     if data and not data.train.pairs:
       raise InputError(f"no pair in {data.data_dir} can be used")
@@ -86,7 +87,7 @@ class DataFeed:
       threads=Threads(
         settings.num_parallel_calls, settings.datasets_num_private_threads
       ),
-      before_reading=self._check_unchanged,
+      after_reading=self._check_unchanged,
     )
 
   def _check_unchanged(self) -> None:
@@ -100,10 +101,12 @@ class DataFeed:
     """
     assert self.data
     state = state_of(self.data.train.paths)
-    if state != self._state:
-      if change := self.data.change():
-        raise InputError(change)
-      self._state = state
+    if state == self._state:
+      return
+    self._change = self.data.change()
+    if self._change:
+      raise InputError(self._change)
+    self._state = state
 
   def lines_of_update(self, step: int) -> Iterator[str]:
     """Yields the ids of an update's pairs, a line of JSON each.
@@ -175,4 +178,6 @@ class DataFeed:
 
   def change(self) -> str | None:
     """Returns what has become of the data during the run, if anything has."""
-    return self.data.change() if self.data else None
+    if self.data and not self._change:
+      self._change = self.data.change()
+    return self._change

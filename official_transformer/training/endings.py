@@ -61,9 +61,15 @@ def data_have_changed(change: str, control: RunControl) -> InputError:
     change: of the data, as the error says it.
     control: of the run.
   """
-  several = control.settings.execution.steps_per_loop > 1
-  if not several and control.saver.enabled:
-    with failures_are_logged(f"saving step {control.step}"):
-      control.save_last(interim=True)
-      change += f"\nStep {control.step} was the last, and is saved"
-  return InputError(change)
+  if not control.saver.enabled:
+    return InputError(change)
+  if control.settings.execution.steps_per_loop > 1:
+    return InputError(
+      f"{change}\nWith --steps_per_loop nothing is saved here: the newest "
+      "checkpoint is what there is"
+    )
+  try:
+    control.save_last(interim=True)
+  except (OSError, RunError) as error:
+    return InputError(f"{change}\nStep {control.step} is not saved: {error}")
+  return InputError(f"{change}\nStep {control.step} was the last, and is saved")

@@ -67,16 +67,23 @@ class Saver:
       return
     # What was saved as interim, in a streak of skipped updates, may turn out to
     # be the last.
+    skipped = int(streak)
     if self._saved_step == step and (interim or not self._saved_interim):
+      if must and not interim and not skipped:
+        self._drop_superseded()
       return
     is_last = must or step >= self.settings.train_steps
-    # As long as updates are skipped, no earlier checkpoint is given up.
-    interim = interim or (not is_last and int(streak) > 0)
+    # As long as updates are skipped, no earlier checkpoint is given up, but an
+    # interim one of the same weights.
+    interim = interim or (not is_last and skipped > 0)
+    same, was_interim = self._saved_step, self._saved_interim
     try:
       self.checkpoints.save(step, self.settings.seed, interim)
       self._saved_step, self._saved_interim = step, interim
       self._untried = step
-      if is_last:
+      if was_interim and step - skipped <= same < step:
+        self.checkpoints.drop(same)
+      if is_last and not interim and not skipped:
         self._drop_superseded()
     except (OSError, RunError) as error:
       if is_last:
@@ -105,9 +112,14 @@ class Saver:
       self._drop_superseded()
 
   def _drop_superseded(self) -> None:
-    if self._untried is not None:
-      self.checkpoints.drop_superseded(self._untried)
-      self._untried = None
+    """Drops what it supersedes; what cannot be dropped now is left there."""
+    newest, self._untried = self._untried, None
+    if newest is None:
+      return
+    try:
+      self.checkpoints.drop_superseded(newest)
+    except OSError as error:
+      logging.error("an old checkpoint cannot be removed: %s", error)
 
   def save_best(self, step: int) -> None:
     """Keeps the weights as the best so far, if anything is saved.

@@ -246,6 +246,17 @@ def test_what_is_damaged_later_is_told_from_what_was(data_dir):
   assert re.match(".*since the run began:\n.*00002-of-0000", data.change())
 
 
+@pytest.mark.parametrize("shards", [3, 5])
+def test_other_data_in_the_same_place_are_no_damage(data_dir, shards):
+  """Of a larger vocabulary, even: their ids are not those of the run."""
+  data = lib.read_prepared_data(data_dir, 40, False)
+  pairs = [([n + 30, 5, 6, 7, 1], [5, 5, 1]) for n in range(40)]
+  write_shards(pairs, data_dir, "x", "train", shards, seed=2)
+  said = data.change()
+  assert "replaced during the run" in said
+  assert "skip_bad_records" not in said
+
+
 def test_development_data_are_read_too(data_dir, tmp_path, caplog):
   write_shards([*PAIRS[:4], ([99, 1], [5, 1])], data_dir, "x", "dev", 1, None)
   with pytest.raises(InputError, match="1 bad record in the dev data"):

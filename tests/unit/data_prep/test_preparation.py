@@ -1,3 +1,4 @@
+import dataclasses
 import errno
 import io
 import json
@@ -15,6 +16,7 @@ from data_prep.reading.corpora import Corpus, DataSettings
 from official_transformer.data.data_directory import read_description
 from official_transformer.data.prepared_data import read_prepared_data
 from official_transformer.errors import InputError, RunError
+from official_transformer.storage import durable_files, file_system
 from official_transformer.text.text_form import TextForm
 from official_transformer.text.tokenizer import load_tokenizer
 
@@ -249,11 +251,11 @@ def test_a_run_that_ends_amid_publishing_is_gone_on_with(
   prepare({"train": corpus, "dev": corpus}, settings(tmp_path, seed=7))
   renamed = []
 
-  def move(path, final):
+  def move(path, directory):
     if len(renamed) == moved:
       raise KeyboardInterrupt
-    renamed.append(final)
-    os.replace(path, final)
+    renamed.append(path)
+    os.replace(path, os.path.join(directory, os.path.basename(path)))
 
   with monkeypatch.context() as patched:
     patched.setattr("data_prep.encoding.making._move", move)
@@ -408,3 +410,50 @@ def test_after_a_crash_of_the_machine_all_begins_anew(
   prepare({"train": corpus}, settings(tmp_path))
   prepare({"train": corpus}, DataSettings(str(tmp_path / "b"), vocab_size=60))
   assert contents(tmp_path / "data") == contents(tmp_path / "b")
+
+
+def test_an_upload_that_fails_leaves_earlier_data(tmp_path, corpus):
+  """A store that TensorFlow reaches, and this machine's disk beside it."""
+  data = tmp_path / "store" / "data"
+  remote = dataclasses.replace(
+    settings(tmp_path, shards=2), data_dir=f"file://{data}"
+  )
+  prepare({"train": corpus}, remote)
+  before = contents(data)
+  assert "data.json" in before and "text-train-00002-of-00002" in before
+
+  uploads = []
+
+  def copy(source, path):
+    uploads.append(path)
+    if len(uploads) == 2:
+      raise OSError(errno.EIO, "the store is gone")
+    durable_files.copy_file(source, path)
+
+  with pytest.MonkeyPatch.context() as patched:
+    patched.setattr("data_prep.encoding.local_engine.copy_file", copy)
+    with pytest.raises(OSError, match="the store is gone"):
+      prepare({"train": corpus}, dataclasses.replace(remote, seed=7))
+  assert contents(data) == before
+  prepare({"train": corpus}, dataclasses.replace(remote, seed=7))
+  assert sorted(contents(data)) == sorted(before)
+  assert contents(data) != before
+
+
+def test_a_kill_while_the_scratch_is_removed_leaves_no_half(
+  tmp_path, corpus, monkeypatch
+):
+  """What is left is not gone on with."""
+  given = settings(tmp_path)
+
+  def killed(_):
+    raise KeyboardInterrupt
+
+  with monkeypatch.context() as patched:
+    patched.setattr(file_system, "remove_tree", killed)
+    with pytest.raises(KeyboardInterrupt):
+      prepare({"train": corpus}, given)
+  left = tmp_path / "data" / "preparation.incomplete"
+  (left / "train-000000").unlink()
+  prepare({"train": corpus}, given)
+  assert not left.exists()

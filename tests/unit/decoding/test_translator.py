@@ -216,9 +216,9 @@ def test_what_the_tokenizer_drops_is_not_decoded(make):
 def test_n_best_of_a_cut_line_has_as_many_as_all_its_pieces(make):
   (found,) = make(max_length=5, n_best=4).translate_stream(["abc. bad."])
   pieces = list(make(n_best=4).translate_stream(["abc.", "bad."]))
-  assert len(found.hypotheses) == min(len(p.hypotheses) for p in pieces)
+  assert len(found.hypotheses) == max(len(p.hypotheses) for p in pieces)
   for n, hypothesis in enumerate(found.hypotheses):
-    parts = [p.hypotheses[n] for p in pieces]
+    parts = [p.hypotheses[min(n, len(p.hypotheses) - 1)] for p in pieces]
     assert hypothesis.text == " ".join(p.text for p in parts)
     assert hypothesis.tokens == parts[0].tokens + parts[1].tokens
 

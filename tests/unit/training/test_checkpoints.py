@@ -38,6 +38,7 @@ def test_the_newest_are_kept_and_interim_ones_not_counted(manager):
     (6, False, [4, 6]),
   ):
     manager.save(step, seed=9, interim=interim)
+    manager.drop_superseded(step)
     assert directory.checkpoint_steps() == kept
   assert lib.read_progress(directory.latest_checkpoint()) == (6, 9)
 
@@ -89,6 +90,7 @@ def test_damaged_checkpoints_are_set_aside_until_made_again(manager, caplog):
   assert "step-8/model is missing or damaged" in caplog.messages[0]
   assert caplog.messages[0].endswith("going on from the one of step 4")
   manager.save(6, seed=9)
+  manager.drop_superseded(6)
   assert "step-6.damaged" not in os.listdir(directory.join("checkpoints"))
   assert "step-8.damaged" in os.listdir(directory.join("checkpoints"))
 

@@ -28,6 +28,9 @@ class Saver:
     kind = "interim" if interim else "kept"
     self.events.append((kind + " at last" * must, step, streak))
 
+  def confirm(self, step, streak):
+    pass
+
 
 class Evaluations:
   """Notes what is evaluated; ends the run after the steps in `last`."""

@@ -12,12 +12,23 @@ class Checkpoints:
   def __init__(self, full=()):
     self.full = full
     self.saved = []
+    self.kept = []
+    self.refuses = False
 
   def save(self, step, seed, interim=False):
     if step in self.full:
       raise OSError("No space left on device")
     assert seed == SETTINGS.seed
     self.saved.append((step, interim))
+    self.kept.append(step)
+
+  def drop(self, step):
+    self.kept.remove(step)
+
+  def drop_superseded(self, newest):
+    if self.refuses:
+      raise OSError("read-only")
+    self.kept = [newest]
 
   def save_best(self, step):
     self.saved.append((step, "best"))
@@ -84,3 +95,54 @@ def test_nothing_is_saved_if_nothing_is_to_be(nothing):
   found.save(4, 0, must=True)
   found.save_best(4)
   assert found.checkpoints.saved == []
+
+
+def test_older_checkpoints_go_when_the_next_update_was_finite():
+  found = saver()
+  found.save(4, 0)
+  found.save(8, 0)
+  assert found.checkpoints.kept == [4, 8]
+  found.confirm(8, 0)
+  found.confirm(9, 1)
+  assert found.checkpoints.kept == [4, 8]
+  found.confirm(10, 0)
+  assert found.checkpoints.kept == [8]
+
+
+@pytest.mark.parametrize("last", [9, SETTINGS.train_steps])
+@pytest.mark.parametrize("interim", [False, True])
+def test_the_end_of_a_run_amid_skipped_updates_costs_no_checkpoint(
+  last, interim
+):
+  """The newest may hold what an update too large has left."""
+  found = saver()
+  found.save(4, 0)
+  found.save(8, 0)
+  found.save(last, last - 8, interim, must=True)
+  assert found.checkpoints.kept == [4, 8, last]
+
+
+def test_a_run_that_ends_early_keeps_as_many_as_any():
+  found = saver()
+  found.save(4, 0)
+  found.save(8, 0)
+  found.save(8, 0, must=True)
+  assert found.checkpoints.kept == [8]
+
+
+def test_interim_checkpoints_of_the_same_weights_take_one_place():
+  found = saver()
+  found.save(2, 0)
+  found.save(4, 0, interim=True)
+  for step in range(5, 9):
+    found.save(step, step - 4, interim=True)
+  assert found.checkpoints.kept == [2, 8]
+
+
+def test_a_checkpoint_that_cannot_be_removed_ends_no_run(caplog):
+  found = saver()
+  found.checkpoints.refuses = True
+  found.save(4, 0)
+  found.confirm(5, 0)
+  found.confirm(6, 0)
+  assert caplog.text.count("an old checkpoint cannot be removed") == 1

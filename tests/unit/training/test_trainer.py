@@ -300,6 +300,24 @@ def test_data_replaced_during_the_run_cost_no_update(
   assert_equal_states(state(resumed), state(undisturbed))
 
 
+def test_a_loop_of_several_updates_does_not_save_between_two(
+  tmp_path, reversals
+):
+  for path in pathlib.Path(reversals).iterdir():
+    (tmp_path / path.name).write_bytes(path.read_bytes())
+
+  def replace(model, step):
+    for shard in tmp_path.glob("x-train-*"):
+      shard.write_bytes(b"nothing")
+    return Evaluation({})
+
+  run = settings(str(tmp_path), 60, execution=Execution(steps_per_loop=4))
+  path = tmp_path / "model"
+  with pytest.raises(InputError, match="the newest checkpoint is what there"):
+    train(path, PARAMS, run, replace)
+  assert ModelDirectory(str(path)).checkpoint_steps() == [4]
+
+
 def test_shards_that_are_copied_anew_are_the_same_data(tmp_path, reversals):
   for path in pathlib.Path(reversals).iterdir():
     (tmp_path / path.name).write_bytes(path.read_bytes())
