@@ -446,14 +446,16 @@ def test_a_kill_while_the_scratch_is_removed_leaves_no_half(
   """What is left is not gone on with."""
   given = settings(tmp_path)
 
-  def killed(_):
-    raise KeyboardInterrupt
+  left = tmp_path / "data" / "preparation.incomplete"
+
+  def killed(directory):
+    if os.path.exists(directory):
+      raise KeyboardInterrupt
 
   with monkeypatch.context() as patched:
     patched.setattr(file_system, "remove_tree", killed)
     with pytest.raises(KeyboardInterrupt):
       prepare({"train": corpus}, given)
-  left = tmp_path / "data" / "preparation.incomplete"
   (left / "train-000000").unlink()
   prepare({"train": corpus}, given)
   assert not left.exists()

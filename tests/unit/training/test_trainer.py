@@ -315,7 +315,10 @@ def test_a_loop_of_several_updates_does_not_save_between_two(
   path = tmp_path / "model"
   with pytest.raises(InputError, match="the newest checkpoint is what there"):
     train(path, PARAMS, run, replace)
-  assert ModelDirectory(str(path)).checkpoint_steps() == [4]
+  # What had been read ahead was trained on.
+  directory = ModelDirectory(str(path))
+  steps = directory.checkpoint_steps()
+  assert steps and not any(map(directory.is_interim, steps))
 
 
 def test_shards_that_are_copied_anew_are_the_same_data(tmp_path, reversals):
