@@ -122,6 +122,13 @@ class LineOptions(BatchOptions):
 
   heading = "Decoding: the search"
 
+  split_sentences: bool = flag(
+    False,
+    "Translate each sentence of a line by itself, and join the translations as "
+    "the sentences stood: of two on a line, a model that was trained on single "
+    "ones drops one, or mixes them.",
+    _NOTHING,
+  )
   split_long_lines: bool = flag(
     True,
     "Cut lines that are longer than the model was trained with at the ends of "
@@ -133,7 +140,9 @@ class LineOptions(BatchOptions):
   def decoding(self) -> DecodingOptions:
     """Returns the same, as the decoder takes it."""
     return DecodingOptions(
-      limits=self.limits, split_long_lines=self.split_long_lines
+      limits=self.limits,
+      split_sentences=self.split_sentences,
+      split_long_lines=self.split_long_lines,
     )
 
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from official_transformer.decoding.long_lines import Piece, cut_line
+from official_transformer.decoding.long_lines import (
+  Piece,
+  cut_line,
+  cut_sentences,
+)
 from official_transformer.decoding.phrases import (
   NO_CONSTRAINTS,
   DecodingConstraints,
@@ -82,11 +86,13 @@ class LinePreparer:
     tokenizers: of source and target.
     max_length: most tokens of a piece, EOS included; None cuts no line.
     search: how lines are searched for that do not say.
+    split_sentences: whether each sentence is a piece.
   """
 
   tokenizers: Tokenizers
   max_length: int | None
   search: SearchOptions = DEFAULT_SEARCH
+  split_sentences: bool = False
 
   def prepare(self, request: str | LineRequest) -> PreparedLine:
     """Returns a line as it is decoded."""
@@ -94,15 +100,9 @@ class LinePreparer:
     line, ids = whole.text, whole.ids
     if not line:
       return self._prepared([], [], whole)
-    encode = self.tokenizers.source.encode
-    pieces, encoded = [Piece(line, "")], [ids]
-    longest = None if whole.constraints.is_of_whole else self.max_length
-    if longest is not None and len(ids) > longest:
-      pieces = cut_line(line, self._length, longest)
-      encoded = [encode(p.text, add_eos=True) for p in pieces]
     kept, joint = [], ""
-    for piece, ids in zip(pieces, encoded, strict=True):
-      joint = max(joint, piece.joint)
+    for piece, ids in self._pieces(whole):
+      joint = max(joint, piece.joint, key=len)
       # Of characters that the tokenizer drops there is nothing to translate.
       if ids != [EOS_ID]:
         kept.append((Piece(piece.text, joint), ids))
@@ -110,6 +110,26 @@ class LinePreparer:
     return self._prepared(
       [piece for piece, _ in kept], [ids for _, ids in kept], whole
     )
+
+  def _pieces(
+    self, whole: PieceToTranslate
+  ) -> Iterator[tuple[Piece, list[int]]]:
+    """Yields the pieces that a line is cut into, as text and as tokens."""
+    pieces = [Piece(whole.text, "")]
+    may_cut = not whole.constraints.is_of_whole
+    if may_cut and self.split_sentences:
+      pieces = cut_sentences(whole.text)
+    encode = self.tokenizers.source.encode
+    for piece in pieces:
+      ids = whole.ids
+      if len(pieces) > 1:
+        ids = encode(piece.text, add_eos=True)
+      if not may_cut or self.max_length is None or len(ids) <= self.max_length:
+        yield piece, ids
+        continue
+      first, *others = cut_line(piece.text, self._length, self.max_length)
+      for part in (first._replace(joint=piece.joint), *others):
+        yield part, encode(part.text, add_eos=True)
 
   def whole(self, request: str | LineRequest) -> PieceToTranslate:
     """Returns a line in one piece, however long it is."""

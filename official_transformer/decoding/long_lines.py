@@ -1,34 +1,29 @@
-"""Cutting lines that are longer than a model has learnt, where it hurts least.
+"""Cutting lines into sentences, and where they are too long for a model.
 
-A line is cut into halves at the end of the sentence nearest its middle, and
-the halves again where they are still too long. Where a sentence is too long by
-itself, it is cut at a comma, else at a space, else anywhere: nothing is lost.
+A line that is longer than a model has learnt is cut into halves at the end of
+the sentence nearest its middle, and the halves again where they are still too
+long. Where a sentence is too long by itself, it is cut at a comma, else at a
+space, else anywhere: nothing is lost.
 """
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-# Quotes and brackets that belong to the sentence before them: straight
-# ones, then typographic ones and those of East Asia.
-_CLOSING = r"[\"')\]\u00bb\u201d\u2019\u300d\u300f\uff09]*"
-# Full stop, exclamation and question mark of scripts that write no spaces;
-# then their commas, colon and semicolon.
-_WIDE_STOPS = r"[\u3002\uff61\uff01\uff1f]"
+from official_transformer.text.sentences import (
+  CLOSING,
+  WIDE_STOPS,
+  sentence_ends,
+)
+
 _WIDE_COMMAS = r"[\u3001\uff0c\uff1a\uff1b]"
-# Where a line may be cut, the best first. A sentence that goes on in lower case
-# may not have ended: He (too!) asked "Why?" and left.
-_SENTENCE_END = re.compile(
-  rf"[.!?\u2026]{_CLOSING}(?=\s)|{_WIDE_STOPS}{_CLOSING}"
-)
-_SURE_END = re.compile(
-  rf"[.!?\u2026]{_CLOSING}(?=\s+[\"'(\u201e\u201c\u00ab]*"
-  rf"[^\s\"'(\u201e\u201c\u00aba-z\u00df-\u00ff\u0430-\u044f])"
-  rf"|{_WIDE_STOPS}{_CLOSING}"
-)
-_CLAUSE_END = re.compile(rf"[,;:]{_CLOSING}(?=\s)|{_WIDE_COMMAS}{_CLOSING}")
+# Where a line may be cut, if no sentence surely ends there. One that goes on in
+# lower case may not have ended: He (too!) asked "Why?" and left.
+_SENTENCE_END = re.compile(rf"[.!?\u2026]{CLOSING}(?=\s)|{WIDE_STOPS}{CLOSING}")
+_CLAUSE_END = re.compile(rf"[,;:]{CLOSING}(?=\s)|{_WIDE_COMMAS}{CLOSING}")
 _WORD_END = re.compile(r"\S(?=\s)")
 
 
@@ -37,12 +32,26 @@ class Piece(NamedTuple):
 
   Attributes:
     text: without blanks at either end.
-    joint: what stands between this piece and the one before it: a space, or
+    joint: what stands between this piece and the one before it: blanks, or
       nothing.
   """
 
   text: str
   joint: str
+
+
+def cut_sentences(text: str) -> list[Piece]:
+  """Cuts a line that is not blank into its sentences; none is blank."""
+  text = text.strip()
+  pieces, joint = [], ""
+  places = [0, *sentence_ends(text), len(text)]
+  for start, end in itertools.pairwise(places):
+    part = text[start:end]
+    joint += part[: len(part) - len(part.lstrip())]
+    if part.strip():
+      pieces.append(Piece(part.strip(), joint))
+      joint = ""
+  return pieces
 
 
 def cut_line(
@@ -78,9 +87,15 @@ def _best_cut(text: str) -> int:
   middle = len(text) // 2
   # No crumbs: the full stop of "Mr." alone would leave one.
   margin = len(text) // 8
-  for pattern in (_SURE_END, _SENTENCE_END, _CLAUSE_END, _WORD_END):
-    ends = (match.end() for match in pattern.finditer(text, margin))
+  for ends in _ends(text, margin):
     best = min(ends, key=lambda end: abs(end - middle), default=0)
     if margin <= best <= len(text) - margin and 0 < best < len(text):
       return best
   return middle
+
+
+def _ends(text: str, margin: int) -> Iterator[Iterable[int]]:
+  """Yields places where to cut a text behind a margin: the best kind first."""
+  yield (end for end in sentence_ends(text) if end >= margin)
+  for pattern in (_SENTENCE_END, _CLAUSE_END, _WORD_END):
+    yield (match.end() for match in pattern.finditer(text, margin))

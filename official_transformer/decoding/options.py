@@ -107,6 +107,7 @@ class DecodingOptions:
     workers: batches decoded side by side.
     padded_length: with more than 0, batches have static shapes, of lines padded
       to a multiple of so many tokens, and XLA compiles the search.
+    split_sentences: whether each sentence of a line is translated by itself.
     split_long_lines: whether lines longer than those the model was trained with
       are cut at the ends of sentences.
     n_best: most hypotheses returned for a line; at most the beam.
@@ -118,6 +119,7 @@ class DecodingOptions:
   limits: BatchLimits = dataclasses.field(default_factory=BatchLimits)
   workers: int = 1
   padded_length: int = 0
+  split_sentences: bool = False
   split_long_lines: bool = True
   n_best: int = 1
   engine: Engine = dataclasses.field(default_factory=Engine)

@@ -108,6 +108,7 @@ class Translator:
       self.tokenizers,
       max_length if options.split_long_lines else None,
       options.search,
+      options.split_sentences,
     )
     self.searchers = Searchers(models, self.tokenizers, self.options)
     self.attention_reader = None

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from official_transformer.decoding.long_lines import cut_line
+from official_transformer.decoding.long_lines import cut_line, cut_sentences
 
 
 def words(text):
@@ -83,3 +83,21 @@ def test_nothing_is_lost_and_no_piece_is_long_or_blank(text, longest):
     assert len(piece.text) <= longest
   rejoined = "".join(p.joint + p.text for p in pieces)
   assert rejoined.split() == text.split()
+
+
+def test_sentences_are_cut_where_they_stand():
+  found = cut_sentences(" A b.\t\tC d!  (E.) f. \u597d\u3002\u597d\u3002 ")
+  assert found == [
+    ("A b.", ""),
+    ("C d!", "\t\t"),
+    ("(E.) f.", "  "),
+    ("\u597d\u3002", " "),
+    ("\u597d\u3002", ""),
+  ]
+
+
+@given(st.text(alphabet="aB .!?\u3002\u201d\t", min_size=1))
+def test_sentences_and_what_stands_between_are_the_line(text):
+  if text.strip():
+    pieces = cut_sentences(text)
+    assert "".join(p.joint + p.text for p in pieces) == text.strip()

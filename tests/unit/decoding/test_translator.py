@@ -12,6 +12,8 @@ from official_transformer.decoding import translator as lib
 from official_transformer.decoding.long_lines import Piece
 from official_transformer.decoding.options import BatchLimits
 from official_transformer.decoding.output import flags_of
+from official_transformer.decoding.phrases import DecodingConstraints
+from official_transformer.decoding.requests import LineRequest
 from official_transformer.errors import InputError
 from official_transformer.model.building import build_transformer
 from official_transformer.model_params import TransformerParams
@@ -329,3 +331,26 @@ def test_an_unknown_token_in_a_translation_is_told(make, monkeypatch, ids):
   monkeypatch.setattr(translator.searcher, "search", lambda rows: [[found]])
   (translation,) = translator.translate_stream(["ab"])
   assert flags_of(translation) == []
+
+
+def test_each_sentence_is_translated_by_itself(make):
+  """What stands between them stays; one with a prefix is never cut."""
+  line = " abc.\tBad.  Cab! "
+  found = make(split_sentences=True, n_best=2).translate_line(line)
+  parts = [
+    make(n_best=2).translate_line(s).hypotheses
+    for s in ("abc.", "Bad.", "Cab!")
+  ]
+  assert found.pieces == 3
+  assert found.hypotheses[0].text == "{}\t{}  {}".format(
+    *(p[0].text for p in parts)
+  )
+  assert "split" in flags_of(found)
+  long = make(split_sentences=True, max_length=4).translate_line(
+    line + "abcdef"
+  )
+  assert long.pieces == 5
+  prefixed = LineRequest(line, DecodingConstraints(prefix="a"))
+  assert make(split_sentences=True).prepare(prefixed).to_translate()[1:] == []
+  plain = make(split_sentences=True).translate_line("abc")
+  assert plain == make().translate_line("abc")

@@ -1,0 +1,110 @@
+"""Where sentences end, in the scripts that mark it.
+
+A full stop is many things: the end of a sentence, of an abbreviation, of an
+initial, of an ordinal number. In doubt it ends none: two sentences that are
+translated together lose less than one that is torn apart.
+"""
+
+from __future__ import annotations
+
+import re
+
+# Quotes and brackets that belong to the sentence before them. French ones have
+# a blank before them, and those that close in German open in other languages: a
+# blank behind them tells.
+CLOSING = (
+  r"(?:[\"')\]\u203a\u201d\u2019\u300d\u300f\uff09]"
+  r"|[ \u00a0\u202f]?\u00bb(?=\s|$)|[\u00ab\u201c\u2018](?=\s|$))*"
+)
+_OPENING = (
+  "\"'([\u00ab\u00bb\u2039\u201c\u2018\u201e\u201a\u00bf\u00a1"
+  "\u300c\u300e\uff08"
+)
+# Marks that a blank follows: of Latin, Cyrillic and Greek (its question mark
+# looks like a semicolon), Armenian, Arabic and Urdu.
+_STOPS = r"[.!?\u2026\u037e\u0589\u061f\u06d4]+"
+# Marks that need none: of Chinese and Japanese, Devanagari, Burmese, Khmer,
+# Ethiopic.
+WIDE_STOPS = r"[\u3002\uff61\uff01\uff1f\u0964\u0965\u104b\u17d4\u1362]+"
+_CANDIDATE = re.compile(
+  rf"(?:(?P<stop>{_STOPS})|{WIDE_STOPS})(?P<closing>{CLOSING})(?P<gap>\s*)"
+)
+# Characters on either side of a mark that are looked at.
+_NEAR = 40
+_FIRST_EAST_ASIAN = "\u2e80"
+_BLANKS = " \u00a0\u202f"
+_NO_WORD = re.compile(r"[\s\"'(\[\u00ab\u201c\u2018\u201e\u201a-]")
+_FIRST_WORD = re.compile(r"[^\W\d_]+")
+
+# Of numbered things, if a number follows.
+_NUMBERED = frozenset(
+  "no nos nr nrn fig figs abb tab vol bd art par abs ziff kap chap sec p pp "
+  "pg s n nº".split()
+)
+# Before a name, or amid a sentence: they never end one.
+_TITLES = frozenset(
+  "mr mrs ms dr prof hr fr frl st sra srta mme mlle mgr hon rev gen col sgt "
+  "capt lt cmdr gov sen rep pres supt vgl cf vs ca approx bzw ggf evtl bspw "
+  "sog inkl einschl zzgl abzgl z.b d.h u.a o.g v.a i.d.r m.e z.t e.g i.e "
+  "viz al p.ej".split()
+)
+# What a sentence begins with, and hardly ever a name: behind an initial, a
+# number or an abbreviation that may end a sentence, only such a word tells.
+_BEGINNINGS = frozenset(
+  "i he she it we you they the a an this that these those there here my "
+  "your his her its our their what when where who why how which but and so "
+  "if then now yes no please do does did is are was were can could will "
+  "would let ich er sie es wir ihr du der die das ein eine dies diese "
+  "dieser mein meine dein sein seine unser was wann wo wer warum wie aber "
+  "und dann jetzt ja nein bitte ist sind war kann je tu il elle nous vous "
+  "ils elles on le la les un une ce cette mon ma mes mais et oui non yo él "
+  "ella nosotros ellos ellas el los las una esto este esta mi su pero y "
+  "sí".split()
+)
+
+
+def sentence_ends(text: str) -> list[int]:
+  """Returns where sentences end that another one follows.
+
+  Args:
+    text: one line.
+
+  Returns:
+    Places in the text, ascending: each behind the marks and quotes that end a
+    sentence, before the blanks that follow.
+  """
+  return [
+    match.end("closing")
+    for match in _CANDIDATE.finditer(text)
+    if match.end() < len(text) and _is_end(text, match)
+  ]
+
+
+def _is_end(text: str, match: re.Match[str]) -> bool:
+  """Returns whether marks that could end a sentence do."""
+  stop, closing = match["stop"], match["closing"]
+  following = text[match.end() : match.end() + _NEAR].lstrip(_OPENING + _BLANKS)
+  if stop is None:
+    # What comes after a quotation tells who has said it.
+    return bool(match["gap"]) or not closing
+  if not following or following[0].islower():
+    return False
+  if not match["gap"]:
+    # Of text without blanks, with the marks of others.
+    return not closing and following[0] >= _FIRST_EAST_ASIAN
+  if not following[0].isalnum():
+    return False
+  if stop != ".":
+    return True
+  before = text[max(match.start() - _NEAR, 0) : match.start()]
+  word = _NO_WORD.split(before)[-1]
+  if word.lower() in _TITLES:
+    return False
+  if word.lower() in _NUMBERED and following[0].isdigit():
+    return False
+  is_short = len(word) == 1 and word.isupper()
+  is_ordinal = word.isdigit() and len(word) <= 2
+  if is_short or is_ordinal or "." in word.strip("."):
+    first = _FIRST_WORD.match(following)
+    return first is not None and first[0].lower() in _BEGINNINGS
+  return True
