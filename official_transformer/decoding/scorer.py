@@ -110,9 +110,9 @@ class Scorer:
     sources, targets = zip(*pairs, strict=True)
     longest = max(map(len, (*sources, *targets)))
     params = self.transformer.params
-    if lacks_positions(params, longest):
-      return self._without_positions(pairs, longest)
-    if lacks_memory(params, len(pairs), longest):
+    if lacks_positions(params, longest) or lacks_memory(
+      params, len(pairs), longest
+    ):
       return self._too_long(pairs, longest)
     try:
       rows = self._log_probabilities(pad(sources), pad(targets)).numpy()
@@ -130,36 +130,25 @@ class Scorer:
   def _too_long(
     self, pairs: Sequence[tuple[list[int], list[int]]], longest: int
   ) -> list[PairScore]:
-    """Scores what the memory does not suffice for: half as many, or none."""
+    """Scores what cannot be scored together: half as many, or none."""
     if len(pairs) > 1:
-      return self._halves(pairs)
-    self.not_scored += 1
+      half = len(pairs) // 2
+      return self.score_batch(pairs[:half]) + self.score_batch(pairs[half:])
+    params = self.transformer.params
+    if lacks_positions(params, longest):
+      self.beyond_positions += 1
+      reason = (
+        f"longer than the {params.max_positions} positions that the model has "
+        "learnt"
+      )
+    else:
+      self.not_scored += 1
+      reason = "too long for the memory there is"
     logging.error(
-      "a pair with a side of %d tokens is too long for the memory there is: "
-      "its score is nan",
-      longest,
+      "a pair with a side of %d tokens is %s: its score is nan", longest, reason
     )
-    return [_no_score(pairs[0])]
-
-  def _without_positions(
-    self, pairs: Sequence[tuple[list[int], list[int]]], longest: int
-  ) -> list[PairScore]:
-    """Scores the others of a batch with a pair that the model cannot read."""
-    if len(pairs) > 1:
-      return self._halves(pairs)
-    self.beyond_positions += 1
-    logging.error(
-      "a pair with a side of %d tokens is longer than the %d positions that "
-      "the model has learnt: its score is nan",
-      *(longest, self.transformer.params.max_positions),
-    )
-    return [_no_score(pairs[0])]
-
-  def _halves(
-    self, pairs: Sequence[tuple[list[int], list[int]]]
-  ) -> list[PairScore]:
-    half = len(pairs) // 2
-    return self.score_batch(pairs[:half]) + self.score_batch(pairs[half:])
+    nan = float("nan")
+    return [PairScore([nan] * len(pairs[0][1]), nan)]
 
   def _batch_log_probabilities(
     self, sources: tf.Tensor, targets: tf.Tensor
@@ -177,9 +166,3 @@ class Scorer:
       operands = biased_inputs(states, table, hide_pad(nothing, -1e9))
     found = label_log_probabilities(*operands, tf.reshape(targets, [-1]))
     return tf.reshape(found, tf.shape(targets))
-
-
-def _no_score(pair: tuple[list[int], list[int]]) -> PairScore:
-  """Returns what stands in the place of a score that there is not."""
-  nan = float("nan")
-  return PairScore([nan] * len(pair[1]), nan)
