@@ -3,7 +3,6 @@
 import contextlib
 import dataclasses
 import os
-import pathlib
 import re
 import shutil
 import signal
@@ -254,8 +253,7 @@ def test_no_usable_pair_is_refused_and_no_usable_dev_pair_is_not(
 
 
 def test_a_shard_damaged_during_the_run_is_one_clear_error(tmp_path, reversals):
-  for path in pathlib.Path(reversals).iterdir():
-    (tmp_path / path.name).write_bytes(path.read_bytes())
+  shutil.copytree(reversals, tmp_path, dirs_exist_ok=True)
   shard = tmp_path / "x-train-00002-of-00002"
   content = shard.read_bytes()
   run = settings(str(tmp_path), 30)
@@ -276,8 +274,7 @@ def test_data_replaced_during_the_run_cost_no_update(
   tmp_path, reversals, longer
 ):
   """Whether or not the new records could be read in the old ones' places."""
-  for path in pathlib.Path(reversals).iterdir():
-    (tmp_path / path.name).write_bytes(path.read_bytes())
+  shutil.copytree(reversals, tmp_path, dirs_exist_ok=True)
   shards = sorted(tmp_path.glob("x-train-*"))
   old = [shard.read_bytes() for shard in shards]
   others = reversed_pairs(400, longest=8 + longer)
@@ -303,8 +300,7 @@ def test_data_replaced_during_the_run_cost_no_update(
 def test_a_loop_of_several_updates_does_not_save_between_two(
   tmp_path, reversals
 ):
-  for path in pathlib.Path(reversals).iterdir():
-    (tmp_path / path.name).write_bytes(path.read_bytes())
+  shutil.copytree(reversals, tmp_path, dirs_exist_ok=True)
 
   def replace(model, step):
     for shard in tmp_path.glob("x-train-*"):
@@ -322,8 +318,7 @@ def test_a_loop_of_several_updates_does_not_save_between_two(
 
 
 def test_shards_that_are_copied_anew_are_the_same_data(tmp_path, reversals):
-  for path in pathlib.Path(reversals).iterdir():
-    (tmp_path / path.name).write_bytes(path.read_bytes())
+  shutil.copytree(reversals, tmp_path, dirs_exist_ok=True)
 
   def touch(model, step):
     for shard in tmp_path.glob("x-train-*"):
