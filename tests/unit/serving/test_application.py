@@ -171,7 +171,8 @@ def test_other_addresses_and_methods_are_refused(client):
     ),
     (
       {"content-type": "application/json", "content-encoding": "gzip"},
-      gzip.compress(b'{"text": "a"}'),
+      # With a fixed time in its header: it is part of the test's name.
+      gzip.compress(b'{"text": "a"}', mtime=0),
       415,
       "Content-Encoding: gzip",
     ),
