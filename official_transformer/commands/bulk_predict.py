@@ -16,12 +16,11 @@ import json
 import os
 import threading
 import uuid
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 from absl import logging
 
-from official_transformer.commands import beam_pipeline
 from official_transformer.decoding.output import lines_of
 from official_transformer.decoding.translator import Translator
 from official_transformer.decoding.translator_plan import TranslatorPlan
@@ -40,9 +39,6 @@ from official_transformer.storage.durable_files import INCOMPLETE, write_text
 from official_transformer.storage.file_lock import FileLock
 from official_transformer.storage.typed_json import DAMAGE
 from official_transformer.text import text_files
-
-if TYPE_CHECKING:
-  from official_transformer.commands.predict import PredictOptions
 
 # In the directory of the translations: how and of what they were made.
 DESCRIPTION_FILE = "bulk_translation.json"
@@ -141,15 +137,38 @@ class Described(NamedTuple):
   files: Mapping[str, Any]
 
 
-def bulk_predict(options: PredictOptions) -> None:
-  """Translates all files that have no translation yet."""
-  paths = find_files(str(options.file))
-  directory = file_system.absolute(options.file_out)
+def bulk_predict(
+  plan: TranslatorPlan,
+  patterns: str,
+  file_out: str,
+  *,
+  output_format: str,
+  replace_invalid: bool,
+  run_pipeline: Callable[[Callable[[Any], None]], None],
+) -> None:
+  """Translates all files that have no translation yet.
+
+  Args:
+    plan: of the translator, as `--mode=predict` has it.
+    patterns: of the files, as `find_files` takes them.
+    file_out: the directory of the translations.
+    output_format: `text` or `jsonl`.
+    replace_invalid: whether bytes that are not UTF-8 are replaced.
+    run_pipeline: runs a Beam pipeline that its argument has built.
+
+  Raises:
+    InputError: if the files, the directory, or what an earlier run left there
+      do not allow it.
+    RunError: if the pipeline ended without all translations.
+  """
+  paths = find_files(patterns)
+  directory = file_system.absolute(file_out)
   file_system.make_directories(directory)
   with _alone(directory):
     earlier = _read_description(directory)
-    job = _job_of(options, directory, earlier)
-    _check_names(job, paths, options.file_out)
+    plan, weights = _fixed(plan, earlier)
+    job = BulkJob(plan, weights, output_format, replace_invalid, directory)
+    _check_names(job, paths, file_out)
     missing = _missing(job, paths, earlier)
     logging.info(
       "%d of %d files are to be translated", len(missing), len(paths)
@@ -158,8 +177,7 @@ def bulk_predict(options: PredictOptions) -> None:
     file_system.remove_tree(unfinished)
     if missing:
       file_system.make_directories(unfinished)
-      build = functools.partial(build_pipeline, job=job, paths=missing)
-      beam_pipeline.run(str(options.runner), options.beam_options, build)
+      run_pipeline(functools.partial(build_pipeline, job=job, paths=missing))
       file_system.remove_tree(unfinished)
     lost = [p for p in missing if not file_system.exists(job.output(p))]
   if lost:
@@ -167,7 +185,7 @@ def bulk_predict(options: PredictOptions) -> None:
       f"the pipeline has ended without {job.output(lost[0])} and "
       f"{len(lost) - 1} more; the same command goes on"
     )
-  logging.info("%s has all %d translations", options.file_out, len(paths))
+  logging.info("%s has all %d translations", file_out, len(paths))
 
 
 def find_files(patterns: str) -> list[str]:
@@ -193,11 +211,10 @@ def find_files(patterns: str) -> list[str]:
   return list(dict.fromkeys(paths))
 
 
-def _job_of(
-  options: PredictOptions, directory: str, earlier: Described | None
-) -> BulkJob:
-  """Returns how files are translated."""
-  plan = options.plan()
+def _fixed(
+  plan: TranslatorPlan, earlier: Described | None
+) -> tuple[TranslatorPlan, Weights]:
+  """Returns the plan for the one checkpoint that translates all files."""
   model = ModelDirectory(file_system.absolute(plan.model_dir))
   checkpoint = plan.checkpoint
   if checkpoint == LATEST:
@@ -208,13 +225,7 @@ def _job_of(
       _, (step, *_) = model.choose_checkpoints(LATEST)
     checkpoint = AVERAGE if model.is_finished else str(step)
   plan = dataclasses.replace(plan, model_dir=model.path, checkpoint=checkpoint)
-  return BulkJob(
-    plan,
-    Weights.of(model, checkpoint),
-    options.output_format,
-    options.replaces_invalid,
-    directory,
-  )
+  return plan, Weights.of(model, checkpoint)
 
 
 def _check_names(job: BulkJob, paths: list[str], file_out: str) -> None:

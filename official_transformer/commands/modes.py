@@ -13,12 +13,12 @@ from official_transformer.commands.flag_records import Modes
 from official_transformer.commands.plot import PlotOptions
 from official_transformer.commands.predict import PredictOptions
 from official_transformer.commands.score import ScoreOptions
-from official_transformer.commands.train import AcceptedOptions, TrainOptions
+from official_transformer.commands.train import AcceptedOptions, Train
 from official_transformer.hardware.startup import start_tensorflow
 
 MODES = Modes(
   {
-    "train": TrainOptions,
+    "train": Train,
     "average": AverageOptions,
     "eval": EvalOptions,
     "predict": PredictOptions,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import sys
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
@@ -189,10 +190,7 @@ class PredictOptions(
   def run(self) -> None:
     """Translates what the flags name."""
     if self.runner:
-      # Beam need not be installed.
-      from official_transformer.commands.bulk_predict import bulk_predict
-
-      bulk_predict(self)
+      self._translate_files(self.runner)
     elif self.trace_dir:
       self._trace(self.trace_dir)
     elif self.text is not None:
@@ -201,6 +199,22 @@ class PredictOptions(
       self._answer()
     else:
       self._translate_file()
+
+  def _translate_files(self, runner: str) -> None:
+    """Translates many files, by Beam's workers."""
+    # It imports TensorFlow.
+    from official_transformer.commands.bulk_predict import bulk_predict
+
+    bulk_predict(
+      self.plan(),
+      str(self.file),
+      self.file_out,
+      output_format=self.output_format,
+      replace_invalid=self.replaces_invalid,
+      run_pipeline=functools.partial(
+        beam_pipeline.run, runner, self.beam_options
+      ),
+    )
 
   def _translate_text(self, text: str) -> None:
     """Translates the only sentence of this process."""

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import Any
 
+from official_transformer.commands.decoding_options import (
+  BeamSearchOptions,
+  PaddedLineOptions,
+)
+from official_transformer.commands.export import FinalExportOptions
 from official_transformer.commands.flag_records import Options, flag
+from official_transformer.commands.model_options import ModelOptions
 from official_transformer.commands.plot import TrainStepsOptions
 from official_transformer.commands.shared_options import (
   BaseOptions,
@@ -16,6 +23,7 @@ from official_transformer.commands.shared_options import (
 )
 from official_transformer.commands.text_options import EvaluationOptions
 from official_transformer.data.buckets import Batching
+from official_transformer.data.data_directory import DataDirectory
 from official_transformer.data.segmentation import SIDES, SubwordSampling
 from official_transformer.errors import InputError
 from official_transformer.model_directory.measurements import (
@@ -31,6 +39,10 @@ from official_transformer.training.settings import (
 )
 
 STOPPING_MEASURES = ("bleu", "loss")
+LOSS_NEEDED = (
+  "--early_stopping_patience looks at the validation loss, or at BLEU if "
+  "--bleu_source and --bleu_ref are given"
+)
 _NO_DATA = (lambda o: o.use_synthetic_data, "no data are read")
 _NOT_SAVED = (lambda o: not o.enable_checkpointing, "nothing is saved")
 _NOT_SAMPLED = (
@@ -395,3 +407,70 @@ class RunOptions(
     """Returns this one's values of another record's fields."""
     names = (field.name for field in dataclasses.fields(record))
     return {name: getattr(self, name) for name in names if hasattr(self, name)}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TrainOptions(
+  RunOptions,
+  ModelOptions,
+  PaddedLineOptions,
+  BeamSearchOptions,
+  FinalExportOptions,
+):
+  """What is trained, on what, how, and what becomes of it."""
+
+  summary = "train or resume a model"
+  most_used = (
+    "data_dir",
+    "model_dir",
+    "vocab_file",
+    "param_set",
+    "batch_size",
+    "train_steps",
+    "steps_between_evals",
+    "bleu_source",
+    "bleu_ref",
+    "num_gpus",
+  )
+
+  @property
+  def translates(self) -> bool:
+    """Whether anything is decoded."""
+    return bool(self.bleu_source)
+
+  @property
+  def environment(self) -> dict[str, str]:
+    """What TensorFlow reads of its environment when it is imported."""
+    found = super().environment
+    if self.enable_xla:
+      # Without this, clusters are compiled for GPUs alone.
+      found["TF_XLA_FLAGS"] = "--tf_xla_cpu_global_jit"
+    return found
+
+  def __post_init__(self) -> None:
+    """Refuses what contradicts itself."""
+    super().__post_init__()
+    if self.train_epochs is not None and "train_steps" in self.given:
+      raise InputError("pass --train_steps or --train_epochs, not both")
+    if self.train_epochs is not None and self.use_synthetic_data:
+      raise InputError("synthetic data have no epochs; pass --train_steps")
+    if self.stop_threshold is not None and not self.bleu_source:
+      raise InputError(
+        "--stop_threshold is a BLEU: it needs --bleu_source and --bleu_ref"
+      )
+    rule = self.early_stopping
+    if rule and rule.measure == VALIDATION_LOSS:
+      if self.use_synthetic_data or not self.validation_steps:
+        raise InputError(f"no validation in this run: {LOSS_NEEDED}")
+    elif rule and not self.bleu_source:
+      raise InputError(
+        "--early_stopping_measure=bleu needs --bleu_source and --bleu_ref"
+      )
+    if "accumulate_steps" in self.given and self.target_batch_tokens:
+      raise InputError("pass --accumulate_steps or --target_batch_tokens")
+    _ = self.profiled, self.requested_params
+
+  @functools.cached_property
+  def data(self) -> DataDirectory:
+    """The prepared data."""
+    return DataDirectory(self.data_dir)

@@ -10,7 +10,10 @@ from typing import NamedTuple
 import tensorflow as tf
 from absl import logging
 
-from official_transformer.commands.train import LOSS_NEEDED, TrainOptions
+from official_transformer.commands.train_options import (
+  LOSS_NEEDED,
+  TrainOptions,
+)
 from official_transformer.data.buckets import Batching
 from official_transformer.data.prepared_data import (
   PreparedData,
