@@ -4,6 +4,7 @@ docs/architecture.md draws them.
 """
 
 import ast
+import graphlib
 import pathlib
 
 import pytest
@@ -142,6 +143,26 @@ def test_no_import_runs_upwards():
   packages = list(MAY_IMPORT)
   for number, package in enumerate(packages):
     assert MAY_IMPORT[package] <= set(packages[number + 1 :]), package
+
+
+def test_files_import_each_other_in_no_circle():
+  """Neither when they are loaded, nor later, nor for types alone."""
+  paths = {
+    ".".join(path.relative_to(ROOT).with_suffix("").parts): path
+    for folder in (PACKAGE, "data_prep")
+    for path in (ROOT / folder).rglob("*.py")
+  }
+  graph = {
+    name: {
+      ".".join(parts[:length])
+      for parts in imported_names(path)
+      for length in range(1, len(parts) + 1)
+    }
+    & paths.keys()
+    for name, path in paths.items()
+  }
+  assert sum(map(len, graph.values())) > 500
+  graphlib.TopologicalSorter(graph).prepare()  # It raises CycleError.
 
 
 @pytest.mark.parametrize("module", [*ENTRY_POINTS, *LEAVES_MAY_IMPORT])
