@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from data_prep.encoding.augmentation import ALL
 from data_prep.encoding.filters import FilterSettings
 from data_prep.reading.corpora import Corpus, WantedVocabulary
 from official_transformer.commands.flag_records import Options, flag
@@ -136,6 +137,30 @@ class FilterOptions(Options):
       target_script=self.target_script,
       script_share=self.min_script_share,
     )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class AugmentOptions(Options):
+  """Training pairs that are rewritten."""
+
+  heading = "Training text as people write it"
+
+  augment: str = flag(
+    "",
+    "Rewrite some training pairs: kinds with their shares, such as "
+    "upper:.05,merge:.1. On both sides: upper (capitals), title (a capital for "
+    "each word), lower (no capitals), endpunct (the last mark is left out, or "
+    "a full stop added), merge (pairs that follow each other on one line). On "
+    "the source alone: typos. all: " + ALL + ".",
+  )
+  augment_passes: int = flag(
+    1,
+    "How often the training text is written, each time with other pairs "
+    "rewritten; an epoch is so many times as long.",
+    (lambda o: not o.augment, "there is no --augment"),
+    lower_bound=1,
+    upper_bound=1000,
+  )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

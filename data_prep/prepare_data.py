@@ -12,12 +12,14 @@ from __future__ import annotations
 import dataclasses
 
 from data_prep.data_options import (
+  AugmentOptions,
   FilterOptions,
   FormOptions,
   TextOptions,
   VocabularyOptions,
   WorkerOptions,
 )
+from data_prep.encoding.augmentation import Augmentation
 from data_prep.encoding.local_engine import make_locally
 from data_prep.encoding.making import Engine
 from data_prep.encoding.preparation import prepare
@@ -39,6 +41,7 @@ class PrepareOptions(
   VocabularyOptions,
   FormOptions,
   FilterOptions,
+  AugmentOptions,
 ):
   """What to make of which text, and by whom."""
 
@@ -53,13 +56,19 @@ class PrepareOptions(
   )
   seed: int = flag(
     1,
-    "Of the shuffle, and of the sample for the vocabulary.",
+    "Of the shuffle, of the sample for the vocabulary, and of --augment.",
     lower_bound=0,
     upper_bound=2**63 - 1,
   )
 
   def __post_init__(self) -> None:
     super().__post_init__()
+    augmentation = self.augmentation
+    if self.lowercase and (augmentation.upper or augmentation.title):
+      raise InputError(
+        "--lowercase leaves no capitals, also where text is translated: leave "
+        "upper and title out of --augment"
+      )
     if self.beam_options and not self.runner:
       raise InputError("--beam_options are for --runner")
     if self.workers and self.runner:
@@ -67,6 +76,12 @@ class PrepareOptions(
         "--workers are of this machine; how many a pipeline has is said in "
         "--beam_options"
       )
+
+  @property
+  def augmentation(self) -> Augmentation:
+    """Which training pairs are rewritten."""
+    passes = self.augment_passes if self.augment else 1
+    return Augmentation.parse(self.augment, passes, self.seed)
 
   @property
   def settings(self) -> DataSettings:
@@ -84,6 +99,7 @@ class PrepareOptions(
       form=self.form,
       filters=self.filters,
       workers=self.workers,
+      augmentation=self.augmentation,
     )
 
 

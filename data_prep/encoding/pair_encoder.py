@@ -9,12 +9,13 @@ from __future__ import annotations
 import collections
 import dataclasses
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from data_prep.encoding import filters
+from data_prep.encoding.augmentation import Augmentation, Augmenter
 from data_prep.encoding.filters import FilterSettings, TextFilter, token_reason
 from data_prep.encoding.records import framed, serialize_packed
 from data_prep.reading.text_blocks import Block, split_columns
@@ -26,6 +27,9 @@ from official_transformer.text.vocabulary_files import (
   load_tokenizers,
 )
 
+# Odd, so that each pass has a multiple of its own.
+_PASS = np.uint64(0x9E3779B97F4A7C15)
+
 
 @dataclasses.dataclass(frozen=True)
 class EncodingPlan:
@@ -36,17 +40,19 @@ class EncodingPlan:
     form: what is done to all text.
     filters: which pairs are left out.
     held_out: the lines that no pair may have.
+    augmentation: which pairs are rewritten, and how often all are taken.
   """
 
   vocab_files: VocabFiles
   form: TextForm
   filters: FilterSettings
   held_out: frozenset[str] = frozenset()
+  augmentation: Augmentation = dataclasses.field(default_factory=Augmentation)
 
   def for_development(self) -> EncodingPlan:
     """Returns that of data to measure with, which may be held out text."""
     kept = dataclasses.replace(self.filters, held_out=(), duplicates=False)
-    return dataclasses.replace(self, filters=kept, held_out=frozenset())
+    return EncodingPlan(self.vocab_files, self.form, kept)
 
 
 class EncodedBlock(NamedTuple):
@@ -54,7 +60,8 @@ class EncodedBlock(NamedTuple):
 
   Attributes:
     records: as they stand in a file.
-    pairs: int64 [B], each one's number in the corpus.
+    pairs: int64 [B], each one's number in the corpus, times the passes, plus
+      that of its pass; for several on one line, that of the first.
     lengths: int32 [B, 2], tokens of source and target, EOS included.
     fingerprints: uint64 [B] of the text, if duplicates are to be found.
     dropped: pairs that were left out, by reason.
@@ -173,6 +180,24 @@ class PairCleaner:
       )
 
 
+class _Record(NamedTuple):
+  """A pair that has become a record.
+
+  Attributes:
+    source: its text.
+    target: likewise.
+    data: as it stands in a file; empty if it is left out.
+    lengths: tokens of source and target, EOS included.
+    reason: why it is left out; None if it is not.
+  """
+
+  source: str
+  target: str
+  data: bytes
+  lengths: tuple[int, int]
+  reason: str | None
+
+
 class PairEncoder:
   """Makes records of blocks."""
 
@@ -180,6 +205,7 @@ class PairEncoder:
     self._settings = plan.filters
     self._cleaner = PairCleaner(plan.form, plan.filters, plan.held_out)
     self._tokenizers = load_tokenizers(plan.vocab_files)
+    self._augmentation = plan.augmentation
 
   def encode(self, block: Block) -> EncodedBlock:
     """Returns the records of a block's pairs.
@@ -188,42 +214,81 @@ class PairEncoder:
       InputError: as `PairCleaner.clean`.
     """
     clean = self._cleaner.clean(block)
-    sources = self._tokenizers.source.pack_lines(clean.sources)
-    targets = self._tokenizers.target.pack_lines(clean.targets)
-    records, rows, lengths = [], [], []
-    for row, source, target, sizes in zip(
-      clean.rows,
-      sources.packed,
-      targets.packed,
-      zip(sources.counts, targets.counts, strict=True),
-      strict=True,
+    rows, kept = [], []
+    for row, record in zip(
+      clean.rows, self._records(clean.sources, clean.targets), strict=True
     ):
-      if reason := token_reason(self._settings, *sizes):
-        clean.dropped[reason] += 1
-        continue
-      records.append(framed(serialize_packed(source, target)))
-      rows.append(row)
-      lengths.append(sizes)
+      if record.reason:
+        clean.dropped[record.reason] += 1
+      else:
+        rows.append(block.first_pair + row)
+        kept.append(record)
+    passes = self._augmentation.passes
+    pairs, records = [], []
+    for number in range(passes):
+      for place, record in self._rewritten(kept, number):
+        pairs.append(rows[place] * passes + number)
+        records.append(record)
     return EncodedBlock(
-      records,
-      np.array(rows, np.int64) + block.first_pair,
-      np.array(lengths, np.int32).reshape(-1, 2),
-      self._fingerprints(clean, set(rows)),
+      [record.data for record in records],
+      np.array(pairs, np.int64),
+      np.array([r.lengths for r in records], np.int32).reshape(-1, 2),
+      self._fingerprints(records, pairs),
       clean.dropped,
     )
 
-  def _fingerprints(self, clean: CleanPairs, rows: set[int]) -> np.ndarray:
-    """Returns what equal pairs have in common."""
+  def _records(
+    self, sources: Sequence[str], targets: Sequence[str]
+  ) -> Iterator[_Record]:
+    """Yields a record of each pair."""
+    packed_sources = self._tokenizers.source.pack_lines(sources)
+    packed_targets = self._tokenizers.target.pack_lines(targets)
+    lengths = zip(packed_sources.counts, packed_targets.counts, strict=True)
+    packed = zip(packed_sources.packed, packed_targets.packed, strict=True)
+    for source, target, ids, sizes in zip(
+      sources, targets, packed, lengths, strict=True
+    ):
+      reason = token_reason(self._settings, *sizes)
+      data = b"" if reason else framed(serialize_packed(*ids))
+      yield _Record(source, target, data, sizes, reason)
+
+  def _rewritten(
+    self, records: Sequence[_Record], number: int
+  ) -> Iterator[tuple[int, _Record]]:
+    """Yields the records of a pass, each with the place of its first pair.
+
+    What would be left out if it was rewritten stays as it is.
+    """
+    place = 0
+    if not self._augmentation.is_plain:
+      found = list(
+        Augmenter(self._augmentation).rewrite(
+          [record.source for record in records],
+          [record.target for record in records],
+          number,
+        )
+      )
+      for one, record in zip(
+        found,
+        self._records([f.source for f in found], [f.target for f in found]),
+        strict=True,
+      ):
+        if not record.reason:
+          yield from enumerate(records[place : one.first], start=place)
+          yield one.first, record
+          place = one.first + one.pairs
+    yield from enumerate(records[place:], start=place)
+
+  def _fingerprints(
+    self, records: Sequence[_Record], pairs: Sequence[int]
+  ) -> np.ndarray:
+    """Returns what equal pairs of a pass have in common."""
     if not self._settings.duplicates:
       return np.zeros(0, np.uint64)
-    return np.array(
-      [
-        fingerprint(source, target)
-        for row, source, target in zip(*clean[:3], strict=True)
-        if row in rows
-      ],
-      np.uint64,
-    )
+    passes = np.array(pairs, np.uint64) % np.uint64(self._augmentation.passes)
+    found = [fingerprint(record.source, record.target) for record in records]
+    # Another pass has the same pairs once more, and should.
+    return np.array(found, np.uint64) ^ (passes * _PASS)
 
 
 def fingerprint(source: str, target: str) -> int:

@@ -107,7 +107,13 @@ def _prepare(
     loaded = load_vocabularies(vocab_files)
     vocabularies = loaded.identity
     _tell_vocabularies(loaded, settings.data_dir)
-    plan = EncodingPlan(vocab_files, settings.form, settings.filters, held_out)
+    plan = EncodingPlan(
+      vocab_files,
+      settings.form,
+      settings.filters,
+      held_out,
+      settings.augmentation,
+    )
     plans = {TRAIN_TAG: plan, DEV_TAG: plan.for_development()}
     making = Making(corpora, plans, vocab_files, settings, scratch, at_the_end)
     found, shards = engine(making)
@@ -117,6 +123,7 @@ def _prepare(
       _description(found[DEV_TAG]) if DEV_TAG in found else None,
       settings.form,
       settings.filters.to_json(),
+      settings.augmentation.to_json(),
     )
     publish(making, shards, description)
 

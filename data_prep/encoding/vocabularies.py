@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from absl import logging
 
+from data_prep.encoding.augmentation import Augmenter
 from data_prep.encoding.pair_encoder import PairCleaner
 from data_prep.encoding.scratch import Scratch
 from data_prep.reading.corpora import Corpus, DataSettings
@@ -116,6 +117,8 @@ def _sample(
   """Writes the text that vocabularies are made from."""
   # Whoever encodes the pairs counts what is left out, and refuses it.
   cleaner = PairCleaner(settings.form, settings.filters, held_out)
+  # A vocabulary knows text as the training does, capitals among it.
+  augmenter = Augmenter(settings.augmentation)
   pairs = 0
   with (
     open(scratch.path(_TEXTS[0]), "w", encoding="utf-8") as sources,
@@ -124,8 +127,9 @@ def _sample(
     for clean in sample_pairs(
       read_blocks(train), cleaner, settings.vocab_sample, settings.seed
     ):
-      sources.writelines(line + "\n" for line in clean.sources)
-      targets.writelines(line + "\n" for line in clean.targets)
+      sides = augmenter.apply(clean.sources, clean.targets, number=0)
+      for stream, lines in zip((sources, targets), sides, strict=True):
+        stream.writelines(line + "\n" for line in lines)
       pairs += len(clean.sources)
   if not pairs:
     raise InputError(

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from data_prep.encoding.augmentation import Augmentation
 from data_prep.encoding.filters import FilterSettings
 from official_transformer.errors import InputError
 from official_transformer.storage import file_system
@@ -75,6 +76,7 @@ class DataSettings:
     workers: processes; None is one a processor. The result is the same.
     prefix: how the names of the shards begin.
     sentencepiece_model_type: one of `tokenizer.SENTENCEPIECE_TYPES`.
+    augmentation: which training pairs are rewritten.
   """
 
   data_dir: str
@@ -90,6 +92,7 @@ class DataSettings:
   workers: int | None = None
   prefix: str = "text"
   sentencepiece_model_type: str = "unigram"
+  augmentation: Augmentation = dataclasses.field(default_factory=Augmentation)
 
   @property
   def given_vocabularies(self) -> list[str]:

@@ -154,6 +154,8 @@ class DataDescription:
     dev: the development data, if there are any.
     form: what has been done to all text.
     filters: which pairs were to be left out, by the names of the settings.
+    augmentation: how training pairs were rewritten, by its settings; nothing if
+      they were not.
   """
 
   vocabularies: Vocabularies
@@ -161,6 +163,7 @@ class DataDescription:
   dev: CorpusDescription | None = None
   form: TextForm = dataclasses.field(default_factory=TextForm)
   filters: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+  augmentation: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 
 def read_description(data_dir: str) -> DataDescription | None:
@@ -180,9 +183,10 @@ def read_description(data_dir: str) -> DataDescription | None:
       Vocabularies.from_json(content["vocabulary"]),
       CorpusDescription.from_json(content[TRAIN_TAG]),
       CorpusDescription.from_json(dev) if dev else None,
-      # Earlier versions had neither.
+      # Earlier versions had none of these.
       read_record(TextForm, content.get("text", {})),
       dict(content.get("filters", {})),
+      dict(content.get("augmentation", {})),
     )
   except DAMAGE as error:
     raise InputError(
@@ -200,6 +204,7 @@ def write_description(data_dir: str, description: DataDescription) -> None:
     "vocabulary": description.vocabularies.to_json(),
     "text": description.form.to_json(),
     "filters": dict(description.filters),
+    "augmentation": dict(description.augmentation),
     TRAIN_TAG: description.train.to_json(),
   }
   if description.dev:

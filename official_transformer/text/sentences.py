@@ -29,6 +29,7 @@ WIDE_STOPS = r"[\u3002\uff61\uff01\uff1f\u0964\u0965\u104b\u17d4\u1362]+"
 _CANDIDATE = re.compile(
   rf"(?:(?P<stop>{_STOPS})|{WIDE_STOPS})(?P<closing>{CLOSING})(?P<gap>\s*)"
 )
+_END = re.compile(rf"(?:{_STOPS}|{WIDE_STOPS}){CLOSING}$")
 # Characters on either side of a mark that are looked at.
 _NEAR = 40
 _FIRST_EAST_ASIAN = "\u2e80"
@@ -78,6 +79,11 @@ def sentence_ends(text: str) -> list[int]:
     for match in _CANDIDATE.finditer(text)
     if match.end() < len(text) and _is_end(text, match)
   ]
+
+
+def ends_a_sentence(text: str) -> bool:
+  """Returns whether a line ends with a mark that may end a sentence."""
+  return _END.search(text) is not None
 
 
 def _is_end(text: str, match: re.Match[str]) -> bool:

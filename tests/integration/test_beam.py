@@ -54,9 +54,23 @@ def equal(one, other):
   )
 
 
-@pytest.mark.parametrize("more", [[], ["--drop_duplicates", "--lowercase"]])
+@pytest.mark.parametrize(
+  ("more", "duplicates"),
+  [
+    ([], None),
+    (["--drop_duplicates", "--lowercase"], 50),
+    (
+      [
+        "--drop_duplicates",
+        "--augment=upper:.2,merge:.3",
+        "--augment_passes=2",
+      ],
+      59,
+    ),
+  ],
+)
 @pytest.mark.parametrize("options", [[], [TWO_PROCESSES]])
-def test_the_same_data(text, tmp_path, more, options):
+def test_the_same_data(text, tmp_path, more, duplicates, options):
   local, pipeline = tmp_path / "local", tmp_path / "pipeline"
   succeed(PREPARE, *text, *more, f"--data_dir={local}")
   done = succeed(
@@ -64,7 +78,8 @@ def test_the_same_data(text, tmp_path, more, options):
     *("--runner=DirectRunner", *options),
   )
   assert "1 empty source" in done.stderr
-  assert ("50 duplicate" in done.stderr) == bool(more)
+  assert ("duplicate" in done.stderr) == bool(duplicates)
+  assert not duplicates or f" {duplicates} duplicate" in done.stderr
   assert equal(local, pipeline)
   # Again: all of it is another's place.
   succeed(

@@ -10,6 +10,7 @@ import threading
 import filelock
 import pytest
 
+from data_prep.encoding.augmentation import Augmentation
 from data_prep.encoding.filters import FilterSettings
 from data_prep.encoding.preparation import prepare
 from data_prep.reading.corpora import Corpus, DataSettings
@@ -216,7 +217,10 @@ def test_a_full_disk_leaves_earlier_data_and_is_gone_on_from(
   tmp_path, corpus, monkeypatch, breaking
 ):
   data = tmp_path / "data"
-  prepare({"train": corpus, "dev": corpus}, settings(tmp_path))
+  wanted = settings(
+    tmp_path, augmentation=Augmentation(typos=0.5, merge=0.1, passes=2)
+  )
+  prepare({"train": corpus, "dev": corpus}, wanted)
   undisturbed = contents(data)
   shutil.rmtree(data)
   prepare({"train": corpus, "dev": corpus}, settings(tmp_path, shards=2))
@@ -226,7 +230,7 @@ def test_a_full_disk_leaves_earlier_data_and_is_gone_on_from(
   with monkeypatch.context() as patched:
     patched.setattr(f"data_prep.encoding.{breaking}", no_room)
     with pytest.raises(RunError, match="Earlier data are as they were"):
-      prepare({"train": corpus, "dev": corpus}, settings(tmp_path))
+      prepare({"train": corpus, "dev": corpus}, wanted)
   shutil.copytree(data / "preparation.incomplete", tmp_path / "aside")
   shutil.rmtree(data / "preparation.incomplete")
   assert contents(data) == before
@@ -236,7 +240,7 @@ def test_a_full_disk_leaves_earlier_data_and_is_gone_on_from(
     patched.setattr(
       "data_prep.encoding.vocabularies.train_sentencepiece", no_room
     )
-    prepare({"train": corpus, "dev": corpus}, settings(tmp_path))
+    prepare({"train": corpus, "dev": corpus}, wanted)
   assert contents(data) == undisturbed
 
 

@@ -1,0 +1,310 @@
+"""Training pairs as people write them: capitals, typing errors, joined lines.
+
+Translation models that have seen edited text alone fail on text in capitals and
+on typing errors (Belinkov and Bisk 2018; Khayrallah and Koehn 2018), and leave
+out sentences of lines that hold several. Some training pairs are therefore
+rewritten: the source as somebody might have typed it, the target as it should
+be answered.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from official_transformer.errors import InputError
+from official_transformer.text.scripts import is_without_blanks
+from official_transformer.text.sentences import ends_a_sentence
+
+# The shares that `all` stands for.
+ALL = "upper:.05,title:.05,lower:.02,typos:.05,endpunct:.1,merge:.1"
+
+# No joined line has more characters on a side, and no more pairs.
+_LONGEST = 600
+_MOST_PAIRS = 4
+# One typing error for so many characters, and at least one.
+_TYPO_EVERY = 40
+_WORD_BEGINS = re.compile(r"(?<![\w'\u2019])\w")
+# Where typing errors are: in words, but not at their first letters.
+_INNER_LETTER = re.compile(r"(?<=[^\W\d_])[^\W\d_]")
+# Of an English keyboard.
+_ROWS = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
+_NEIGHBOURS = {
+  key: row[max(place - 1, 0) : place] + row[place + 1 : place + 2]
+  for row in _ROWS
+  for place, key in enumerate(row)
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Augmentation:
+  """How many training pairs are rewritten, and how.
+
+  Attributes:
+    upper: share of pairs in capitals, on both sides.
+    title: share with a capital at the beginning of each word, on both sides.
+    lower: share without capitals, on both sides.
+    typos: share whose source has typing errors.
+    endpunct: share whose last mark is left out, on both sides; where there is
+      none, a full stop is added.
+    merge: share that is joined with the pairs that follow to one line, if all
+      are whole sentences.
+    passes: how often the training text is taken, each time with other pairs
+      rewritten in other ways.
+    seed: decides all that is drawn.
+
+  Raises:
+    InputError: if a share is none.
+  """
+
+  upper: float = 0.0
+  title: float = 0.0
+  lower: float = 0.0
+  typos: float = 0.0
+  endpunct: float = 0.0
+  merge: float = 0.0
+  passes: int = 1
+  seed: int = 1
+
+  def __post_init__(self) -> None:
+    for kind in KINDS:
+      share = getattr(self, kind)
+      if not 0 <= share <= 1:
+        raise InputError(f"--augment: {kind}:{share:g} is no share from 0 to 1")
+    if self.upper + self.title + self.lower > 1:
+      raise InputError(
+        "--augment: upper, title and lower are shares of all pairs, and no "
+        "pair has two of them: together they must be at most 1"
+      )
+
+  @classmethod
+  def parse(cls, text: str, passes: int, seed: int) -> Augmentation:
+    """Reads kinds and their shares, such as `upper:.05,merge:.1`.
+
+    Args:
+      text: kinds with their shares, between commas; `all`; or nothing.
+      passes: as the attribute.
+      seed: as the attribute.
+
+    Raises:
+      InputError: if it is something else.
+    """
+    shares: dict[str, float] = {}
+    for part in (ALL if text == "all" else text).split(",") if text else ():
+      kind, _, share = part.strip().partition(":")
+      if kind not in KINDS:
+        raise InputError(
+          f"--augment: {kind!r:.50} is none of {', '.join(KINDS)}; it takes "
+          f"kinds with their shares, such as {ALL}, or all, which stands for "
+          "these"
+        )
+      if kind in shares:
+        raise InputError(f"--augment: {kind} stands there twice")
+      try:
+        shares[kind] = float(share)
+      except ValueError:
+        raise InputError(
+          f"--augment: {part.strip()!r:.50} has no share from 0 to 1, as "
+          f"{kind}:.05 has"
+        ) from None
+    return cls(**shares, passes=passes, seed=seed)
+
+  @property
+  def is_plain(self) -> bool:
+    """Whether all text is taken as it is."""
+    return not any(getattr(self, kind) for kind in KINDS)
+
+  def to_json(self) -> dict[str, Any]:
+    """Returns what data.json says of it: nothing, if text is taken once."""
+    if self.is_plain and self.passes == 1:
+      return {}
+    return dataclasses.asdict(self)
+
+
+KINDS = tuple(
+  field.name
+  for field in dataclasses.fields(Augmentation)
+  if field.name not in ("passes", "seed")
+)
+
+
+class Rewritten(NamedTuple):
+  """What takes the place of one pair, or of several that follow each other.
+
+  Attributes:
+    first: the first pair's place in the sequence that it was drawn from.
+    pairs: how many it stands for.
+    source: one line.
+    target: one line.
+  """
+
+  first: int
+  pairs: int
+  source: str
+  target: str
+
+
+class Augmenter:
+  """Draws which pairs are rewritten, and rewrites them."""
+
+  def __init__(self, augmentation: Augmentation) -> None:
+    self._augmentation = augmentation
+
+  def rewrite(
+    self, sources: Sequence[str], targets: Sequence[str], number: int
+  ) -> Iterator[Rewritten]:
+    """Yields what takes the place of pairs; the others stay as they are.
+
+    The seed, the pass and a pair's own text decide what is drawn for it.
+
+    Args:
+      sources: one line each, without blanks at the ends.
+      targets: as many.
+      number: of the pass, from 0.
+    """
+    place = 0
+    while place < len(sources):
+      draw = self._generator(number, sources[place], targets[place])
+      end = place + 1
+      if draw.random() < self._augmentation.merge:
+        end = _end_of_joined(sources, targets, place, draw)
+      before = _joined(sources[place:end]), _joined(targets[place:end])
+      after = self._rewritten(*before, draw)
+      if end > place + 1 or after != before:
+        yield Rewritten(place, end - place, *after)
+      place = end
+
+  def apply(
+    self, sources: Sequence[str], targets: Sequence[str], number: int
+  ) -> tuple[list[str], list[str]]:
+    """Returns all pairs, those that `rewrite` yields in their places."""
+    new_sources, new_targets, place = list[str](), list[str](), 0
+    for found in self.rewrite(sources, targets, number):
+      new_sources += [*sources[place : found.first], found.source]
+      new_targets += [*targets[place : found.first], found.target]
+      place = found.first + found.pairs
+    return [*new_sources, *sources[place:]], [*new_targets, *targets[place:]]
+
+  def _generator(self, number: int, source: str, target: str) -> random.Random:
+    seed = f"{self._augmentation.seed} {number} {source}\n{target}"
+    # The same in every process, unlike what `hash` returns.
+    return random.Random(seed.encode("utf-8", "surrogatepass"))
+
+  def _rewritten(
+    self, source: str, target: str, draw: random.Random
+  ) -> tuple[str, str]:
+    shares = self._augmentation
+    if draw.random() < shares.endpunct:
+      source, target = _other_end(source, target)
+    kind = draw.random()
+    if kind < shares.upper:
+      source, target = source.upper(), target.upper()
+    elif kind < shares.upper + shares.title:
+      source, target = _titled(source), _titled(target)
+    elif kind < shares.upper + shares.title + shares.lower:
+      source, target = source.lower(), target.lower()
+    if draw.random() < shares.typos:
+      source = _mistyped(source, draw)
+    return source, target
+
+
+def _end_of_joined(
+  sources: Sequence[str],
+  targets: Sequence[str],
+  first: int,
+  draw: random.Random,
+) -> int:
+  """Returns where the pairs end that are joined with the first.
+
+  Two are as many as all larger numbers together, and so on. What does not end
+  as a sentence is not gone on after: it may be a heading, or half of one.
+  """
+  end = first + 1
+  lengths = [len(sources[first]), len(targets[first])]
+  while end < min(first + _MOST_PAIRS, len(sources)):
+    if not all(ends_a_sentence(side[end - 1]) for side in (sources, targets)):
+      break
+    lengths = [
+      n + 1 + len(side[end])
+      for n, side in zip(lengths, (sources, targets), strict=True)
+    ]
+    if max(lengths) > _LONGEST:
+      break
+    end += 1
+    if draw.random() < 0.5:
+      break
+  return end
+
+
+def _joined(lines: Sequence[str]) -> str:
+  """Returns sentences on one line, as their script has it."""
+  text = lines[0]
+  for line in lines[1:]:
+    letter = next(filter(str.isalnum, line), "a")
+    text += line if is_without_blanks(letter) else " " + line
+  return text
+
+
+def _other_end(source: str, target: str) -> tuple[str, str]:
+  """Returns a pair without its last marks, or with some."""
+  marked = [ends_a_sentence(side) for side in (source, target)]
+  if all(marked):
+    short_source, short_target = map(_without_end, (source, target))
+    if short_source and short_target:
+      return short_source, short_target
+  elif not any(marked) and source[-1].isalnum() and target[-1].isalnum():
+    return source + _full_stop(source), target + _full_stop(target)
+  return source, target
+
+
+def _without_end(line: str) -> str:
+  return line.rstrip(_LAST_MARKS).rstrip()
+
+
+_LAST_MARKS = ".!?\u2026\u3002\uff01\uff1f\u061f\u0964"
+
+
+def _full_stop(line: str) -> str:
+  return "\u3002" if is_without_blanks(line[-1]) else "."
+
+
+def _titled(line: str) -> str:
+  """Returns a line in which each word begins with a capital."""
+  return _WORD_BEGINS.sub(lambda found: found[0].upper(), line)
+
+
+def _mistyped(line: str, draw: random.Random) -> str:
+  """Returns a line with typing errors.
+
+  Two letters are swapped, one is left out, doubled, or that of the next key.
+  """
+  places = [found.start() for found in _INNER_LETTER.finditer(line)]
+  errors = min(max(len(line) // _TYPO_EVERY, 1), len(places))
+  drawn = {places[_below(len(places), draw)] for _ in range(errors)}
+  last = len(line) + 1
+  for place in sorted(drawn, reverse=True):
+    if place < last - 1:  # An error has moved what follows it.
+      line, last = _with_error(line, place, _below(4, draw), draw), place
+  return line
+
+
+def _with_error(line: str, place: int, kind: int, draw: random.Random) -> str:
+  """Returns a line with an error at a letter that is not its word's first."""
+  before, letter, after = line[:place], line[place], line[place + 1 :]
+  if kind == 0:
+    return before[:-1] + letter + before[-1] + after
+  if kind == 1:
+    return before + after
+  near = _NEIGHBOURS.get(letter.lower(), "")
+  if kind == 2 or not near:
+    return before + letter + letter + after
+  other = near[_below(len(near), draw)]
+  return before + (other.upper() if letter.isupper() else other) + after
+
+
+def _below(bound: int, draw: random.Random) -> int:
+  """Draws a number from 0 on; the same in all versions of Python."""
+  return int(draw.random() * bound)
