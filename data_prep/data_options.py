@@ -159,7 +159,7 @@ class AugmentOptions(Options):
     "rewritten; an epoch is so many times as long.",
     (lambda o: not o.augment, "there is no --augment"),
     lower_bound=1,
-    upper_bound=1000,
+    upper_bound=20,
   )
 
 

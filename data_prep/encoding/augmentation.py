@@ -12,12 +12,17 @@ from __future__ import annotations
 import dataclasses
 import random
 import re
+import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from official_transformer.errors import InputError
 from official_transformer.text.scripts import is_without_blanks
-from official_transformer.text.sentences import ends_a_sentence
+from official_transformer.text.sentences import (
+  ends_a_sentence,
+  without_last_mark,
+)
+from official_transformer.text.words import stands_alone
 
 # The shares that `all` stands for.
 ALL = "upper:.05,title:.05,lower:.02,typos:.05,endpunct:.1,merge:.1"
@@ -27,7 +32,12 @@ _LONGEST = 600
 _MOST_PAIRS = 4
 # One typing error for so many characters, and at least one.
 _TYPO_EVERY = 40
-_WORD_BEGINS = re.compile(r"(?<![\w'\u2019])\w")
+_WORD_BEGINS = re.compile(r"(?<![\w'\u2019\u0300-\u036f])\w")
+# Of letters' scripts, by the first word of the letters' names.
+_FULL_STOPS = {
+  **dict.fromkeys(("LATIN", "CYRILLIC", "GREEK", "HANGUL"), "."),
+  **dict.fromkeys(("CJK", "HIRAGANA", "KATAKANA"), "\u3002"),
+}
 # Where typing errors are: in words, but not at their first letters.
 _INNER_LETTER = re.compile(r"(?<=[^\W\d_])[^\W\d_]")
 # Of an English keyboard.
@@ -57,7 +67,7 @@ class Augmentation:
     seed: decides all that is drawn.
 
   Raises:
-    InputError: if a share is none.
+    InputError: if a share is not from 0 to 1.
   """
 
   upper: float = 0.0
@@ -86,11 +96,11 @@ class Augmentation:
 
     Args:
       text: kinds with their shares, between commas; `all`; or nothing.
-      passes: as the attribute.
-      seed: as the attribute.
+      passes: how often the text is taken.
+      seed: decides what is drawn.
 
     Raises:
-      InputError: if it is something else.
+      InputError: if a kind is unknown, or has no share.
     """
     shares: dict[str, float] = {}
     for part in (ALL if text == "all" else text).split(",") if text else ():
@@ -102,7 +112,7 @@ class Augmentation:
           "these"
         )
       if kind in shares:
-        raise InputError(f"--augment: {kind} stands there twice")
+        raise InputError(f"--augment: {kind} is named twice")
       try:
         shares[kind] = float(share)
       except ValueError:
@@ -165,6 +175,8 @@ class Augmenter:
       targets: as many.
       number: of the pass, from 0.
     """
+    if self._augmentation.is_plain:
+      return
     place = 0
     while place < len(sources):
       draw = self._generator(number, sources[place], targets[place])
@@ -219,8 +231,9 @@ def _end_of_joined(
 ) -> int:
   """Returns where the pairs end that are joined with the first.
 
-  Two are as many as all larger numbers together, and so on. What does not end
-  as a sentence is not gone on after: it may be a heading, or half of one.
+  Two are joined with probability 1/2, else three with 1/2, else four; fewer if
+  the line would be too long. Nothing follows a line that does not end as a
+  sentence does: it may be a heading.
   """
   end = first + 1
   lengths = [len(sources[first]), len(targets[first])]
@@ -249,26 +262,20 @@ def _joined(lines: Sequence[str]) -> str:
 
 
 def _other_end(source: str, target: str) -> tuple[str, str]:
-  """Returns a pair without its last marks, or with some."""
-  marked = [ends_a_sentence(side) for side in (source, target)]
-  if all(marked):
-    short_source, short_target = map(_without_end, (source, target))
-    if short_source and short_target:
-      return short_source, short_target
-  elif not any(marked) and source[-1].isalnum() and target[-1].isalnum():
-    return source + _full_stop(source), target + _full_stop(target)
+  """Returns a pair without its last marks, or with some; both sides alike."""
+  short = without_last_mark(source), without_last_mark(target)
+  if all(short) and short[0] != source and short[1] != target:
+    return short
+  stops = _full_stop(source), _full_stop(target)
+  if all(stops):
+    return source + stops[0], target + stops[1]
   return source, target
 
 
-def _without_end(line: str) -> str:
-  return line.rstrip(_LAST_MARKS).rstrip()
-
-
-_LAST_MARKS = ".!?\u2026\u3002\uff01\uff1f\u061f\u0964"
-
-
 def _full_stop(line: str) -> str:
-  return "\u3002" if is_without_blanks(line[-1]) else "."
+  """Returns the full stop that goes behind a letter; none if it is unsure."""
+  script = unicodedata.name(line[-1], "").partition(" ")[0]
+  return _FULL_STOPS.get(script, "") if line[-1].isalpha() else ""
 
 
 def _titled(line: str) -> str:
@@ -280,8 +287,16 @@ def _mistyped(line: str, draw: random.Random) -> str:
   """Returns a line with typing errors.
 
   Two letters are swapped, one is left out, doubled, or that of the next key.
+  Letters that are words, as in Chinese, and those with marks stay as they are.
   """
-  places = [found.start() for found in _INNER_LETTER.finditer(line)]
+  places = [
+    found.start()
+    for found in _INNER_LETTER.finditer(line)
+    if not any(
+      stands_alone(near) or unicodedata.category(near)[0] == "M"
+      for near in line[found.start() - 1 : found.start() + 2]
+    )
+  ]
   errors = min(max(len(line) // _TYPO_EVERY, 1), len(places))
   drawn = {places[_below(len(places), draw)] for _ in range(errors)}
   last = len(line) + 1
@@ -306,5 +321,5 @@ def _with_error(line: str, place: int, kind: int, draw: random.Random) -> str:
 
 
 def _below(bound: int, draw: random.Random) -> int:
-  """Draws a number from 0 on; the same in all versions of Python."""
+  """Draws a number from 0 to bound - 1; the same in all versions of Python."""
   return int(draw.random() * bound)

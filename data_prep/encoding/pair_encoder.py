@@ -20,6 +20,7 @@ from data_prep.encoding.filters import FilterSettings, TextFilter, token_reason
 from data_prep.encoding.records import framed, serialize_packed
 from data_prep.reading.text_blocks import Block, split_columns
 from official_transformer.errors import InputError
+from official_transformer.model_params import DEFAULT_MAX_LENGTH
 from official_transformer.text.foreign_encodings import conversion
 from official_transformer.text.text_form import TextForm
 from official_transformer.text.vocabulary_files import (
@@ -124,6 +125,10 @@ class PairCleaner:
       kept.targets.append(pair[1])
     return kept
 
+  def reason(self, source: str, target: str) -> str | None:
+    """Returns why the filters of text leave a pair out; None if they do not."""
+    return self._filter.reason(source, target)
+
   def _formed(self, lines: Sequence[str]) -> list[str]:
     """Returns lines in the data's form, without blanks at their ends."""
     if not self._form.is_plain:
@@ -185,7 +190,7 @@ class _Record(NamedTuple):
 
   Attributes:
     source: its text.
-    target: likewise.
+    target: its translation.
     data: as it stands in a file; empty if it is left out.
     lengths: tokens of source and target, EOS included.
     reason: why it is left out; None if it is not.
@@ -206,6 +211,8 @@ class PairEncoder:
     self._cleaner = PairCleaner(plan.form, plan.filters, plan.held_out)
     self._tokenizers = load_tokenizers(plan.vocab_files)
     self._augmentation = plan.augmentation
+    # Training leaves longer lines out, if it is not told otherwise.
+    self._longest_joined = plan.filters.max_tokens or DEFAULT_MAX_LENGTH
 
   def encode(self, block: Block) -> EncodedBlock:
     """Returns the records of a block's pairs.
@@ -259,24 +266,26 @@ class PairEncoder:
 
     What would be left out if it was rewritten stays as it is.
     """
-    place = 0
-    if not self._augmentation.is_plain:
-      found = list(
-        Augmenter(self._augmentation).rewrite(
-          [record.source for record in records],
-          [record.target for record in records],
-          number,
-        )
+    found = list(
+      Augmenter(self._augmentation).rewrite(
+        [record.source for record in records],
+        [record.target for record in records],
+        number,
       )
-      for one, record in zip(
-        found,
-        self._records([f.source for f in found], [f.target for f in found]),
-        strict=True,
-      ):
-        if not record.reason:
-          yield from enumerate(records[place : one.first], start=place)
-          yield one.first, record
-          place = one.first + one.pairs
+    )
+    place = 0
+    for one, record in zip(
+      found,
+      self._records([f.source for f in found], [f.target for f in found]),
+      strict=True,
+    ):
+      if record.reason or self._cleaner.reason(record.source, record.target):
+        continue
+      if one.pairs > 1 and max(record.lengths) > self._longest_joined:
+        continue
+      yield from enumerate(records[place : one.first], start=place)
+      yield one.first, record
+      place = one.first + one.pairs
     yield from enumerate(records[place:], start=place)
 
   def _fingerprints(

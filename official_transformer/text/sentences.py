@@ -30,6 +30,7 @@ _CANDIDATE = re.compile(
   rf"(?:(?P<stop>{_STOPS})|{WIDE_STOPS})(?P<closing>{CLOSING})(?P<gap>\s*)"
 )
 _END = re.compile(rf"(?:{_STOPS}|{WIDE_STOPS}){CLOSING}$")
+_LAST_MARKS = re.compile(rf"\s*(?:{_STOPS}|{WIDE_STOPS})$")
 # Characters on either side of a mark that are looked at.
 _NEAR = 40
 _FIRST_EAST_ASIAN = "\u2e80"
@@ -83,7 +84,12 @@ def sentence_ends(text: str) -> list[int]:
 
 def ends_a_sentence(text: str) -> bool:
   """Returns whether a line ends with a mark that may end a sentence."""
-  return _END.search(text) is not None
+  return _END.search(text[-_NEAR:]) is not None
+
+
+def without_last_mark(text: str) -> str:
+  """Returns a line without the marks at its very end; a quote may hide them."""
+  return text[:-_NEAR] + _LAST_MARKS.sub("", text[-_NEAR:])
 
 
 def _is_end(text: str, match: re.Match[str]) -> bool:

@@ -1,8 +1,10 @@
 import collections
+import unicodedata
 
 import numpy as np
 import pytest
 
+from data_prep.encoding import pair_encoder
 from data_prep.encoding.augmentation import ALL, KINDS, Augmentation, Augmenter
 from data_prep.encoding.filters import FilterSettings
 from data_prep.encoding.pair_encoder import EncodingPlan, PairEncoder
@@ -54,10 +56,36 @@ def test_both_sides_are_rewritten_alike(kind, source, target):
     (("Two dogs.", "Zwei Hunde"), ("Two dogs.", "Zwei Hunde")),
     (("?", "?"), ("?", "?")),
     (("(see below)", "(siehe unten)"), ("(see below)", "(siehe unten)")),
+    (("He said “go”.", "“Geh.”"), ("He said “go”.", "“Geh.”")),
+    (("یہ پانی ہے۔", "This is water."), ("یہ پانی ہے", "This is water")),
+    (("នេះជាទឹក។", "Սա ջուր է։"), ("នេះជាទឹក", "Սա ջուր է")),
+    # How a Thai or a Hindi sentence ends, a full stop does not say.
+    (("ไป", "Go"), ("ไป", "Go")),
+    (("वह गया", "He left"), ("वह गया", "He left")),
+    (("이름", "Имя"), ("이름.", "Имя.")),
   ],
 )
 def test_last_marks_go_or_come(pair, expected):
   assert only(*pair, endpunct=1.0) == expected
+
+
+def test_long_runs_of_marks_take_linear_time():
+  line = "." * 60_000 + "a"
+  assert only(line, line, endpunct=1.0, merge=1.0) == (line + ".", line + ".")
+
+
+def test_decomposed_letters_begin_no_word():
+  line = unicodedata.normalize("NFD", "cafés über")
+  assert only(line, line, title=1.0)[0] == unicodedata.normalize(
+    "NFD", "Cafés Über"
+  )
+
+
+@pytest.mark.parametrize(
+  "line", ["我昨天在学校看见他。", "ฉันไปโรงเรียน", "それは本です。"]
+)
+def test_letters_that_are_words_have_no_typing_errors(line):
+  assert not rewritten([line] * 20, [str(n) for n in range(20)], typos=1.0)
 
 
 def test_text_without_capitals_stays_as_it_is():
@@ -143,7 +171,7 @@ def test_flags_are_read():
     ("upper:x", "'upper:x' has no share"),
     ("upper:nan", "upper:nan is no share"),
     ("upper:1.5", "upper:1.5 is no share"),
-    ("merge:.1,merge:.2", "merge stands there twice"),
+    ("merge:.1,merge:.2", "merge is named twice"),
     ("upper:.5,title:.6", "together they must be at most 1"),
     ("upper:.1,,", "'' is none of"),
   ],
@@ -214,3 +242,26 @@ def test_equal_pairs_are_found_within_a_pass(vocab_files):
     assert np.array_equal(one[:10], one[10:])
     assert len(set(one.tolist())) == 10
   assert not set(first.tolist()) & set(second.tolist())
+
+
+def test_held_out_lines_are_not_made_either(vocab_files):
+  held_out = frozenset(source.rstrip("?") for source in SOURCES[:40])
+  plan = EncodingPlan(
+    *(vocab_files, TextForm(), FilterSettings(held_out=("test",))),
+    held_out=held_out,
+    augmentation=Augmentation(endpunct=1.0),
+  )
+  lines = [
+    [line.encode() + b"\n" for line in s[:40]] for s in (SOURCES, TARGETS)
+  ]
+  found = PairEncoder(plan).encode(Block(0, 100, "one", "other", 1, *lines))
+  assert found.records == encode(vocab_files, Augmentation()).records
+
+
+def test_joined_lines_are_no_longer_than_training_takes(
+  vocab_files, monkeypatch
+):
+  plain = encode(vocab_files, Augmentation())
+  monkeypatch.setattr(pair_encoder, "DEFAULT_MAX_LENGTH", 5)
+  found = encode(vocab_files, Augmentation(merge=1.0))
+  assert found.records == plain.records
