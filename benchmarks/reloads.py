@@ -70,15 +70,15 @@ def reloaded(model_dir: str, rounds: int) -> list[float]:
   with tempfile.TemporaryDirectory() as place:
     copy = pathlib.Path(place) / "model"
     shutil.copytree(model_dir, copy)
-    checkpoints = [
+    files = [
       path
       for kind in ("checkpoints", "average")
-      for path in (copy / kind).glob("step-*")
+      for path in (copy / kind).glob("step-*/*")
     ]
     with running_server(copy, pathlib.Path(place), "--reload_secs=0.5") as s:
       s.translate(LINE)
       for done in range(rounds):
-        for path in checkpoints:
+        for path in files:
           path.touch()
         while reloads_of(s) == done:
           time.sleep(0.1)
