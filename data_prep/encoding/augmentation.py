@@ -13,11 +13,10 @@ import dataclasses
 import random
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 from official_transformer.errors import InputError
-from official_transformer.text.scripts import is_without_blanks
 from official_transformer.text.sentences import (
   ends_a_sentence,
   without_last_mark,
@@ -191,14 +190,14 @@ class Augmenter:
 
   def apply(
     self, sources: Sequence[str], targets: Sequence[str], number: int
-  ) -> tuple[list[str], list[str]]:
-    """Returns all pairs, those that `rewrite` yields in their places."""
-    new_sources, new_targets, place = list[str](), list[str](), 0
-    for found in self.rewrite(sources, targets, number):
-      new_sources += [*sources[place : found.first], found.source]
-      new_targets += [*targets[place : found.first], found.target]
-      place = found.first + found.pairs
-    return [*new_sources, *sources[place:]], [*new_targets, *targets[place:]]
+  ) -> Iterator[tuple[str, str]]:
+    """Yields all pairs, those that `rewrite` yields in their places."""
+    pairs = list(zip(sources, targets, strict=True))
+    found = self.rewrite(sources, targets, number)
+    put = put_in_place(
+      pairs, ((one, (one.source, one.target)) for one in found)
+    )
+    return (pair for _, pair in put)
 
   def _generator(self, number: int, source: str, target: str) -> random.Random:
     seed = f"{self._augmentation.seed} {number} {source}\n{target}"
@@ -221,6 +220,29 @@ class Augmenter:
     if draw.random() < shares.typos:
       source = _mistyped(source, draw)
     return source, target
+
+
+Item = TypeVar("Item")
+
+
+def put_in_place(
+  items: Sequence[Item], rewritten: Iterable[tuple[Rewritten, Item]]
+) -> Iterator[tuple[int, Item]]:
+  """Yields a sequence with others in the place of some of its items.
+
+  Args:
+    items: of the pairs, in their order.
+    rewritten: what takes the place of some, in the same order.
+
+  Yields:
+    The place of the first pair that an item stands for, and the item.
+  """
+  place = 0
+  for one, item in rewritten:
+    yield from enumerate(items[place : one.first], start=place)
+    yield one.first, item
+    place = one.first + one.pairs
+  yield from enumerate(items[place:], start=place)
 
 
 def _end_of_joined(
@@ -257,7 +279,7 @@ def _joined(lines: Sequence[str]) -> str:
   text = lines[0]
   for line in lines[1:]:
     letter = next(filter(str.isalnum, line), "a")
-    text += line if is_without_blanks(letter) else " " + line
+    text += line if stands_alone(letter) else " " + line
   return text
 
 

@@ -15,7 +15,12 @@ from typing import NamedTuple
 import numpy as np
 
 from data_prep.encoding import filters
-from data_prep.encoding.augmentation import Augmentation, Augmenter
+from data_prep.encoding.augmentation import (
+  Augmentation,
+  Augmenter,
+  Rewritten,
+  put_in_place,
+)
 from data_prep.encoding.filters import FilterSettings, TextFilter, token_reason
 from data_prep.encoding.records import framed, serialize_packed
 from data_prep.reading.text_blocks import Block, split_columns
@@ -185,22 +190,22 @@ class PairCleaner:
       )
 
 
-class _Record(NamedTuple):
-  """A pair that has become a record.
+class _Columns(NamedTuple):
+  """Pairs that have become records, column by column.
+
+  Not one object a pair: Python would look through all of them for garbage.
 
   Attributes:
-    source: its text.
-    target: its translation.
-    data: as it stands in a file; empty if it is left out.
-    lengths: tokens of source and target, EOS included.
-    reason: why it is left out; None if it is not.
+    sources: [B], their text.
+    targets: [B], its translations.
+    records: [B], as they stand in a file.
+    lengths: [B], tokens of source and target, EOS included.
   """
 
-  source: str
-  target: str
-  data: bytes
-  lengths: tuple[int, int]
-  reason: str | None
+  sources: list[str]
+  targets: list[str]
+  records: list[bytes]
+  lengths: list[tuple[int, int]]
 
 
 class PairEncoder:
@@ -221,81 +226,99 @@ class PairEncoder:
       InputError: as `PairCleaner.clean`.
     """
     clean = self._cleaner.clean(block)
-    rows, kept = [], []
-    for row, record in zip(
-      clean.rows, self._records(clean.sources, clean.targets), strict=True
-    ):
-      if record.reason:
-        clean.dropped[record.reason] += 1
-      else:
-        rows.append(block.first_pair + row)
-        kept.append(record)
+    columns, reasons = self._columns(clean.sources, clean.targets)
+    clean.dropped.update(reasons.values())
+    rows = [row for n, row in enumerate(clean.rows) if n not in reasons]
     passes = self._augmentation.passes
-    pairs, records = [], []
+    pairs, order = [], []
     for number in range(passes):
-      for place, record in self._rewritten(kept, number):
-        pairs.append(rows[place] * passes + number)
-        records.append(record)
+      for place, record in put_in_place(
+        range(len(rows)), self._rewritten(columns, len(rows), number)
+      ):
+        pairs.append((block.first_pair + rows[place]) * passes + number)
+        order.append(record)
     return EncodedBlock(
-      [record.data for record in records],
+      [columns.records[n] for n in order],
       np.array(pairs, np.int64),
-      np.array([r.lengths for r in records], np.int32).reshape(-1, 2),
-      self._fingerprints(records, pairs),
+      np.array([columns.lengths[n] for n in order], np.int32).reshape(-1, 2),
+      self._fingerprints(columns, order, pairs),
       clean.dropped,
     )
 
-  def _records(
+  def _columns(
     self, sources: Sequence[str], targets: Sequence[str]
-  ) -> Iterator[_Record]:
-    """Yields a record of each pair."""
+  ) -> tuple[_Columns, dict[int, str]]:
+    """Returns the records of pairs, and why others are left out, by place."""
     packed_sources = self._tokenizers.source.pack_lines(sources)
     packed_targets = self._tokenizers.target.pack_lines(targets)
-    lengths = zip(packed_sources.counts, packed_targets.counts, strict=True)
-    packed = zip(packed_sources.packed, packed_targets.packed, strict=True)
-    for source, target, ids, sizes in zip(
-      sources, targets, packed, lengths, strict=True
+    columns, reasons = _Columns([], [], [], []), dict[int, str]()
+    for place, (source, target, ids, other_ids, sizes) in enumerate(
+      zip(
+        sources,
+        targets,
+        packed_sources.packed,
+        packed_targets.packed,
+        zip(packed_sources.counts, packed_targets.counts, strict=True),
+        strict=True,
+      )
     ):
-      reason = token_reason(self._settings, *sizes)
-      data = b"" if reason else framed(serialize_packed(*ids))
-      yield _Record(source, target, data, sizes, reason)
+      if reason := token_reason(self._settings, *sizes):
+        reasons[place] = reason
+        continue
+      columns.sources.append(source)
+      columns.targets.append(target)
+      columns.records.append(framed(serialize_packed(ids, other_ids)))
+      columns.lengths.append(sizes)
+    return columns, reasons
 
   def _rewritten(
-    self, records: Sequence[_Record], number: int
-  ) -> Iterator[tuple[int, _Record]]:
-    """Yields the records of a pass, each with the place of its first pair.
+    self, columns: _Columns, pairs: int, number: int
+  ) -> Iterator[tuple[Rewritten, int]]:
+    """Adds what a pass rewrites to the columns; yields it with its place there.
 
     What would be left out if it was rewritten stays as it is.
+
+    Args:
+      columns: of the pairs as they are, and of what has been rewritten.
+      pairs: how many there are as they are.
+      number: of the pass.
     """
-    found = list(
-      Augmenter(self._augmentation).rewrite(
-        [record.source for record in records],
-        [record.target for record in records],
-        number,
+    augmenter = Augmenter(self._augmentation)
+    found = [
+      one
+      for one in augmenter.rewrite(
+        columns.sources[:pairs], columns.targets[:pairs], number
       )
+      if not self._cleaner.reason(one.source, one.target)
+    ]
+    new, reasons = self._columns(
+      [one.source for one in found], [one.target for one in found]
     )
-    place = 0
-    for one, record in zip(
-      found,
-      self._records([f.source for f in found], [f.target for f in found]),
-      strict=True,
-    ):
-      if record.reason or self._cleaner.reason(record.source, record.target):
-        continue
-      if one.pairs > 1 and max(record.lengths) > self._longest_joined:
-        continue
-      yield from enumerate(records[place : one.first], start=place)
-      yield one.first, record
-      place = one.first + one.pairs
-    yield from enumerate(records[place:], start=place)
+    kept = (one for place, one in enumerate(found) if place not in reasons)
+    first = len(columns.records)
+    columns.sources.extend(new.sources)
+    columns.targets.extend(new.targets)
+    columns.records.extend(new.records)
+    columns.lengths.extend(new.lengths)
+    for place, one in enumerate(kept, start=first):
+      longest = max(columns.lengths[place])
+      if one.pairs == 1 or longest <= self._longest_joined:
+        yield one, place
 
   def _fingerprints(
-    self, records: Sequence[_Record], pairs: Sequence[int]
+    self, columns: _Columns, order: Sequence[int], pairs: Sequence[int]
   ) -> np.ndarray:
-    """Returns what equal pairs of a pass have in common."""
+    """Returns what equal pairs of a pass have in common.
+
+    Args:
+      columns: of the text.
+      order: places in the columns.
+      pairs: their numbers, which tell the pass.
+    """
     if not self._settings.duplicates:
       return np.zeros(0, np.uint64)
     passes = np.array(pairs, np.uint64) % np.uint64(self._augmentation.passes)
-    found = [fingerprint(record.source, record.target) for record in records]
+    found = [fingerprint(columns.sources[n], columns.targets[n]) for n in order]
     # Another pass has the same pairs once more, and should.
     return np.array(found, np.uint64) ^ (passes * _PASS)
 

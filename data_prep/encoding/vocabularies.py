@@ -127,9 +127,9 @@ def _sample(
     for clean in sample_pairs(
       read_blocks(train), cleaner, settings.vocab_sample, settings.seed
     ):
-      sides = augmenter.apply(clean.sources, clean.targets, number=0)
-      for stream, lines in zip((sources, targets), sides, strict=True):
-        stream.writelines(line + "\n" for line in lines)
+      for source, target in augmenter.apply(clean.sources, clean.targets, 0):
+        sources.write(source + "\n")
+        targets.write(target + "\n")
       pairs += len(clean.sources)
   if not pairs:
     raise InputError(

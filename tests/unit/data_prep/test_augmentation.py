@@ -27,8 +27,8 @@ def rewritten(sources, targets, number=0, seed=1, **shares):
 def only(source, target, **shares):
   """Returns the one pair that becomes of one."""
   augmenter = Augmenter(Augmentation(**shares))
-  (source,), (target,) = augmenter.apply([source], [target], 0)
-  return source, target
+  (pair,) = augmenter.apply([source], [target], 0)
+  return pair
 
 
 @pytest.mark.parametrize(
