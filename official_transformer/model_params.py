@@ -25,6 +25,8 @@ SHARED_EMBEDDINGS = ("all", "decoder", "none")
 
 PAD_ID = 0
 EOS_ID = 1
+# Of a SentencePiece vocabulary: characters that it lacks.
+UNK_ID = 2
 
 # Longest training example in tokens if no other is asked for.
 DEFAULT_MAX_LENGTH = 256
@@ -36,7 +38,13 @@ VOCABULARY_FIELDS = ("vocab_size", "source_vocab_size")
 _RESIDUAL_DROPOUTS = ("layer_normresidual_dropout", "embedding_dropout")
 
 # How to decode may change from run to run; a model fixes all other fields.
-DECODING_FIELDS = ("beam_size", "alpha", "extra_decode_length", "patience")
+DECODING_FIELDS = (
+  "beam_size",
+  "alpha",
+  "extra_decode_length",
+  "patience",
+  "suppress_unk",
+)
 
 # How to train may be chosen anew for an imported model.
 TRAINING_FIELDS = (
@@ -108,6 +116,8 @@ class TransformerParams:
     output_bias: whether logits have biases.
     suppress_pad: whether a translation never holds PAD, whose probability goes
       to the other tokens: Marian's models are trained so.
+    suppress_unk: whether a translation never holds the token for characters
+      that its vocabulary lacks, whose probability goes to the other tokens.
   """
 
   vocab_size: int = 0
@@ -146,6 +156,7 @@ class TransformerParams:
   scale_embeddings: bool = True
   output_bias: bool = False
   suppress_pad: bool = False
+  suppress_unk: bool = False
 
   @classmethod
   def of(
@@ -197,6 +208,12 @@ class TransformerParams:
   def get(self, name: str, default: Any = None) -> Any:
     """Returns a field, or else a default."""
     return getattr(self, name) if name in self else default
+
+  @property
+  def hidden_tokens(self) -> tuple[int, ...]:
+    """Those that no translation holds."""
+    hidden = (self.suppress_pad, PAD_ID), (self.suppress_unk, UNK_ID)
+    return tuple(token for is_hidden, token in hidden if is_hidden)
 
   @property
   def encoder_layers(self) -> int:

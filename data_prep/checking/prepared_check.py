@@ -21,12 +21,12 @@ from official_transformer.data.data_directory import (
 from official_transformer.data.prepared_data import read_prepared_data
 from official_transformer.data.record_check import parse_records
 from official_transformer.errors import InputError
+from official_transformer.model_params import UNK_ID
 from official_transformer.text.sentencepiece_model import (
   REWRITES,
   rewriting_rule,
 )
 from official_transformer.text.tokenizer import (
-  UNK_ID,
   SentencePieceTokenizer,
   Tokenizer,
   plain_tokenizer,

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from data_prep.encoding.pair_encoder import CleanPairs
+from official_transformer.model_params import UNK_ID
 from official_transformer.text.tokenizer import (
-  UNK_ID,
   Tokenizer,
   load_tokenizer,
   train_sentencepiece,

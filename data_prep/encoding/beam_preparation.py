@@ -263,7 +263,11 @@ class _Encode(beam.DoFn):
       yield _Record(pair, key, shard, fingerprint, (source, target), data)
     yield beam.pvalue.TaggedOutput(
       self.DROPPED,
-      Statistics(dropped=collections.Counter(encoded.dropped)),
+      Statistics(
+        dropped=collections.Counter(encoded.dropped),
+        sources=encoded.sources,
+        several_sentences=encoded.several_sentences,
+      ),
     )
 
 

@@ -27,6 +27,7 @@ from data_prep.reading.text_blocks import Block, split_columns
 from official_transformer.errors import InputError
 from official_transformer.model_params import DEFAULT_MAX_LENGTH
 from official_transformer.text.foreign_encodings import conversion
+from official_transformer.text.sentences import sentence_ends
 from official_transformer.text.text_form import TextForm
 from official_transformer.text.vocabulary_files import (
   VocabFiles,
@@ -71,6 +72,8 @@ class EncodedBlock(NamedTuple):
     lengths: int32 [B, 2], tokens of source and target, EOS included.
     fingerprints: uint64 [B] of the text, if duplicates are to be found.
     dropped: pairs that were left out, by reason.
+    sources: pairs of the text that were not, each counted once.
+    several_sentences: those of them whose source has several sentences.
   """
 
   records: list[bytes]
@@ -78,6 +81,8 @@ class EncodedBlock(NamedTuple):
   lengths: np.ndarray
   fingerprints: np.ndarray
   dropped: Mapping[str, int]
+  sources: int
+  several_sentences: int
 
 
 class CleanPairs(NamedTuple):
@@ -243,6 +248,8 @@ class PairEncoder:
       np.array([columns.lengths[n] for n in order], np.int32).reshape(-1, 2),
       self._fingerprints(columns, order, pairs),
       clean.dropped,
+      len(kept),
+      sum(bool(sentence_ends(record.source)) for record in kept),
     )
 
   def _columns(

@@ -51,7 +51,7 @@ from official_transformer.text.vocabulary_files import (
 )
 
 # Of the way in which all this is computed: what another has left is of no use.
-_FORMAT = 2
+_FORMAT = 3
 # What a system says of a full disk, or of a user's share of it.
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
@@ -135,6 +135,7 @@ def _description(found: Statistics) -> CorpusDescription:
     *found.tokens,
     dict(sorted(found.dropped.items())),
     dict(sorted(found.histogram.items())),
+    round(found.several_sentences / found.sources, 4),
   )
 
 

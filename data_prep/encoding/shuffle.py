@@ -89,6 +89,8 @@ class BlockIndex(NamedTuple):
     fingerprints: uint64 [B] or [0].
     shard_starts: int64 [shards + 1], the first record of each shard.
     dropped: pairs that were left out, by reason.
+    sources: as in `EncodedBlock`, and so are those of several sentences.
+    several_sentences: of them.
   """
 
   keys: np.ndarray
@@ -98,6 +100,8 @@ class BlockIndex(NamedTuple):
   fingerprints: np.ndarray
   shard_starts: np.ndarray
   dropped: Mapping[str, int]
+  sources: int
+  several_sentences: int
 
 
 def write_block(path: str, block: EncodedBlock, order: Order) -> None:
@@ -122,6 +126,8 @@ def write_block(path: str, block: EncodedBlock, order: Order) -> None:
     "fingerprints": fingerprints[rows] if len(fingerprints) else fingerprints,
     "shard_starts": starts,
     "dropped": np.frombuffer(json.dumps(block.dropped).encode(), np.uint8),
+    "sources": block.sources,
+    "several_sentences": block.several_sentences,
   }
   # Not forced to the disk: whoever reads it knows if the machine has crashed.
   with open(path + _INDEX + ".new", "wb") as stream:
@@ -139,6 +145,8 @@ def read_index(path: str) -> BlockIndex:
   with np.load(path + _INDEX) as stored:
     fields = {name: stored[name] for name in stored.files}
   fields["dropped"] = json.loads(fields["dropped"].tobytes())
+  for name in ("sources", "several_sentences"):
+    fields[name] = int(fields[name])
   return BlockIndex(**fields)
 
 
@@ -245,6 +253,9 @@ class Statistics:
     histogram: pairs by the length of their longer side.
     dropped: pairs that were left out, by reason.
     bytes: of all records.
+    sources: pairs of the text that were not left out for themselves, however
+      often they are written.
+    several_sentences: those of them whose source has several sentences.
   """
 
   pairs: int = 0
@@ -256,6 +267,8 @@ class Statistics:
     default_factory=collections.Counter
   )
   bytes: int = 0
+  sources: int = 0
+  several_sentences: int = 0
 
   def add(self, index: BlockIndex, keep: np.ndarray) -> None:
     """Counts a block's records.
@@ -276,6 +289,8 @@ class Statistics:
     if duplicates := len(keep) - len(lengths):
       self.dropped[DUPLICATE] += duplicates
     self.bytes += int(index.sizes.sum())
+    self.sources += index.sources
+    self.several_sentences += index.several_sentences
 
   def add_all(self, other: Statistics) -> None:
     """Adds what others hold."""
@@ -287,6 +302,8 @@ class Statistics:
     self.histogram.update(other.histogram)
     self.dropped.update(other.dropped)
     self.bytes += other.bytes
+    self.sources += other.sources
+    self.several_sentences += other.several_sentences
 
   def to_json(self) -> dict[str, Any]:
     """Returns all of it as JSON has it."""
@@ -302,6 +319,8 @@ class Statistics:
       collections.Counter({int(k): n for k, n in content["histogram"].items()}),
       collections.Counter(content["dropped"]),
       content["bytes"],
+      content["sources"],
+      content["several_sentences"],
     )
 
 

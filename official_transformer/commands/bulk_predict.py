@@ -101,7 +101,9 @@ class BulkJob(NamedTuple):
       "engine": [plan.options.engine.name, plan.options.engine.quantization],
       "n_best": plan.options.n_best,
       "alignment": repr(plan.options.alignment),
-      "split_sentences": plan.options.split_sentences,
+      "split_sentences": plan.options.as_trained(
+        plan.description.splits_sentences
+      ).split_sentences,
       "split_long_lines": plan.options.split_long_lines,
       "output_format": self.output_format,
       "replace_invalid": self.replace_invalid,

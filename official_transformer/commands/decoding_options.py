@@ -80,6 +80,11 @@ class BeamSearchOptions(AlphaOptions):
     (lambda o: getattr(o, "sample", False), "samples end one by one"),
     lower_bound=0.0,
   )
+  suppress_unk: bool | None = flag(
+    None,
+    "Never write \u2047, the token for characters that a SentencePiece "
+    "vocabulary lacks, but the next best. Unset: the model's own, false.",
+  )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -122,11 +127,12 @@ class LineOptions(BatchOptions):
 
   heading = "Decoding: the search"
 
-  split_sentences: bool = flag(
-    False,
+  split_sentences: bool | None = flag(
+    None,
     "Translate each sentence of a line by itself, and join the translations as "
     "the sentences stood: of two on a line, a model that was trained on single "
-    "ones drops one, or mixes them.",
+    "ones drops one, or mixes them. Unset: unless the model was trained on "
+    "paragraphs, several sentences in 30% of the lines.",
     _NOTHING,
   )
   split_long_lines: bool = flag(

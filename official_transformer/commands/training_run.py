@@ -323,7 +323,7 @@ def _evaluation(
         Translator(
           transformer,
           plan.tokenizers,
-          options.decoding(),
+          options.decoding().as_trained(plan.description.splits_sentences),
           plan.description.max_length,
         )
       )

@@ -114,6 +114,8 @@ class CorpusDescription:
     target_tokens: likewise.
     dropped: pairs that were left out, by reason.
     lengths: pairs by the length of their longer side.
+    several_sentences: the share of pairs whose source has more than one
+      sentence, before any are joined; None if nobody has counted.
   """
 
   pairs: int
@@ -121,6 +123,7 @@ class CorpusDescription:
   target_tokens: int
   dropped: Mapping[str, int]
   lengths: Mapping[int, int]
+  several_sentences: float | None = None
 
   def to_json(self) -> dict[str, Any]:
     """Returns the corpus' part of data.json."""
@@ -141,7 +144,13 @@ class CorpusDescription:
       if type(number) is not int or number < 0:
         raise TypeError(f"{number!r:.50} is no number of anything")
     lengths = {int(length): n for length, n in histogram.items()}
-    return cls(pairs, source_tokens, target_tokens, dict(dropped), lengths)
+    share = content.get("several_sentences")
+    if share is not None and not 0 <= share <= 1:
+      raise ValueError(f"{share!r:.50} is no share of several_sentences")
+    return cls(
+      *(pairs, source_tokens, target_tokens),
+      *(dict(dropped), lengths, share),
+    )
 
 
 @dataclasses.dataclass(frozen=True)

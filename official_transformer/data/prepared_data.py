@@ -23,6 +23,7 @@ from official_transformer.data.record_check import (
   describe_problems,
 )
 from official_transformer.data.subword_sampling import SubwordSampler
+from official_transformer.data.trained_lines import TrainedLines
 from official_transformer.errors import InputError
 from official_transformer.storage import file_system
 from official_transformer.text.identity import DataIdentity
@@ -44,6 +45,8 @@ class PreparedData:
     state: of the training shards, before they were read.
     is_remembered: whether they were not read, as they have not changed since.
     sampler: draws other segmentations of the text, if that is wanted.
+    several_sentences: the share of training pairs of several sentences, if
+      data.json tells.
   """
 
   data_dir: str
@@ -55,10 +58,21 @@ class PreparedData:
   state: ShardState = dataclasses.field(default_factory=list)
   is_remembered: bool = False
   sampler: SubwordSampler | None = None
+  several_sentences: float | None = None
 
   def usable(self) -> tuple[int, ...]:
     """Returns what tells which records are used, wherever they lie."""
     return tuple(c.index.digest() for c in (self.train, self.dev) if c)
+
+  def lines(self, max_length: int) -> TrainedLines | None:
+    """Returns what the training pairs are like; None if none is used.
+
+    Args:
+      max_length: of the training.
+    """
+    return TrainedLines.of(
+      self.train.index.lengths, max_length, self.several_sentences
+    )
 
   def identity(self) -> DataIdentity:
     """Returns what tells these training data, and their order, from others."""
@@ -166,15 +180,11 @@ def read_prepared_data(
       _report(data_directory.DEV_TAG, dev, skip_bad_records)
     else:
       logging.warning("no validation loss: no development data in %s", data_dir)
+  description = description or data_directory.read_description(data_dir)
   is_whole = (
     not train.problems
     and not data_directory.missing_shards(data_dir, data_directory.TRAIN_TAG)
-    and _agrees(
-      data_dir,
-      description or data_directory.read_description(data_dir),
-      train.lengths,
-      skip_bad_records,
-    )
+    and _agrees(data_dir, description, train.lengths, skip_bad_records)
   )
   return PreparedData(
     data_dir,
@@ -185,6 +195,9 @@ def read_prepared_data(
     cache_file,
     state,
     is_remembered=remembered is not None,
+    several_sentences=(
+      description.train.several_sentences if description else None
+    ),
   )
 
 

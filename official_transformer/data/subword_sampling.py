@@ -19,9 +19,8 @@ import tensorflow as tf
 
 from official_transformer.data.segmentation import SubwordSampling
 from official_transformer.errors import InputError
-from official_transformer.model_params import EOS_ID, PAD_ID
+from official_transformer.model_params import EOS_ID, PAD_ID, UNK_ID
 from official_transformer.text.tokenizer import (
-  UNK_ID,
   SentencePieceTokenizer,
   plain_tokenizer,
 )

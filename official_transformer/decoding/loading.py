@@ -31,7 +31,8 @@ from official_transformer.model_directory.directory import (
   LATEST,
   ModelDirectory,
 )
-from official_transformer.model_params import DECODING_FIELDS
+from official_transformer.model_params import DECODING_FIELDS, UNK_ID
+from official_transformer.text.tokenizer import has_unknown
 from official_transformer.text.vocabulary_files import (
   Tokenizers,
   VocabFiles,
@@ -72,14 +73,16 @@ class LoadedModel(NamedTuple):
   Attributes:
     transformer: with the checkpoint's weights.
     tokenizers: of source and target.
-    max_length: the longest line it was trained with, in tokens.
+    max_length: tokens up to which it knows lines well, EOS included.
     checkpoint: whose weights they are.
+    splits_sentences: whether it was trained on sentences, not on paragraphs.
   """
 
   transformer: Transformer
   tokenizers: Tokenizers
   max_length: int
   checkpoint: LoadedCheckpoint
+  splits_sentences: bool = True
 
 
 def fast_dtype(dtype: str) -> str:
@@ -142,14 +145,18 @@ def load_model(
   """
   kind, steps = directory.choose_checkpoints(checkpoint)
   tokenizers = _load_tokenizers(directory, description)
+  params = description.params
+  if not has_unknown(tokenizers.target, [UNK_ID]):
+    # It is a token like any other, of a vocabulary that spells all text.
+    params = dataclasses.replace(params, suppress_unk=False)
   first_readable(
     directory,
     steps,
     kind,
-    lambda prefix: check_sizes(prefix, description.params),
+    lambda prefix: check_sizes(prefix, params),
   )
   transformer = build_transformer(
-    description.params,
+    params,
     dtype if as_asked else fast_dtype(dtype),
     is_train=False,
   )
@@ -169,6 +176,7 @@ def load_model(
     tokenizers,
     description.max_length,
     LoadedCheckpoint(step, averaged, directory.checkpoint_prefix(step, kind)),
+    description.splits_sentences,
   )
 
 

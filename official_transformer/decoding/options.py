@@ -107,7 +107,8 @@ class DecodingOptions:
     workers: batches decoded side by side.
     padded_length: with more than 0, batches have static shapes, of lines padded
       to a multiple of so many tokens, and XLA compiles the search.
-    split_sentences: whether each sentence of a line is translated by itself.
+    split_sentences: whether each sentence of a line is translated by itself;
+      None: unless the model was trained with paragraphs.
     split_long_lines: whether lines longer than those the model was trained with
       are cut at the ends of sentences.
     n_best: most hypotheses returned for a line; at most the beam.
@@ -119,7 +120,7 @@ class DecodingOptions:
   limits: BatchLimits = dataclasses.field(default_factory=BatchLimits)
   workers: int = 1
   padded_length: int = 0
-  split_sentences: bool = False
+  split_sentences: bool | None = None
   split_long_lines: bool = True
   n_best: int = 1
   engine: Engine = dataclasses.field(default_factory=Engine)
@@ -143,6 +144,16 @@ class DecodingOptions:
       )
     if self.search.changes_search:
       self.check_guided()
+
+  def as_trained(self, on_sentences: bool) -> DecodingOptions:
+    """Returns the same; what was not chosen is as the model was trained.
+
+    Args:
+      on_sentences: whether on single sentences, not on paragraphs.
+    """
+    if self.split_sentences is not None:
+      return self
+    return dataclasses.replace(self, split_sentences=on_sentences)
 
   def check_guided(self) -> None:
     """Raises an `InputError` if what searches cannot be guided."""

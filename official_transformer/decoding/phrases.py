@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 from official_transformer.decoding.hypotheses import as_one_line
-from official_transformer.model_params import EOS_ID
+from official_transformer.model_params import EOS_ID, UNK_ID
 from official_transformer.text.tokenizer import (
-  UNK_ID,
   Tokenizer,
   decoded_spans,
   has_unknown,

@@ -18,7 +18,8 @@ from official_transformer.decoding.memory_bounds import (
 )
 from official_transformer.decoding.options import BatchLimits
 from official_transformer.model.transformer import Transformer
-from official_transformer.model.variants import biased_inputs, hide_pad
+from official_transformer.model.variants import biased_inputs, hide_tokens
+from official_transformer.model_params import PAD_ID
 from official_transformer.ops.cross_entropy import label_log_probabilities
 from official_transformer.search.beam_search import length_normalization
 from official_transformer.text.tokenizer import Tokenizer
@@ -163,6 +164,7 @@ class Scorer:
       states, table = operands
       nothing = tf.zeros(tf.shape(table)[:1], table.dtype)
       # Not infinite: what is padding has PAD for a label, and weight 0.
-      operands = biased_inputs(states, table, hide_pad(nothing, -1e9))
+      bias = hide_tokens(nothing, [PAD_ID], -1e9)
+      operands = biased_inputs(states, table, bias)
     found = label_log_probabilities(*operands, tf.reshape(targets, [-1]))
     return tf.reshape(found, tf.shape(targets))

@@ -76,7 +76,7 @@ class Translator:
       patience and limit.
     tokenizers: of source and target.
     options: how lines are brought to the model, fewer at once for large beams.
-    max_length: the longest line the model was trained with, in tokens.
+    max_length: tokens up to which the model knows lines well, EOS included.
     checkpoint: the one that was loaded, if one was.
     dtype: what TensorFlow computes in, such as `float32`.
     searchers: search for each batch's best sequences.
@@ -97,7 +97,7 @@ class Translator:
     self.params = params = models[0].params
     self.dtype: str = models[0].compute_dtype
     self.tokenizers = Tokenizers.of(tokenizers)
-    options = options or DecodingOptions()
+    options = (options or DecodingOptions()).as_trained(on_sentences=True)
     options.check(params)
     number = options.search.hypotheses(params.beam_size)
     self.options = dataclasses.replace(
@@ -108,7 +108,7 @@ class Translator:
       self.tokenizers,
       max_length if options.split_long_lines else None,
       options.search,
-      options.split_sentences,
+      bool(options.split_sentences),
     )
     self.searchers = Searchers(models, self.tokenizers, self.options)
     self.attention_reader = None
@@ -160,7 +160,7 @@ class Translator:
     translator = cls(
       [m.transformer for m in models],
       first.tokenizers,
-      options,
+      _as_trained(options or DecodingOptions(), models),
       min(m.max_length for m in models),
     )
     translator.checkpoint = first.checkpoint
@@ -206,8 +206,8 @@ class Translator:
         yield translation
     if cut:
       logging.info(
-        "lines of over %d tokens, the longest the model was trained with, that "
-        "were split at the ends of sentences: %d",
+        "lines that were translated in pieces, sentence by sentence or as they "
+        "have over %d tokens: %d",
         self.max_length,
         cut,
       )
@@ -317,3 +317,16 @@ class Translator:
       utility=found.utility,
       has_unknown=has_unknown(self.tokenizers.target, found.ids),
     )
+
+
+def _as_trained(
+  options: DecodingOptions, models: Sequence[LoadedModel]
+) -> DecodingOptions:
+  """Returns options for some models; says if lines of text stay whole."""
+  found = options.as_trained(all(m.splits_sentences for m in models))
+  if options.split_sentences is None and not found.split_sentences:
+    logging.info(
+      "each line is translated whole: the model was trained on lines of "
+      "several sentences"
+    )
+  return found

@@ -161,9 +161,10 @@ _TEXT_SIGNATURE = """\
 and -inf where fewer were found |
 """
 _TEXT_EXAMPLE = """\
-Where `blank`, there was nothing to translate. Where `long`, the line has over
-{longest} tokens, more than the model was trained with: cut it at the ends of
-sentences.
+Give it one sentence a line: of several, a model that was trained on single
+ones leaves some out. Where `blank`, there was nothing to translate. Where
+`long`, the line has over {longest} tokens, more than the model knows well: cut
+it.
 
     import tensorflow as tf
     import tensorflow_text  # Registers what the tokenizer is made of.

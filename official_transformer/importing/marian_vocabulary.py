@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from official_transformer.errors import InputError
-from official_transformer.model_params import EOS_ID, PAD_ID
+from official_transformer.model_params import EOS_ID, PAD_ID, UNK_ID
 from official_transformer.storage import file_system
 from official_transformer.text.sentencepiece_model import (
   parse_model,
@@ -25,7 +25,6 @@ from official_transformer.text.sentencepiece_model import (
 )
 from official_transformer.text.tokenizer import (
   NO_ID,
-  UNK_ID,
   SentencePieceTokenizer,
 )
 

@@ -11,6 +11,7 @@ heads, H head size, D hidden size, V vocabulary.
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
 import keras
@@ -39,7 +40,7 @@ from official_transformer.model.model_utils import get_padding_bias
 from official_transformer.model.variants import (
   OutputLayer,
   Positions,
-  hide_pad,
+  hide_tokens,
 )
 from official_transformer.model_params import EOS_ID, TransformerParams
 from official_transformer.ops.dense import (
@@ -302,8 +303,8 @@ class IncrementalDecoder:
     # All layers have heads of one number and size.
     self._attention = self._layers[0].layer.self_attention.layer
     self._softmax = _prepare_output(transformer.softmax)
-    if transformer.params.suppress_pad:
-      self._softmax = _without_pad(self._softmax)
+    if hidden := transformer.params.hidden_tokens:
+      self._softmax = _without(hidden, self._softmax)
 
   def encode_and_start(self, source_ids: tf.Tensor) -> DecoderState:
     """Returns what the first step reads of source ids [B, S]."""
@@ -485,11 +486,11 @@ def _prepare_output(output: keras.layers.Layer) -> PreparedKernel:
   return prepared.with_bias(tf.cast(bias, prepared.kernel.dtype))
 
 
-def _without_pad(softmax: PreparedKernel) -> PreparedKernel:
-  """Gives PAD no probability."""
+def _without(hidden: Sequence[int], softmax: PreparedKernel) -> PreparedKernel:
+  """Gives some tokens no probability."""
   bias = softmax.bias
   if bias is None:
     bias = tf.zeros(
       [softmax.size + softmax.padding_columns], softmax.kernel.dtype
     )
-  return softmax._replace(bias=hide_pad(bias, NEG_INF))
+  return softmax._replace(bias=hide_tokens(bias, hidden, NEG_INF))

@@ -9,7 +9,7 @@ Shapes: B batch, L length, D hidden size, V vocabulary, P positions of a table.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import keras
@@ -18,7 +18,7 @@ import tensorflow as tf
 
 from official_transformer.model.embedding_layer import EmbeddingSharedWeights
 from official_transformer.model.model_utils import get_position_encoding
-from official_transformer.model_params import PAD_ID, TransformerParams
+from official_transformer.model_params import TransformerParams
 from official_transformer.ops.dropout import Dropout
 from official_transformer.ops.layer import ConfiguredLayer
 from official_transformer.ops.layer_norm import LayerNormalization
@@ -264,15 +264,20 @@ def biased_inputs(
   )
 
 
-def hide_pad(bias: tf.Tensor, value: float) -> tf.Tensor:
-  """Returns the biases of logits with another one for PAD.
+def hide_tokens(
+  bias: tf.Tensor, hidden: Sequence[int], value: float
+) -> tf.Tensor:
+  """Returns the biases of logits with another one for some tokens.
 
   Args:
     bias: [V].
-    value: so low that PAD has no probability.
+    hidden: the tokens.
+    value: so low that they have no probability.
   """
-  is_pad = tf.equal(tf.range(tf.shape(bias)[0]), PAD_ID)
-  return tf.where(is_pad, tf.cast(value, bias.dtype), bias)
+  tokens = tf.range(tf.shape(bias)[0])
+  for token in hidden:
+    bias = tf.where(tokens == token, tf.cast(value, bias.dtype), bias)
+  return bias
 
 
 # What scores the vocabulary.

@@ -10,6 +10,7 @@ from absl import logging
 
 import official_transformer
 from official_transformer.data.buckets import Batching
+from official_transformer.data.trained_lines import TrainedLines
 from official_transformer.errors import InputError
 from official_transformer.model_params import (
   DEFAULT_MAX_LENGTH,
@@ -55,6 +56,7 @@ class ModelDescription:
     origin: of the first weights, if they are another model's.
     data: what tells the training data from others; None until there are any.
     form: what is done to all text before it is tokenized.
+    lines: what those of its training data are like; None if nobody knows.
   """
 
   params: TransformerParams
@@ -64,13 +66,25 @@ class ModelDescription:
   origin: Origin | None = None
   data: DataIdentity | None = None
   form: TextForm = dataclasses.field(default_factory=TextForm)
+  lines: TrainedLines | None = None
 
   @property
   def max_length(self) -> int:
-    """The longest line the model was trained with, in tokens."""
+    """Tokens up to which the model knows lines well, EOS included.
+
+    Those of 99.9% of its training pairs; of a model that does not remember
+    them, the longest that it may have been trained with.
+    """
+    if self.lines:
+      return self.lines.usual
     if self.batching:
       return self.batching.max_length
     return min(DEFAULT_MAX_LENGTH, self.params.longest or DEFAULT_MAX_LENGTH)
+
+  @property
+  def splits_sentences(self) -> bool:
+    """Whether each sentence of a line is translated by itself by default."""
+    return self.lines is None or self.lines.are_sentences
 
   def check_vocabularies(
     self, given: Vocabularies, paths: str, where: str
@@ -108,6 +122,8 @@ class ModelDescription:
     }
     if not self.form.is_plain:
       content["text"] = self.form.to_json()
+    if self.lines:
+      content["lines"] = fields(self.lines)
     return content
 
   @classmethod
@@ -118,8 +134,9 @@ class ModelDescription:
       InputError: if no model can be so.
       ValueError, KeyError, TypeError, AttributeError: if it is anything else.
     """
-    batching, origin, data = (
-      content.get(name) or None for name in ("batching", "origin", "data")
+    batching, origin, data, lines = (
+      content.get(name) or None
+      for name in ("batching", "origin", "data", "lines")
     )
     description = cls(
       read_record(TransformerParams, _without_removed(content["params"])),
@@ -130,6 +147,7 @@ class ModelDescription:
       read_record(DataIdentity, data) if data else None,
       # Earlier versions did nothing to text.
       read_record(TextForm, content.get("text", {})),
+      read_record(TrainedLines, lines) if lines else None,
     )
     description.check_rows()
     return description

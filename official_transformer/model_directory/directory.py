@@ -15,10 +15,12 @@ DIR/logs/                  TensorBoard
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import re
 
+from official_transformer.data.trained_lines import TrainedLines
 from official_transformer.errors import InputError
 from official_transformer.model_directory.description import (
   DESCRIPTION_FILE,
@@ -111,11 +113,18 @@ class ModelDirectory:
     try:
       with file_system.open_file(path) as stream:
         content = json.load(stream)
-      return ModelDescription.from_json(content)
+      description = ModelDescription.from_json(content)
     except InputError as error:
       raise InputError(f"{path}: {error}") from None
     except DAMAGE as error:
       raise InputError(f"{path} is damaged: {error!r:.200}") from None
+    if description.lines is None and description.batching:
+      # Of a model from before lines were remembered.
+      lines = TrainedLines.indexed(
+        self.join(DATA_INDEX), description.batching.max_length
+      )
+      description = dataclasses.replace(description, lines=lines)
+    return description
 
   def has_foreign_checkpoints(self) -> bool:
     """Returns whether another Transformer's checkpoints lie here, not ours."""

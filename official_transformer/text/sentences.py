@@ -37,19 +37,32 @@ _FIRST_EAST_ASIAN = "\u2e80"
 _BLANKS = " \u00a0\u202f"
 _NO_WORD = re.compile(r"[\s\"'(\[\u00ab\u201c\u2018\u201e\u201a-]")
 _FIRST_WORD = re.compile(r"[^\W\d_]+")
+# Such as U.S, p.m, Ph.D and z.B; not 3.50 or example.com.
+_DOTTED = re.compile(r"(?:[^\W\d_]{1,2}\.)+[^\W\d_]{1,2}")
+# Before an answer, and before the items of a list.
+_DASHES = "-\u2013\u2014"
 
-# Of numbered things, if a number follows.
+# Of numbered things and of months, if a number follows.
 _NUMBERED = frozenset(
   "no nos nr nrn fig figs abb tab vol bd art par abs ziff kap chap sec p pp "
-  "pg s n nº".split()
+  "pg s n nº jan feb mar mär apr jun jul aug sep sept oct okt nov dec "
+  "dez".split()
+)
+# What they are called in full: a number behind these is no ordinal one.
+_NUMBERED_WORDS = _NUMBERED | frozenset(
+  "number figure table chapter section page part step item line room "
+  "nummer abbildung tabelle kapitel abschnitt seite teil schritt punkt "
+  "zeile zimmer".split()
 )
 # Before a name, or amid a sentence: they never end one.
 _TITLES = frozenset(
   "mr mrs ms dr prof hr fr frl st sra srta mme mlle mgr hon rev gen col sgt "
   "capt lt cmdr gov sen rep pres supt vgl cf vs ca approx bzw ggf evtl bspw "
   "sog inkl einschl zzgl abzgl z.b d.h u.a o.g v.a i.d.r m.e z.t e.g i.e "
-  "viz al p.ej".split()
+  "viz al p.ej fa dra ee med phil jur rer nat dipl ing ул им κ κα".split()
 )
+# Of a company's name, at its end or amid it.
+_COMPANIES = frozenset("co bros".split())
 # What a sentence begins with, and hardly ever a name: behind an initial, a
 # number or an abbreviation that may end a sentence, only such a word tells.
 _BEGINNINGS = frozenset(
@@ -97,26 +110,32 @@ def _is_end(text: str, match: re.Match[str]) -> bool:
   stop, closing = match["stop"], match["closing"]
   following = text[match.end() : match.end() + _NEAR].lstrip(_OPENING + _BLANKS)
   if stop is None:
-    # What comes after a quotation tells who has said it.
-    return bool(match["gap"]) or not closing
+    # What comes after a quotation tells who has said it, or is another one.
+    after = text[match.end() : match.end() + 1]
+    return bool(match["gap"] or not closing or after in _OPENING)
   if not following or following[0].islower():
     return False
   if not match["gap"]:
     # Of text without blanks, with the marks of others.
     return not closing and following[0] >= _FIRST_EAST_ASIAN
-  if not following[0].isalnum():
+  if following[0] in _DASHES:
+    following = following.lstrip(_DASHES + _OPENING + _BLANKS)
+  if not following[:1].isalnum() or following[0].islower():
     return False
   if stop != ".":
     return True
   before = text[max(match.start() - _NEAR, 0) : match.start()]
-  word = _NO_WORD.split(before)[-1]
+  *others, word = _NO_WORD.split(before)
   if word.lower() in _TITLES:
     return False
   if word.lower() in _NUMBERED and following[0].isdigit():
     return False
   is_short = len(word) == 1 and word.isupper()
+  is_short = is_short or word.lower() in _COMPANIES
   is_ordinal = word.isdigit() and len(word) <= 2
-  if is_short or is_ordinal or "." in word.strip("."):
+  if others and others[-1].rstrip(".").lower() in _NUMBERED_WORDS:
+    is_ordinal = False
+  if is_short or is_ordinal or _DOTTED.fullmatch(word):
     first = _FIRST_WORD.match(following)
     return first is not None and first[0].lower() in _BEGINNINGS
   return True

@@ -17,7 +17,7 @@ from typing import Protocol
 import sentencepiece
 
 from official_transformer.errors import InputError
-from official_transformer.model_params import EOS_ID, PAD_ID
+from official_transformer.model_params import EOS_ID, PAD_ID, UNK_ID
 from official_transformer.storage import file_system
 from official_transformer.storage.durable_files import write_bytes
 from official_transformer.text.packed_ids import PackedLines, pack_lines
@@ -27,7 +27,6 @@ from official_transformer.text.text_files import check_input, read_lines
 from official_transformer.text.text_form import TextForm
 from official_transformer.text.words import Span
 
-UNK_ID = 2
 # What SentencePiece says of a vocabulary that is too small.
 _TOO_FEW = re.compile(r"smaller than required_chars\. \d+ vs (\d+)")
 NO_ID = -1

@@ -8,6 +8,7 @@ from absl import logging
 
 from official_transformer.data.data_directory import DataDirectory
 from official_transformer.data.prepared_data import PreparedData
+from official_transformer.data.trained_lines import TrainedLines
 from official_transformer.errors import InputError
 from official_transformer.model_directory.description import (
   DESCRIPTION_FILE,
@@ -108,7 +109,9 @@ class DirectoryPlan:
     given, stored = data.identity(), self.description.data
     if not stored:
       # A model of before data were remembered stays as it is.
-      description = dataclasses.replace(self.description, data=given)
+      description = dataclasses.replace(
+        self.description, data=given, lines=self._lines(data)
+      )
       return (
         dataclasses.replace(self, description=description)
         if self.changes
@@ -126,6 +129,19 @@ class DirectoryPlan:
         f"and this one as --init_checkpoint={self.directory.path}"
       )
     return self
+
+  def _lines(self, data: PreparedData) -> TrainedLines | None:
+    """Returns what the model's lines are like once it has seen some data.
+
+    What it has learnt of long lines before, it keeps.
+    """
+    before, batching = self.description.lines, self.description.batching
+    assert batching  # Whoever trains has it.
+    found = data.lines(batching.max_length)
+    if before and found:
+      usual = max(before.usual, found.usual)
+      return dataclasses.replace(found, usual=usual)
+    return found or before
 
 
 def plan_directory(
@@ -241,6 +257,7 @@ def _new_description(
     current_versions(),
     source.origin if source else stored.origin if stored else None,
     form=form,
+    lines=TrainedLines(stored.max_length) if stored else None,
   )
 
 

@@ -19,10 +19,10 @@ from official_transformer.decoding.translator import Translator
 from official_transformer.errors import InputError
 from official_transformer.importing.marian import import_marian
 from official_transformer.model_directory.directory import ModelDirectory
-from official_transformer.model_params import EOS_ID
+from official_transformer.model_params import EOS_ID, UNK_ID
 from official_transformer.ops.top_k import best_continuations
 from official_transformer.search.state import NEG_INF, SearchHooks
-from official_transformer.text.tokenizer import UNK_ID, load_tokenizer
+from official_transformer.text.tokenizer import load_tokenizer
 
 pytestmark = pytest.mark.slow
 

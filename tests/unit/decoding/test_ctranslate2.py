@@ -18,7 +18,7 @@ from official_transformer.decoding.searcher import Searcher
 from official_transformer.decoding.translator import Translator
 from official_transformer.errors import InputError
 from official_transformer.model.building import build_transformer
-from official_transformer.model_params import TransformerParams
+from official_transformer.model_params import UNK_ID, TransformerParams
 from official_transformer.text.vocabulary_files import Tokenizers
 
 pytestmark = pytest.mark.slow
@@ -168,6 +168,18 @@ def test_what_never_ends_is_cut_where_ours_is(transformer, beam_size):
     assert [len(s.ids) for s in mine] == [len(s.ids) for s in found]
     assert found[0].ids == mine[0].ids
     assert found[0].score == pytest.approx(mine[0].score, abs=2e-3)
+
+
+@pytest.mark.parametrize("suppress_unk", [False, True])
+def test_what_is_suppressed_is_never_found(transformer, suppress_unk):
+  table = transformer.embedding.shared_weights.numpy()
+  beta = transformer.decoder_stack.output_normalization.beta
+  beta.assign(5 * table[UNK_ID] / np.linalg.norm(table[UNK_ID]))
+  transformer.params = dataclasses.replace(
+    transformer.params, suppress_unk=suppress_unk
+  )
+  found = searcher(transformer, vocab_size=20).search(SOURCES)
+  assert any(UNK_ID in s.ids for line in found for s in line) != suppress_unk
 
 
 @pytest.mark.parametrize(

@@ -72,6 +72,11 @@ def test_the_model_is_the_checkpoints(model_dir):
     )
 
 
+def test_a_vocabulary_without_unknowns_has_nothing_to_suppress(model_dir):
+  model = load(model_dir, suppress_unk=True)
+  assert not model.transformer.params.suppress_unk
+
+
 @pytest.mark.parametrize("dtype", ["bf16", "fp16"])
 def test_without_units_float32_is_taken_and_said(
   model_dir, dtype, monkeypatch, caplog

@@ -1,3 +1,4 @@
+import dataclasses
 import functools
 import threading
 
@@ -9,6 +10,8 @@ from hypothesis import strategies as st
 from official_transformer.decoding import batching
 from official_transformer.decoding import searcher as searcher_lib
 from official_transformer.decoding import translator as lib
+from official_transformer.decoding.line_preparation import PieceToTranslate
+from official_transformer.decoding.loading import LoadedModel
 from official_transformer.decoding.long_lines import Piece
 from official_transformer.decoding.options import BatchLimits
 from official_transformer.decoding.output import flags_of
@@ -16,8 +19,9 @@ from official_transformer.decoding.phrases import DecodingConstraints
 from official_transformer.decoding.requests import LineRequest
 from official_transformer.errors import InputError
 from official_transformer.model.building import build_transformer
-from official_transformer.model_params import TransformerParams
-from official_transformer.text.tokenizer import UNK_ID
+from official_transformer.model_params import UNK_ID, TransformerParams
+from official_transformer.search.options import SearchOptions
+from official_transformer.text.vocabulary_files import Tokenizers
 
 
 class Letters:
@@ -333,10 +337,34 @@ def test_an_unknown_token_in_a_translation_is_told(make, monkeypatch, ids):
   assert flags_of(translation) == []
 
 
+@pytest.mark.parametrize("phrases", [(), ("z",)])
+def test_what_is_suppressed_is_never_written(transformer, phrases):
+  """By the model's own search, and by a guided one."""
+  search = SearchOptions(forbidden=phrases)
+  found = {}
+  for suppress in (False, True):
+    params = dataclasses.replace(transformer.params, suppress_unk=suppress)
+    model = build_transformer(params)
+    model.set_weights(transformer.get_weights())
+    table = model.embedding.shared_weights.numpy()
+    # Towards the token that is, in a SentencePiece model, the unknown one.
+    norm = model.decoder_stack.output_normalization
+    norm.gamma.assign(tf.zeros_like(norm.gamma))
+    norm.beta.assign(table[UNK_ID])
+    translator = lib.Translator(
+      model, Letters(), lib.DecodingOptions(search=search)
+    )
+    found[suppress] = translator.searchers.search(
+      [PieceToTranslate("", [5, 6, 1], search=search)]
+    )[0][0].ids
+  assert UNK_ID in found[False]
+  assert UNK_ID not in found[True]
+
+
 def test_each_sentence_is_translated_by_itself(make):
   """What stands between them stays; one with a prefix is never cut."""
   line = " abc.\tBad.  Cab! "
-  found = make(split_sentences=True, n_best=2).translate_line(line)
+  found = make(n_best=2).translate_line(line)
   parts = [
     make(n_best=2).translate_line(s).hypotheses
     for s in ("abc.", "Bad.", "Cab!")
@@ -346,11 +374,35 @@ def test_each_sentence_is_translated_by_itself(make):
     *(p[0].text for p in parts)
   )
   assert "split" in flags_of(found)
-  long = make(split_sentences=True, max_length=4).translate_line(
-    line + "abcdef"
-  )
+  long = make(max_length=4).translate_line(line + "abcdef")
   assert long.pieces == 5
   prefixed = LineRequest(line, DecodingConstraints(prefix="a"))
-  assert make(split_sentences=True).prepare(prefixed).to_translate()[1:] == []
-  plain = make(split_sentences=True).translate_line("abc")
-  assert plain == make().translate_line("abc")
+  assert make().prepare(prefixed).to_translate()[1:] == []
+  whole = make(split_sentences=False).translate_line(line)
+  assert whole.pieces == 1
+  assert flags_of(whole) == flags_of(make().translate_line("abc"))
+
+
+@pytest.mark.parametrize(
+  ("trained", "asked", "pieces"),
+  [
+    ([True], None, 2),
+    ([True], False, 1),
+    ([False], None, 1),
+    ([False], True, 2),
+    ([True, False], None, 1),
+  ],
+)
+def test_lines_are_cut_as_models_were_trained(
+  transformer, caplog, trained, asked, pieces
+):
+  caplog.set_level("INFO")
+  tokenizers = Tokenizers.of(Letters())
+  models = [
+    LoadedModel(transformer, tokenizers, 9, None, splits) for splits in trained
+  ]
+  options = lib.DecodingOptions(split_sentences=asked)
+  translator = lib.Translator.of(models, options)
+  assert len(translator.prepare("abc. Cab.").pieces) == pieces
+  said = asked is None and pieces == 1
+  assert ("each line is translated whole" in caplog.text) == said

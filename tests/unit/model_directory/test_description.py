@@ -4,6 +4,7 @@ import json
 import pytest
 
 from official_transformer.data.buckets import Batching
+from official_transformer.data.trained_lines import TrainedLines
 from official_transformer.errors import InputError
 from official_transformer.model_directory.description import (
   ModelDescription,
@@ -43,6 +44,8 @@ WRITTEN_BEFORE = {
     FULL,
     ModelDescription(FULL.params, JOINT),
     dataclasses.replace(FULL, form=TextForm("nfc", lowercase=True)),
+    dataclasses.replace(FULL, lines=TrainedLines(40, 0.02)),
+    dataclasses.replace(FULL, lines=TrainedLines(40)),
   ],
 )
 def test_what_is_written_is_read(description):
@@ -96,6 +99,9 @@ def test_files_of_earlier_versions_are_read(caplog):
     ("batching", {"batch_size": 1024, "max_length": 50, "batch_divisor": 0}),
     ("batching", {"batch_size": [1], "max_length": 50}),
     ("data", "all of it"),
+    ("lines", {"usual": 0}),
+    ("lines", {"usual": 9, "several_sentences": 2}),
+    ("lines", [9]),
   ],
 )
 def test_anything_else_raises(field, value):
@@ -142,3 +148,18 @@ def test_the_earlier_name_of_an_encoding_is_read():
   found = ModelDescription.from_json({**WRITTEN_BEFORE, "params": params})
   assert found.params.positions == "huggingface"
   assert found.to_json()["params"]["positions"] == "huggingface"
+
+
+@pytest.mark.parametrize(
+  ("lines", "max_length", "splits"),
+  [
+    (None, 50, True),
+    (TrainedLines(20), 20, True),
+    (TrainedLines(20, 0.29), 20, True),
+    (TrainedLines(20, 0.3), 20, False),
+  ],
+)
+def test_lines_decide_what_is_cut(lines, max_length, splits):
+  description = dataclasses.replace(FULL, lines=lines)
+  assert description.max_length == max_length
+  assert description.splits_sentences == splits

@@ -1,6 +1,7 @@
 import dataclasses
 import json
 import os
+import pathlib
 import shutil
 
 import numpy as np
@@ -12,6 +13,7 @@ from data_prep.reading.corpora import Corpus, DataSettings
 from official_transformer.data.buckets import Batching
 from official_transformer.data.data_directory import DataDirectory
 from official_transformer.data.prepared_data import read_prepared_data
+from official_transformer.data.trained_lines import TrainedLines
 from official_transformer.errors import InputError
 from official_transformer.model_directory.checkpoint_files import (
   write_checkpoint,
@@ -19,6 +21,7 @@ from official_transformer.model_directory.checkpoint_files import (
 from official_transformer.model_directory.description import Origin
 from official_transformer.model_directory.directory import (
   BEST,
+  DATA_INDEX,
   ModelDirectory,
 )
 from official_transformer.model_directory.requested_params import (
@@ -288,6 +291,8 @@ def test_the_data_are_remembered_and_others_refused(tmp_path, data_dirs):
   plan.with_data(data).carry_out()
   os.makedirs(directory.checkpoint_directory(5))
   assert directory.read().data == data.identity()
+  length = int(data.train.index.lengths[0])  # All are the same line.
+  assert directory.read().lines == TrainedLines(length, 0.0)
   plan = plan_directory(directory, asked(data_dirs[0]))
   assert plan.with_data(data) == plan
   fewer = dataclasses.replace(
@@ -350,6 +355,31 @@ def source(tmp_path, data_dirs):
   write_checkpoint(directory, 5, tensors)
   write_checkpoint(directory, 3, tensors, BEST)
   return directory
+
+
+@pytest.mark.parametrize(("before", "after"), [(99, 99), (3, None)])
+def test_a_new_model_keeps_what_its_weights_know_of_long_lines(
+  tmp_path, source, data_dirs, before, after
+):
+  described = dataclasses.replace(source.read(), lines=TrainedLines(before, 1))
+  source.write(described, load_vocabularies(source.vocab_files()))
+  target = ModelDirectory(str(tmp_path / "target"))
+  data = read_prepared_data(data_dirs[0], 1000, with_dev=False)
+  plan = plan_from(target, source.path, data_dirs[0]).with_data(data)
+  length = int(data.train.index.lengths[0])
+  assert plan.description.lines == TrainedLines(after or length, 0.0)
+
+
+def test_of_an_earlier_model_the_index_of_its_data_tells(tmp_path, data_dirs):
+  directory, _ = trained(tmp_path, data_dirs[0])
+  assert directory.read().lines is None
+  path = directory.join(DATA_INDEX)
+  data = read_prepared_data(data_dirs[0], 1000, False, cache_file=path)
+  data.remember()
+  length = int(data.train.index.lengths[0])
+  assert directory.read().lines == TrainedLines(length)
+  pathlib.Path(path).write_bytes(b"half of it")
+  assert directory.read().lines is None
 
 
 def plan_from(target, path, data_dir, request=NOTHING):

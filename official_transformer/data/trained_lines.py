@@ -1,0 +1,94 @@
+"""What the lines of training data are like, which a model remembers."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+from typing import TYPE_CHECKING
+
+from absl import logging
+
+from official_transformer.storage import file_system
+
+if TYPE_CHECKING:
+  import numpy as np
+
+# Of all pairs; what is longer, a model has hardly seen.
+_USUAL = 0.999
+# From this share on, training text is paragraphs.
+_PARAGRAPHS = 0.3
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainedLines:
+  """What the lines are like that a model was trained with.
+
+  Attributes:
+    usual: tokens, EOS included, that the longer side of 99.9% of the pairs has
+      at most.
+    several_sentences: the share of pairs whose source has more than one
+      sentence; None if nobody has counted.
+
+  Raises:
+    ValueError: if no lines can be so.
+  """
+
+  usual: int
+  several_sentences: float | None = None
+
+  def __post_init__(self) -> None:
+    if self.usual < 1:
+      raise ValueError(f"usual lines of {self.usual} tokens")
+    if not 0 <= (self.several_sentences or 0) <= 1:
+      raise ValueError(f"{self.several_sentences} is no share")
+
+  @classmethod
+  def of(
+    cls,
+    lengths: np.ndarray,
+    max_length: int,
+    several_sentences: float | None = None,
+  ) -> TrainedLines | None:
+    """Returns what some pairs are like; None if there are none.
+
+    Args:
+      lengths: int [N], tokens of each pair's longer side; 0 of one that cannot
+        be used.
+      max_length: of the training, which leaves longer ones out.
+      several_sentences: as in the attribute.
+    """
+    import numpy as np  # Which --help need not wait for.
+
+    used = lengths[(lengths > 0) & (lengths <= max_length)]
+    if not len(used):
+      return None
+    usual = np.quantile(used, _USUAL, method="inverted_cdf")
+    return cls(int(usual), several_sentences)
+
+  @classmethod
+  def indexed(cls, path: str, max_length: int) -> TrainedLines | None:
+    """Returns what the pairs of an index are like; None if there is none.
+
+    Args:
+      path: of the file that `check_cache.save_check` has written.
+      max_length: as of `of`.
+    """
+    if not file_system.exists(path):
+      return None
+    import numpy as np
+
+    try:
+      with file_system.open_file(path, "rb") as stream:
+        content = io.BytesIO(stream.read())
+      lengths = np.load(content, allow_pickle=False)["lengths"]
+      return cls.of(lengths, max_length)
+    except Exception as error:
+      # A damaged archive raises whatever its parts do.
+      logging.warning("%s is damaged (%r)", path, error)
+      return None
+
+  @property
+  def are_sentences(self) -> bool:
+    """Whether most are single sentences, or nobody knows."""
+    share = self.several_sentences
+    return share is None or share < _PARAGRAPHS
