@@ -105,6 +105,7 @@ class BulkJob(NamedTuple):
         plan.description.splits_sentences
       ).split_sentences,
       "split_long_lines": plan.options.split_long_lines,
+      "replace_unk": plan.options.replace_unk,
       "output_format": self.output_format,
       "replace_invalid": self.replace_invalid,
       **{name: getattr(params, name) for name in DECODING_FIELDS},
@@ -270,8 +271,9 @@ def _missing(
   settings = job.settings()
   files = dict(earlier.files) if earlier else {}
   if earlier:
-    # What they were searched with before a way to search could be chosen.
+    # How they were made before there was a choice.
     before = {f.name: f.default for f in dataclasses.fields(TransformerParams)}
+    before |= {"split_sentences": False, "replace_unk": False}
     for name, value in settings.items():
       if (had := earlier.settings.get(name, before.get(name))) != value:
         raise InputError(

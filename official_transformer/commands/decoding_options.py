@@ -143,10 +143,17 @@ class LineOptions(BatchOptions):
     _NOTHING,
   )
 
+  replace_unk: bool = flag(
+    False,
+    "Write, for each \u2047, the part of the source that it attends to most.",
+    _NOTHING,
+  )
+
   def decoding(self) -> DecodingOptions:
     """Returns the same, as the decoder takes it."""
     return DecodingOptions(
       limits=self.limits,
+      replace_unk=self.replace_unk,
       split_sentences=self.split_sentences,
       split_long_lines=self.split_long_lines,
     )

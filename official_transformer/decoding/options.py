@@ -111,6 +111,8 @@ class DecodingOptions:
       None: unless the model was trained with paragraphs.
     split_long_lines: whether lines longer than those the model was trained with
       are cut at the ends of sentences.
+    replace_unk: whether a token for the unknown becomes the part of the source
+      that it attends to most.
     n_best: most hypotheses returned for a line; at most the beam.
     engine: what computes.
     alignment: where word alignments are read, if they are wanted.
@@ -122,6 +124,7 @@ class DecodingOptions:
   padded_length: int = 0
   split_sentences: bool | None = None
   split_long_lines: bool = True
+  replace_unk: bool = False
   n_best: int = 1
   engine: Engine = dataclasses.field(default_factory=Engine)
   alignment: AlignmentRule | None = None
@@ -141,6 +144,11 @@ class DecodingOptions:
       raise InputError(
         f"alignments are read from TensorFlow's attention, and the engine is "
         f"{self.engine.name}"
+      )
+    if self.replace_unk and self.engine.name != TENSORFLOW:
+      raise InputError(
+        "replace_unk asks TensorFlow's attention what belongs together, and "
+        f"the engine is {self.engine.name}"
       )
     if self.search.changes_search:
       self.check_guided()

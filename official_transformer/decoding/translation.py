@@ -12,7 +12,10 @@ from official_transformer.decoding.alignment import (
   join_alignments,
 )
 from official_transformer.decoding.hypotheses import FoundSequence
-from official_transformer.decoding.line_preparation import PreparedLine
+from official_transformer.decoding.line_preparation import (
+  PieceToTranslate,
+  PreparedLine,
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -144,23 +147,21 @@ def _mean_utility(parts: Sequence[Hypothesis]) -> float | None:
 
 
 def translated_pieces(
-  texts: Sequence[str],
-  sources: Sequence[Sequence[int]],
+  batch: Sequence[PieceToTranslate],
   found: Sequence[Sequence[FoundSequence]],
   hypotheses: Sequence[Sequence[Hypothesis]],
 ) -> list[TranslatedPiece]:
   """Returns what is to be aligned of a batch: all hypotheses in a row.
 
   Args:
-    texts: of the sources.
-    sources: their ids, ending in EOS.
+    batch: the sources.
     found: of each, its hypotheses as ids.
     hypotheses: the same as text.
   """
   return [
-    TranslatedPiece(text, ids, hypothesis.text, sequence.ids)
-    for text, ids, sequences, translated in zip(
-      texts, sources, found, hypotheses, strict=True
+    TranslatedPiece(piece.text, piece.ids, hypothesis.text, sequence.ids)
+    for piece, sequences, translated in zip(
+      batch, found, hypotheses, strict=True
     )
     for sequence, hypothesis in zip(sequences, translated, strict=True)
   ]

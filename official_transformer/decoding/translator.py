@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from absl import logging
@@ -59,6 +59,7 @@ from official_transformer.decoding.translation import (
   translated_pieces,
   with_alignments,
 )
+from official_transformer.decoding.unknown_words import replace_unknown
 from official_transformer.decoding.window_batches import start_window
 from official_transformer.errors import InputError
 from official_transformer.model.transformer import Transformer
@@ -198,19 +199,9 @@ class Translator:
         on_decoded,
       )
 
-    cut = 0
     stream = in_order(windows(lines, len), prepare, start, self.options.workers)
     with contextlib.closing(stream):
-      for translation in stream:
-        cut += translation.pieces > 1
-        yield translation
-    if cut:
-      logging.info(
-        "lines that were translated in pieces, sentence by sentence or as they "
-        "have over %d tokens: %d",
-        self.max_length,
-        cut,
-      )
+      yield from _telling_of_pieces(stream, self.max_length)
 
   @property
   def searcher(self) -> SequenceSearcher:
@@ -301,11 +292,13 @@ class Translator:
   ) -> list[list[Hypothesis]]:
     """Returns what was found of a batch, as text; with alignments, if asked."""
     hypotheses = [[self.hypothesis(f) for f in sentence] for sentence in found]
-    if not aligned:
-      return hypotheses
-    texts, sources = [p.text for p in batch], [p.ids for p in batch]
-    pieces = translated_pieces(texts, sources, found, hypotheses)
-    return with_alignments(hypotheses, self.align(pieces))
+    if aligned:
+      pieces = translated_pieces(batch, found, hypotheses)
+      hypotheses = with_alignments(hypotheses, self.align(pieces))
+    if self.options.replace_unk:
+      rule, reader = self.options.alignment, self._attention()
+      return replace_unknown(reader, rule, batch, found, hypotheses)
+    return hypotheses
 
   def hypothesis(self, found: FoundSequence) -> Hypothesis:
     """Returns what a search has found, as text."""
@@ -316,6 +309,23 @@ class Translator:
       finished=found.finished,
       utility=found.utility,
       has_unknown=has_unknown(self.tokenizers.target, found.ids),
+    )
+
+
+def _telling_of_pieces(
+  translations: Iterable[Translation], max_length: int
+) -> Iterator[Translation]:
+  """Yields translations, and says in the end how many lines were cut."""
+  cut = 0
+  for translation in translations:
+    cut += translation.pieces > 1
+    yield translation
+  if cut:
+    logging.info(
+      "lines that were translated in pieces, sentence by sentence or as they "
+      "have over %d tokens: %d",
+      max_length,
+      cut,
     )
 
 

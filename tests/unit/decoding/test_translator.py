@@ -396,7 +396,7 @@ def test_each_sentence_is_translated_by_itself(make):
 def test_lines_are_cut_as_models_were_trained(
   transformer, caplog, trained, asked, pieces
 ):
-  caplog.set_level("INFO")
+  caplog.set_level("INFO", logger="absl")
   tokenizers = Tokenizers.of(Letters())
   models = [
     LoadedModel(transformer, tokenizers, 9, None, splits) for splits in trained
