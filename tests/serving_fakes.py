@@ -75,7 +75,7 @@ def asked(lines, n_best=1):
 def make_translator(workers=1, lines=4, step=1):
   """Returns a translator of lines of up to 10 tokens."""
   options = DecodingOptions(limits=BatchLimits(lines=lines), workers=workers)
-  translator = Translator(_Transformer(), Letters(), options, max_length=10)
+  translator = Translator(_Transformer(), Letters(), options, longest_piece=10)
   translator.searchers.plain = Reverser(_Transformer.params)
   translator.checkpoint = LoadedCheckpoint(step)
   return translator

@@ -24,7 +24,7 @@ def encoded_block(pairs: Sequence[Pair], first: int = 0) -> EncodedBlock:
     ),
     np.zeros(0, np.uint64),
     {},
-    sources=len(pairs),
+    kept_pairs=len(pairs),
     several_sentences=0,
   )
 

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from official_transformer.errors import InputError
 from official_transformer.text.sentences import (
+  are_set_apart,
   ends_a_sentence,
   without_last_mark,
 )
@@ -278,8 +279,7 @@ def _joined(lines: Sequence[str]) -> str:
   """Returns sentences on one line, as their script has it."""
   text = lines[0]
   for line in lines[1:]:
-    letter = next(filter(str.isalnum, line), "a")
-    text += line if stands_alone(letter) else " " + line
+    text += " " + line if are_set_apart(text, line) else line
   return text
 
 

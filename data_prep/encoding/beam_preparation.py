@@ -265,7 +265,7 @@ class _Encode(beam.DoFn):
       self.DROPPED,
       Statistics(
         dropped=collections.Counter(encoded.dropped),
-        sources=encoded.sources,
+        kept_pairs=encoded.kept_pairs,
         several_sentences=encoded.several_sentences,
       ),
     )

@@ -72,7 +72,7 @@ class EncodedBlock(NamedTuple):
     lengths: int32 [B, 2], tokens of source and target, EOS included.
     fingerprints: uint64 [B] of the text, if duplicates are to be found.
     dropped: pairs that were left out, by reason.
-    sources: pairs of the text that were not, each counted once.
+    kept_pairs: pairs of the text that were not, however many passes there are.
     several_sentences: those of them whose source has several sentences.
   """
 
@@ -81,7 +81,7 @@ class EncodedBlock(NamedTuple):
   lengths: np.ndarray
   fingerprints: np.ndarray
   dropped: Mapping[str, int]
-  sources: int
+  kept_pairs: int
   several_sentences: int
 
 
@@ -91,14 +91,16 @@ class CleanPairs(NamedTuple):
   Attributes:
     rows: of each, where it stands in the block.
     sources: in the data's form, without blanks at their ends.
-    targets: likewise.
+    targets: their translations, in the same form.
     dropped: the others, by reason.
+    given: the sources of all rows as the file has them.
   """
 
   rows: list[int]
   sources: list[str]
   targets: list[str]
   dropped: collections.Counter[str]
+  given: Sequence[str] = ()
 
 
 class PairCleaner:
@@ -121,11 +123,12 @@ class PairCleaner:
       InputError: if a line is not UTF-8, unless such pairs are dropped.
     """
     dropped: collections.Counter[str] = collections.Counter()
-    sources, targets, damages = self._decoded(block)
-    sources, targets = self._formed(sources), self._formed(targets)
+    given, targets, damages = self._decoded(block)
+    sources, targets = self._formed(given), self._formed(targets)
     if self._filter.takes_all and all(sources) and all(targets):
-      return CleanPairs(list(range(len(sources))), sources, targets, dropped)
-    kept = CleanPairs([], [], [], dropped)
+      rows = list(range(len(sources)))
+      return CleanPairs(rows, sources, targets, dropped, given)
+    kept = CleanPairs([], [], [], dropped, given)
     for row, pair in enumerate(zip(sources, targets, strict=True)):
       if reason := damages.get(row) or self._filter.reason(*pair):
         dropped[reason] += 1
@@ -248,8 +251,9 @@ class PairEncoder:
       np.array([columns.lengths[n] for n in order], np.int32).reshape(-1, 2),
       self._fingerprints(columns, order, pairs),
       clean.dropped,
-      len(kept),
-      sum(bool(sentence_ends(record.source)) for record in kept),
+      len(rows),
+      # In lower case, sentences begin as any word does.
+      sum(bool(sentence_ends(clean.given[row].strip())) for row in rows),
     )
 
   def _columns(

@@ -135,7 +135,7 @@ def _description(found: Statistics) -> CorpusDescription:
     *found.tokens,
     dict(sorted(found.dropped.items())),
     dict(sorted(found.histogram.items())),
-    round(found.several_sentences / found.sources, 4),
+    round(found.several_sentences / max(found.kept_pairs, 1), 4),
   )
 
 

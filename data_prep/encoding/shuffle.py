@@ -89,8 +89,8 @@ class BlockIndex(NamedTuple):
     fingerprints: uint64 [B] or [0].
     shard_starts: int64 [shards + 1], the first record of each shard.
     dropped: pairs that were left out, by reason.
-    sources: as in `EncodedBlock`, and so are those of several sentences.
-    several_sentences: of them.
+    kept_pairs: pairs that were not, as in `EncodedBlock`.
+    several_sentences: those of them whose source has several sentences.
   """
 
   keys: np.ndarray
@@ -100,7 +100,7 @@ class BlockIndex(NamedTuple):
   fingerprints: np.ndarray
   shard_starts: np.ndarray
   dropped: Mapping[str, int]
-  sources: int
+  kept_pairs: int
   several_sentences: int
 
 
@@ -126,7 +126,7 @@ def write_block(path: str, block: EncodedBlock, order: Order) -> None:
     "fingerprints": fingerprints[rows] if len(fingerprints) else fingerprints,
     "shard_starts": starts,
     "dropped": np.frombuffer(json.dumps(block.dropped).encode(), np.uint8),
-    "sources": block.sources,
+    "kept_pairs": block.kept_pairs,
     "several_sentences": block.several_sentences,
   }
   # Not forced to the disk: whoever reads it knows if the machine has crashed.
@@ -145,7 +145,7 @@ def read_index(path: str) -> BlockIndex:
   with np.load(path + _INDEX) as stored:
     fields = {name: stored[name] for name in stored.files}
   fields["dropped"] = json.loads(fields["dropped"].tobytes())
-  for name in ("sources", "several_sentences"):
+  for name in ("kept_pairs", "several_sentences"):
     fields[name] = int(fields[name])
   return BlockIndex(**fields)
 
@@ -253,8 +253,8 @@ class Statistics:
     histogram: pairs by the length of their longer side.
     dropped: pairs that were left out, by reason.
     bytes: of all records.
-    sources: pairs of the text that were not left out for themselves, however
-      often they are written.
+    kept_pairs: pairs of the text that were not left out for themselves,
+      however many passes there are.
     several_sentences: those of them whose source has several sentences.
   """
 
@@ -267,7 +267,7 @@ class Statistics:
     default_factory=collections.Counter
   )
   bytes: int = 0
-  sources: int = 0
+  kept_pairs: int = 0
   several_sentences: int = 0
 
   def add(self, index: BlockIndex, keep: np.ndarray) -> None:
@@ -289,7 +289,7 @@ class Statistics:
     if duplicates := len(keep) - len(lengths):
       self.dropped[DUPLICATE] += duplicates
     self.bytes += int(index.sizes.sum())
-    self.sources += index.sources
+    self.kept_pairs += index.kept_pairs
     self.several_sentences += index.several_sentences
 
   def add_all(self, other: Statistics) -> None:
@@ -302,7 +302,7 @@ class Statistics:
     self.histogram.update(other.histogram)
     self.dropped.update(other.dropped)
     self.bytes += other.bytes
-    self.sources += other.sources
+    self.kept_pairs += other.kept_pairs
     self.several_sentences += other.several_sentences
 
   def to_json(self) -> dict[str, Any]:
@@ -319,7 +319,7 @@ class Statistics:
       collections.Counter({int(k): n for k, n in content["histogram"].items()}),
       collections.Counter(content["dropped"]),
       content["bytes"],
-      content["sources"],
+      content["kept_pairs"],
       content["several_sentences"],
     )
 

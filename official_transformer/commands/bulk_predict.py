@@ -32,6 +32,7 @@ from official_transformer.model_directory.directory import (
 )
 from official_transformer.model_params import (
   DECODING_FIELDS,
+  DEFAULT_MAX_LENGTH,
   TransformerParams,
 )
 from official_transformer.storage import file_system
@@ -101,10 +102,9 @@ class BulkJob(NamedTuple):
       "engine": [plan.options.engine.name, plan.options.engine.quantization],
       "n_best": plan.options.n_best,
       "alignment": repr(plan.options.alignment),
-      "split_sentences": plan.options.as_trained(
-        plan.description.splits_sentences
-      ).split_sentences,
+      "split_sentences": plan.options.split_sentences,
       "split_long_lines": plan.options.split_long_lines,
+      "longest_piece": plan.description.longest_piece,
       "replace_unk": plan.options.replace_unk,
       "output_format": self.output_format,
       "replace_invalid": self.replace_invalid,
@@ -169,7 +169,7 @@ def bulk_predict(
   file_system.make_directories(directory)
   with _alone(directory):
     earlier = _read_description(directory)
-    plan, weights = _fixed(plan, earlier)
+    plan, weights = _as_earlier(plan, earlier)
     job = BulkJob(plan, weights, output_format, replace_invalid, directory)
     _check_names(job, paths, file_out)
     missing = _missing(job, paths, earlier)
@@ -214,10 +214,20 @@ def find_files(patterns: str) -> list[str]:
   return list(dict.fromkeys(paths))
 
 
-def _fixed(
+def _as_earlier(
   plan: TranslatorPlan, earlier: Described | None
 ) -> tuple[TranslatorPlan, Weights]:
-  """Returns the plan for the one checkpoint that translates all files."""
+  """Returns a plan that translates all files alike.
+
+  It names one checkpoint, and decides what the user leaves open; both as in an
+  earlier run, if there was one.
+  """
+  options = plan.options
+  if earlier and options.split_sentences is None:
+    options = dataclasses.replace(
+      options, split_sentences=earlier.settings.get("split_sentences", False)
+    )
+  options = options.as_trained(plan.description.splits_sentences)
   model = ModelDirectory(file_system.absolute(plan.model_dir))
   checkpoint = plan.checkpoint
   if checkpoint == LATEST:
@@ -227,7 +237,9 @@ def _fixed(
     else:
       _, (step, *_) = model.choose_checkpoints(LATEST)
     checkpoint = AVERAGE if model.is_finished else str(step)
-  plan = dataclasses.replace(plan, model_dir=model.path, checkpoint=checkpoint)
+  plan = dataclasses.replace(
+    plan, model_dir=model.path, checkpoint=checkpoint, options=options
+  )
   return plan, Weights.of(model, checkpoint)
 
 
@@ -273,7 +285,12 @@ def _missing(
   if earlier:
     # How they were made before there was a choice.
     before = {f.name: f.default for f in dataclasses.fields(TransformerParams)}
-    before |= {"split_sentences": False, "replace_unk": False}
+    batching = job.plan.description.batching
+    before |= {
+      "split_sentences": False,
+      "replace_unk": False,
+      "longest_piece": batching.max_length if batching else DEFAULT_MAX_LENGTH,
+    }
     for name, value in settings.items():
       if (had := earlier.settings.get(name, before.get(name))) != value:
         raise InputError(

@@ -83,7 +83,7 @@ class BeamSearchOptions(AlphaOptions):
   suppress_unk: bool | None = flag(
     None,
     "Never write \u2047, the token for characters that a SentencePiece "
-    "vocabulary lacks, but the next best. Unset: the model's own, false.",
+    "vocabulary lacks, but the next best token. Unset: the model's own, false.",
   )
 
 
@@ -129,23 +129,25 @@ class LineOptions(BatchOptions):
 
   split_sentences: bool | None = flag(
     None,
-    "Translate each sentence of a line by itself, and join the translations as "
-    "the sentences stood: of two on a line, a model that was trained on single "
-    "ones drops one, or mixes them. Unset: unless the model was trained on "
-    "paragraphs, several sentences in 30% of the lines.",
+    "Translate each sentence of a line by itself, and join the translations "
+    "with the blanks that stood between the sentences: a model that was "
+    "trained on single sentences drops or mixes them. A line with a prefix or "
+    "required phrases is always translated whole. Default: on; off for a model "
+    "of whose training lines 30% or more held several sentences.",
     _NOTHING,
   )
   split_long_lines: bool = flag(
     True,
-    "Cut lines that are longer than the model was trained with at the ends of "
-    "sentences, and join the translations. Off: decode them whole, which "
-    "takes memory by the square of their length.",
+    "Cut text that has more tokens than 99.9% of the training lines at the end "
+    "of a sentence, else at a comma, else between words, and join the "
+    "translations. Off: decode it whole, which takes memory by the square of "
+    "its length.",
     _NOTHING,
   )
-
   replace_unk: bool = flag(
     False,
-    "Write, for each \u2047, the part of the source that it attends to most.",
+    "Write for each \u2047, the unknown token, the part of the source that it "
+    "attends to most.",
     _NOTHING,
   )
 

@@ -107,7 +107,7 @@ class ModelOptions(ModelDirOptions):
     """
     opened = []
     for directory in self.model_directories:
-      stored = directory.read()
+      stored = directory.describe()
       params = self.requested_params.for_decoding(stored.params, directory.path)
       opened.append((directory, dataclasses.replace(stored, params=params)))
     return opened

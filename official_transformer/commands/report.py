@@ -227,7 +227,7 @@ def _read_attention(
   if chosen is None:
     encode = translator.tokenizers.source.encode
     usable = [
-      bool(source.strip()) and len(encode(source)) < translator.max_length
+      bool(source.strip()) and len(encode(source)) < translator.longest_piece
       for source in request.sources
     ]
     chosen = choose_lines(contest, options.attention_count, usable)

@@ -324,7 +324,7 @@ def _evaluation(
           transformer,
           plan.tokenizers,
           options.decoding().as_trained(plan.description.splits_sentences),
-          plan.description.max_length,
+          plan.description.longest_piece,
         )
       )
     found = test_set.pairs.evaluate(translators[0], test_set.settings)

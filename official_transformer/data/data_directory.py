@@ -114,8 +114,8 @@ class CorpusDescription:
     target_tokens: likewise.
     dropped: pairs that were left out, by reason.
     lengths: pairs by the length of their longer side.
-    several_sentences: the share of pairs whose source has more than one
-      sentence, before any are joined; None if nobody has counted.
+    several_sentences: the share of the text's pairs whose source has more than
+      one sentence, before any are joined; None if nobody has counted.
   """
 
   pairs: int
@@ -148,8 +148,12 @@ class CorpusDescription:
     if share is not None and not 0 <= share <= 1:
       raise ValueError(f"{share!r:.50} is no share of several_sentences")
     return cls(
-      *(pairs, source_tokens, target_tokens),
-      *(dict(dropped), lengths, share),
+      pairs=pairs,
+      source_tokens=source_tokens,
+      target_tokens=target_tokens,
+      dropped=dict(dropped),
+      lengths=lengths,
+      several_sentences=share,
     )
 
 

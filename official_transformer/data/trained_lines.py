@@ -1,4 +1,4 @@
-"""What the lines of training data are like, which a model remembers."""
+"""Lengths and sentences of training lines, which a model remembers."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _PARAGRAPHS = 0.3
 
 @dataclasses.dataclass(frozen=True)
 class TrainedLines:
-  """What the lines are like that a model was trained with.
+  """Lengths and sentences of the lines that a model was trained with.
 
   Attributes:
-    usual: tokens, EOS included, that the longer side of 99.9% of the pairs has
-      at most.
+    usual_length: the 99.9th percentile of the pairs' lengths: tokens of the
+      longer side, EOS included.
     several_sentences: the share of pairs whose source has more than one
       sentence; None if nobody has counted.
 
@@ -33,14 +33,14 @@ class TrainedLines:
     ValueError: if no lines can be so.
   """
 
-  usual: int
+  usual_length: int
   several_sentences: float | None = None
 
   def __post_init__(self) -> None:
-    if self.usual < 1:
-      raise ValueError(f"usual lines of {self.usual} tokens")
+    if self.usual_length < 1:
+      raise ValueError(f"usual_length is {self.usual_length}, at least 1")
     if not 0 <= (self.several_sentences or 0) <= 1:
-      raise ValueError(f"{self.several_sentences} is no share")
+      raise ValueError(f"several_sentences is {self.several_sentences}")
 
   @classmethod
   def of(
@@ -49,7 +49,7 @@ class TrainedLines:
     max_length: int,
     several_sentences: float | None = None,
   ) -> TrainedLines | None:
-    """Returns what some pairs are like; None if there are none.
+    """Describes pairs by their lengths; None if there are none.
 
     Args:
       lengths: int [N], tokens of each pair's longer side; 0 of one that cannot
@@ -66,12 +66,12 @@ class TrainedLines:
     return cls(int(usual), several_sentences)
 
   @classmethod
-  def indexed(cls, path: str, max_length: int) -> TrainedLines | None:
-    """Returns what the pairs of an index are like; None if there is none.
+  def of_index(cls, path: str, max_length: int) -> TrainedLines | None:
+    """Reads the lengths of an index; None if there is none, or it is damaged.
 
     Args:
       path: of the file that `check_cache.save_check` has written.
-      max_length: as of `of`.
+      max_length: of the training, as in `of`.
     """
     if not file_system.exists(path):
       return None
@@ -87,8 +87,22 @@ class TrainedLines:
       logging.warning("%s is damaged (%r)", path, error)
       return None
 
+  def after(self, before: TrainedLines | None) -> TrainedLines:
+    """Returns the lines of a model that was trained with others before.
+
+    It still knows the longer ones of both. Sentences are as in the newest data
+    in which they were counted.
+    """
+    if before is None:
+      return self
+    share = self.several_sentences
+    return TrainedLines(
+      max(self.usual_length, before.usual_length),
+      before.several_sentences if share is None else share,
+    )
+
   @property
   def are_sentences(self) -> bool:
-    """Whether most are single sentences, or nobody knows."""
+    """Whether most are single sentences, or nobody has counted."""
     share = self.several_sentences
     return share is None or share < _PARAGRAPHS

@@ -56,6 +56,8 @@ class PreparedLine:
       never cut.
     search: how it is searched for.
     written: a phrase to how a translation would hold it.
+    margins: blanks before and behind its text, which a translation keeps; all
+      before, if there is no text.
   """
 
   pieces: list[Piece]
@@ -63,6 +65,7 @@ class PreparedLine:
   constraints: DecodingConstraints = NO_CONSTRAINTS
   search: SearchOptions = DEFAULT_SEARCH
   written: Callable[[str], str] = str
+  margins: tuple[str, str] = ("", "")
 
   def unmet_by(self, text: str) -> tuple[str, ...]:
     """Returns which constraints a translation does not meet."""
@@ -84,22 +87,23 @@ class LinePreparer:
 
   Attributes:
     tokenizers: of source and target.
-    max_length: most tokens of a piece, EOS included; None cuts no line.
+    longest_piece: most tokens of a piece, EOS included; None cuts no line.
     search: how lines are searched for that do not say.
     split_sentences: whether each sentence is a piece.
   """
 
   tokenizers: Tokenizers
-  max_length: int | None
+  longest_piece: int | None
   search: SearchOptions = DEFAULT_SEARCH
   split_sentences: bool = False
 
   def prepare(self, request: str | LineRequest) -> PreparedLine:
     """Returns a line as it is decoded."""
+    request = LineRequest.of(request)
     whole = self.whole(request)
-    line, ids = whole.text, whole.ids
-    if not line:
-      return self._prepared([], [], whole)
+    margins = _margins(request.text)
+    if not whole.text:
+      return self._prepared([], [], whole, margins)
     kept, joint = [], ""
     for piece, ids in self._pieces(whole):
       joint = max(joint, piece.joint, key=len)
@@ -108,7 +112,7 @@ class LinePreparer:
         kept.append((Piece(piece.text, joint), ids))
         joint = ""
     return self._prepared(
-      [piece for piece, _ in kept], [ids for _, ids in kept], whole
+      [piece for piece, _ in kept], [ids for _, ids in kept], whole, margins
     )
 
   def _pieces(
@@ -124,10 +128,14 @@ class LinePreparer:
       ids = whole.ids
       if len(pieces) > 1:
         ids = encode(piece.text, add_eos=True)
-      if not may_cut or self.max_length is None or len(ids) <= self.max_length:
+      if (
+        not may_cut
+        or self.longest_piece is None
+        or len(ids) <= self.longest_piece
+      ):
         yield piece, ids
         continue
-      first, *others = cut_line(piece.text, self._length, self.max_length)
+      first, *others = cut_line(piece.text, self._length, self.longest_piece)
       for part in (first._replace(joint=piece.joint), *others):
         yield part, encode(part.text, add_eos=True)
 
@@ -148,9 +156,10 @@ class LinePreparer:
     pieces: list[Piece],
     ids: list[list[int]],
     whole: PieceToTranslate,
+    margins: tuple[str, str],
   ) -> PreparedLine:
     return PreparedLine(
-      pieces, ids, whole.constraints, whole.search, self._written
+      pieces, ids, whole.constraints, whole.search, self._written, margins
     )
 
   @functools.cached_property
@@ -159,3 +168,10 @@ class LinePreparer:
 
   def _length(self, text: str) -> int:
     return len(self.tokenizers.source.encode(text, add_eos=True))
+
+
+def _margins(line: str) -> tuple[str, str]:
+  """Returns the blanks at a line's ends, without its end itself."""
+  line = line.replace("\r", "").replace("\n", "")
+  start = len(line) - len(line.lstrip())
+  return line[:start], line[max(len(line.rstrip()), start) :]

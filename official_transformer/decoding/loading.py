@@ -31,8 +31,8 @@ from official_transformer.model_directory.directory import (
   LATEST,
   ModelDirectory,
 )
-from official_transformer.model_params import DECODING_FIELDS, UNK_ID
-from official_transformer.text.tokenizer import has_unknown
+from official_transformer.model_params import DECODING_FIELDS
+from official_transformer.text.tokenizer import fitting_params
 from official_transformer.text.vocabulary_files import (
   Tokenizers,
   VocabFiles,
@@ -73,14 +73,14 @@ class LoadedModel(NamedTuple):
   Attributes:
     transformer: with the checkpoint's weights.
     tokenizers: of source and target.
-    max_length: tokens up to which it knows lines well, EOS included.
+    longest_piece: most tokens of text that it translates in one piece.
     checkpoint: whose weights they are.
     splits_sentences: whether it was trained on sentences, not on paragraphs.
   """
 
   transformer: Transformer
   tokenizers: Tokenizers
-  max_length: int
+  longest_piece: int
   checkpoint: LoadedCheckpoint
   splits_sentences: bool = True
 
@@ -113,7 +113,7 @@ def open_model(
   if unknown := decoding.keys() - set(DECODING_FIELDS):
     raise TypeError(f"{', '.join(sorted(unknown))}: not of {DECODING_FIELDS}")
   directory = ModelDirectory(model_dir)
-  stored = directory.read()
+  stored = directory.describe()
   changes: dict[str, Any] = {
     name: value for name, value in decoding.items() if value is not None
   }
@@ -145,10 +145,7 @@ def load_model(
   """
   kind, steps = directory.choose_checkpoints(checkpoint)
   tokenizers = _load_tokenizers(directory, description)
-  params = description.params
-  if not has_unknown(tokenizers.target, [UNK_ID]):
-    # It is a token like any other, of a vocabulary that spells all text.
-    params = dataclasses.replace(params, suppress_unk=False)
+  params = fitting_params(description.params, tokenizers.target)
   first_readable(
     directory,
     steps,
@@ -174,7 +171,7 @@ def load_model(
   return LoadedModel(
     transformer,
     tokenizers,
-    description.max_length,
+    description.longest_piece,
     LoadedCheckpoint(step, averaged, directory.checkpoint_prefix(step, kind)),
     description.splits_sentences,
   )
@@ -190,7 +187,10 @@ def load_models(
   Args:
     opened: what `open_model` returned of each.
     dtype: as in `load_model`.
-    checkpoint: likewise, of each.
+    checkpoint: of each, as in `load_model`.
+
+  Returns:
+    The models. All hide the unknown token if the first is asked to.
 
   Raises:
     InputError: as `load_model`; if they have not all the same vocabularies.
@@ -207,10 +207,14 @@ def load_models(
         f"{first.path} {described.vocabularies} ({described.form}): only "
         "models of one vocabulary can decide together"
       )
-  return [
-    load_model(directory, description, dtype, checkpoint)
-    for directory, description in opened
-  ]
+  models = []
+  for directory, description in opened:
+    params = dataclasses.replace(
+      description.params, suppress_unk=described.params.suppress_unk
+    )
+    description = dataclasses.replace(description, params=params)
+    models.append(load_model(directory, description, dtype, checkpoint))
+  return models
 
 
 def _load_tokenizers(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
+from absl import logging
+
 from official_transformer.decoding.engines import TENSORFLOW, Engine
 from official_transformer.errors import InputError
 from official_transformer.model_params import TransformerParams
@@ -108,10 +110,10 @@ class DecodingOptions:
     padded_length: with more than 0, batches have static shapes, of lines padded
       to a multiple of so many tokens, and XLA compiles the search.
     split_sentences: whether each sentence of a line is translated by itself;
-      None: unless the model was trained with paragraphs.
-    split_long_lines: whether lines longer than those the model was trained with
-      are cut at the ends of sentences.
-    replace_unk: whether a token for the unknown becomes the part of the source
+      None: as the model was trained.
+    split_long_lines: whether a text of more tokens than nearly all training
+      lines is cut, at the end of a clause or else of a word.
+    replace_unk: whether an unknown token is replaced by the part of the source
       that it attends to most.
     n_best: most hypotheses returned for a line; at most the beam.
     engine: what computes.
@@ -154,13 +156,20 @@ class DecodingOptions:
       self.check_guided()
 
   def as_trained(self, on_sentences: bool) -> DecodingOptions:
-    """Returns the same; what was not chosen is as the model was trained.
+    """Returns options that split sentences if training lines were single ones.
+
+    A choice that was made stays. The log says if lines are not split.
 
     Args:
-      on_sentences: whether on single sentences, not on paragraphs.
+      on_sentences: whether most training lines were single sentences.
     """
     if self.split_sentences is not None:
       return self
+    if not on_sentences:
+      logging.info(
+        "lines are translated whole, as the model was trained on lines of "
+        "several sentences; --split_sentences translates each by itself"
+      )
     return dataclasses.replace(self, split_sentences=on_sentences)
 
   def check_guided(self) -> None:

@@ -11,7 +11,10 @@ from official_transformer.decoding.phrases import (
   DecodingConstraints,
 )
 from official_transformer.errors import InputError
-from official_transformer.model_params import TransformerParams
+from official_transformer.model_params import (
+  DEFAULT_MAX_LENGTH,
+  TransformerParams,
+)
 from official_transformer.search.options import DEFAULT_SEARCH, SearchOptions
 from official_transformer.text.tokenizer import Tokenizer
 
@@ -85,7 +88,7 @@ class TranslationRequest:
     options: DecodingOptions,
     params: TransformerParams,
     target: Tokenizer,
-    max_length: int,
+    longest_piece: int,
   ) -> None:
     """Raises a `RequestError` if a translator cannot do what is asked.
 
@@ -93,7 +96,9 @@ class TranslationRequest:
       options: the translator's.
       params: its first model's.
       target: the target's tokenizer.
-      max_length: the most tokens of a piece that is translated whole.
+      longest_piece: most tokens of a line that is translated in one piece. A
+        line with a prefix or a required phrase is never cut, and may have
+        `DEFAULT_MAX_LENGTH`.
     """
     try:
       if self.is_guided:
@@ -101,13 +106,14 @@ class TranslationRequest:
       options.check_length(self.search, params)
     except InputError as error:
       raise RequestError(str(error)) from None
-    most = max_length + params.extra_decode_length
+    longest = max(longest_piece, DEFAULT_MAX_LENGTH)
+    most = longest + params.extra_decode_length
     for name in ("min_length", "no_repeat_ngram_size"):
       if getattr(self.search, name) > most:
         raise RequestError(f"{name}: at most {most} tokens are written")
     for asked in self.constraints:
-      if asked.prefix and len(target.encode(asked.prefix)) > max_length:
-        raise RequestError(f"prefixes: one has more than {max_length} tokens")
+      if asked.prefix and len(target.encode(asked.prefix)) > longest:
+        raise RequestError(f"prefixes: one has more than {longest} tokens")
     number = self.search.hypotheses(params.beam_size)
     if max(number, self.n_best) > params.beam_size or self.n_best > number:
       raise RequestError(

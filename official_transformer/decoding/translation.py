@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Iterable, Sequence
 
 from official_transformer.decoding.alignment import (
@@ -16,6 +17,9 @@ from official_transformer.decoding.line_preparation import (
   PieceToTranslate,
   PreparedLine,
 )
+from official_transformer.decoding.long_lines import Piece
+from official_transformer.text.scripts import is_without_blanks
+from official_transformer.text.sentences import are_set_apart, ends_a_sentence
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,7 +79,6 @@ class Translation:
     return self.hypotheses[0].finished
 
 
-FIRST_EAST_ASIAN = "\u2e80"
 BLANK = Translation([Hypothesis("", 0.0, [], True)], 0)
 ALIGNED_BLANK = Translation(
   [Hypothesis("", 0.0, [], True, Alignment([], [], []))], 0
@@ -87,7 +90,7 @@ def join_pieces(
   pieces: list[list[Hypothesis]],
   with_alignment: bool = False,
 ) -> Translation:
-  """Joins the translations of a line's pieces.
+  """Joins the translations of a line's pieces; blanks around it come back.
 
   Args:
     line: as it was cut.
@@ -95,20 +98,33 @@ def join_pieces(
       each piece, or of its last if it has fewer.
     with_alignment: whether a blank line has one, too.
   """
-  if len(pieces) == 1:
-    return Translation(pieces[0], 1, line.unmet_by(pieces[0][0].text))
-  if not pieces:
-    blank = ALIGNED_BLANK if with_alignment else BLANK
-    return dataclasses.replace(blank, unmet=line.unmet_by(""))
-  joints = [piece.joint for piece in line.pieces][1:]
+  if pieces:
+    found = _joined(line, pieces) if len(pieces) > 1 else pieces[0]
+  else:
+    found = (ALIGNED_BLANK if with_alignment else BLANK).hypotheses
+  unmet = line.unmet_by(found[0].text)
+  before, behind = line.margins
+  if before or behind:
+    found = [
+      dataclasses.replace(h, text=before + h.text + behind) for h in found
+    ]
+  return Translation(found, len(pieces), unmet)
+
+
+def _joined(
+  line: PreparedLine, pieces: list[list[Hypothesis]]
+) -> list[Hypothesis]:
+  """Returns the hypotheses of a line that was cut, as of `join_pieces`."""
   hypotheses = []
   for n in range(max(map(len, pieces))):
     parts = [found[min(n, len(found) - 1)] for found in pieces]
     text, separators = parts[0].text, []
-    for joint, part in zip(joints, parts[1:], strict=True):
-      between = _joint(text, joint, part.text)
+    for (before, piece), part in zip(
+      itertools.pairwise(line.pieces), parts[1:], strict=True
+    ):
+      between = _joint(before.text, piece, text, part.text)
       text += between + part.text
-      separators.append(Separator(joint, between))
+      separators.append(Separator(piece.joint, between))
     hypotheses.append(
       Hypothesis(
         text=text,
@@ -120,18 +136,35 @@ def join_pieces(
         has_unknown=any(part.has_unknown for part in parts),
       )
     )
-  unmet = line.unmet_by(hypotheses[0].text)
-  return Translation(hypotheses, len(pieces), unmet)
+  return hypotheses
 
 
-def _joint(left: str, joint: str, right: str) -> str:
-  """Returns what stands between two pieces' translations.
+def _joint(source: str, piece: Piece, left: str, right: str) -> str:
+  """Returns what stands between the translations of two pieces of a line.
 
-  It is what stood in the source; but where that was nothing, as in scripts that
-  write no spaces, a sentence's end and a letter are still set apart.
+  It is what stood in the source: tabs, or several blanks. But where one side
+  writes no blanks between sentences, or words, and the other does, it is what
+  the translation's script has.
+
+  Args:
+    source: the first piece.
+    piece: the second one, and what stands before it.
+    left: the translation up to the first piece's end.
+    right: that of the second piece.
   """
-  apart = left[-1:] in tuple(".!?,;:") and right[:1].isalnum()
-  return " " if apart and right[:1] < FIRST_EAST_ASIAN else joint
+  if piece.joint.strip(" ") or not (left and right):
+    return piece.joint
+  if not are_set_apart(left, right):
+    return ""
+  if piece.joint:
+    return piece.joint
+  # Nothing stands in the middle of a word, or of an address, that was cut.
+  was_apart = (
+    is_without_blanks(source[-1])
+    or is_without_blanks(piece.text[0])
+    or ends_a_sentence(source)
+  )
+  return " " if was_apart else ""
 
 
 def _join_alignments(

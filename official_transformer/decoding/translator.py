@@ -22,9 +22,7 @@ from official_transformer.decoding.attention import (
   AttentionReader,
   LineAttention,
 )
-from official_transformer.decoding.batching import (
-  windows,
-)
+from official_transformer.decoding.batching import map_by_length, windows
 from official_transformer.decoding.engines import (
   TENSORFLOW,
   Engine,
@@ -44,6 +42,7 @@ from official_transformer.decoding.loading import (
 )
 from official_transformer.decoding.options import (
   AlignmentRule,
+  BatchLimits,
   DecodingOptions,
 )
 from official_transformer.decoding.pipeline import Started, in_order
@@ -77,7 +76,8 @@ class Translator:
       patience and limit.
     tokenizers: of source and target.
     options: how lines are brought to the model, fewer at once for large beams.
-    max_length: tokens up to which the model knows lines well, EOS included.
+    longest_piece: most tokens of a line that is translated in one piece, EOS
+      included; longer ones are cut, unless `options` say otherwise.
     checkpoint: the one that was loaded, if one was.
     dtype: what TensorFlow computes in, such as `float32`.
     searchers: search for each batch's best sequences.
@@ -92,7 +92,7 @@ class Translator:
     transformer: Transformer | Sequence[Transformer],
     tokenizers: Tokenizer | Tokenizers,
     options: DecodingOptions | None = None,
-    max_length: int = DEFAULT_MAX_LENGTH,
+    longest_piece: int = DEFAULT_MAX_LENGTH,
   ) -> None:
     models = transformer if isinstance(transformer, Sequence) else [transformer]
     self.params = params = models[0].params
@@ -104,10 +104,10 @@ class Translator:
     self.options = dataclasses.replace(
       options, limits=options.limits.for_beam(number)
     )
-    self.max_length = max_length
+    self.longest_piece = longest_piece
     self._preparer = LinePreparer(
       self.tokenizers,
-      max_length if options.split_long_lines else None,
+      longest_piece if options.split_long_lines else None,
       options.search,
       bool(options.split_sentences),
     )
@@ -161,8 +161,10 @@ class Translator:
     translator = cls(
       [m.transformer for m in models],
       first.tokenizers,
-      _as_trained(options or DecodingOptions(), models),
-      min(m.max_length for m in models),
+      (options or DecodingOptions()).as_trained(
+        all(m.splits_sentences for m in models)
+      ),
+      min(m.longest_piece for m in models),
     )
     translator.checkpoint = first.checkpoint
     return translator
@@ -201,7 +203,7 @@ class Translator:
 
     stream = in_order(windows(lines, len), prepare, start, self.options.workers)
     with contextlib.closing(stream):
-      yield from _telling_of_pieces(stream, self.max_length)
+      yield from _telling_of_pieces(stream, self.longest_piece)
 
   @property
   def searcher(self) -> SequenceSearcher:
@@ -219,7 +221,7 @@ class Translator:
   def check(self, request: TranslationRequest) -> None:
     """Raises a `RequestError` if it asks for what is not to be had here."""
     target = self.tokenizers.target
-    request.check(self.options, self.params, target, self.max_length)
+    request.check(self.options, self.params, target, self.longest_piece)
 
   def translate_line(
     self, line: str | LineRequest, aligned: bool = False
@@ -227,10 +229,17 @@ class Translator:
     """Translates one line by itself, at once; with alignments, if asked."""
     prepared = self.prepare(line)
     aligned = aligned or self.options.alignment is not None
-    pieces = [
-      self._translate_batch([piece], aligned)[0]
-      for piece in prepared.to_translate()
-    ]
+    # Where one line is translated at a time, its pieces still go together.
+    number = self.options.search.hypotheses(self.params.beam_size)
+    limits = dataclasses.replace(
+      self.options.limits, lines=BatchLimits().for_beam(number).lines
+    )
+    pieces = map_by_length(
+      prepared.to_translate(),
+      lambda piece: len(piece.ids),
+      limits,
+      lambda batch: self._translate_batch(batch, aligned),
+    )
     return join_pieces(prepared, pieces, aligned)
 
   def attention(
@@ -313,7 +322,7 @@ class Translator:
 
 
 def _telling_of_pieces(
-  translations: Iterable[Translation], max_length: int
+  translations: Iterable[Translation], longest_piece: int
 ) -> Iterator[Translation]:
   """Yields translations, and says in the end how many lines were cut."""
   cut = 0
@@ -324,19 +333,6 @@ def _telling_of_pieces(
     logging.info(
       "lines that were translated in pieces, sentence by sentence or as they "
       "have over %d tokens: %d",
-      max_length,
+      longest_piece,
       cut,
     )
-
-
-def _as_trained(
-  options: DecodingOptions, models: Sequence[LoadedModel]
-) -> DecodingOptions:
-  """Returns options for some models; says if lines of text stay whole."""
-  found = options.as_trained(all(m.splits_sentences for m in models))
-  if options.split_sentences is None and not found.split_sentences:
-    logging.info(
-      "each line is translated whole: the model was trained on lines of "
-      "several sentences"
-    )
-  return found

@@ -68,7 +68,7 @@ def saved_model(
   if with_text:
     of_text = _TEXT_SIGNATURE.format(beam=beam)
     example = _TEXT_EXAMPLE.format(
-      longest=model.max_length, tensorflow=current_versions()["tensorflow"]
+      longest=model.longest_piece, tensorflow=current_versions()["tensorflow"]
     )
   return _SAVED_MODEL.format(
     beam=beam,

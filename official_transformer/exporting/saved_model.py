@@ -44,7 +44,7 @@ class TranslationModule(tf.Module):
     self,
     transformer: Transformer,
     vocabulary_size: int,
-    max_length: int,
+    longest_piece: int,
     vocabularies: list[tf.saved_model.Asset],
     text: tf.Module | None,
   ) -> None:
@@ -53,7 +53,7 @@ class TranslationModule(tf.Module):
     self.weights = [weight.value for weight in transformer.weights]
     self.vocabularies = vocabularies
     self.text = text
-    self._max_length = max_length
+    self._longest_piece = longest_piece
     self._longest = transformer.params.longest
     self._search_rows = lambda ids: transformer.beam_search(
       ids, vocabulary_size
@@ -111,7 +111,7 @@ class TranslationModule(tf.Module):
       "scores": scores[:, 0],
       "finished": finished[:, 0],
       "blank": blank,
-      "long": lengths > self._max_length,
+      "long": lengths > self._longest_piece,
       "n_best_translations": hypotheses,
       "n_best_scores": tf.where(there, scores, float("-inf")),
       "n_best_finished": finished,
@@ -183,7 +183,7 @@ def write_saved_model(
   module = TranslationModule(
     model.transformer,
     model.tokenizers.target.vocab_size,
-    model.max_length,
+    model.longest_piece,
     [tf.saved_model.Asset(path) for path in vocab_files.different],
     text,
   )

@@ -70,7 +70,7 @@ class Samples:
     ids: list[list[int]] = []
     for line in lines:
       encoded = model.tokenizers.source.encode(line.strip(), add_eos=True)
-      if 1 < len(encoded) <= model.max_length:
+      if 1 < len(encoded) <= model.longest_piece:
         kept.append(line)
         ids.append(encoded)
       if len(kept) == MOST_SAMPLES:
@@ -78,7 +78,7 @@ class Samples:
     if not kept:
       raise InputError(
         "none of the lines to verify the export with has from one token to "
-        f"{model.max_length}, the most that the model was trained with"
+        f"{model.longest_piece} tokens, as nearly all training lines had"
       )
     searcher = Searcher(model.transformer, model.tokenizers.target.vocab_size)
     found = [s for rows in batched(ids) for s in searcher.search(rows)]

@@ -56,7 +56,7 @@ class ModelDescription:
     origin: of the first weights, if they are another model's.
     data: what tells the training data from others; None until there are any.
     form: what is done to all text before it is tokenized.
-    lines: what those of its training data are like; None if nobody knows.
+    lines: lengths and sentences of its training lines; None if unknown.
   """
 
   params: TransformerParams
@@ -69,14 +69,14 @@ class ModelDescription:
   lines: TrainedLines | None = None
 
   @property
-  def max_length(self) -> int:
-    """Tokens up to which the model knows lines well, EOS included.
+  def longest_piece(self) -> int:
+    """Most tokens of text that is translated in one piece, EOS included.
 
-    Those of 99.9% of its training pairs; of a model that does not remember
-    them, the longest that it may have been trained with.
+    It is the 99.9th percentile of the training lines' lengths; if a model does
+    not remember them, the longest line that its training can have had.
     """
     if self.lines:
-      return self.lines.usual
+      return self.lines.usual_length
     if self.batching:
       return self.batching.max_length
     return min(DEFAULT_MAX_LENGTH, self.params.longest or DEFAULT_MAX_LENGTH)

@@ -113,18 +113,28 @@ class ModelDirectory:
     try:
       with file_system.open_file(path) as stream:
         content = json.load(stream)
-      description = ModelDescription.from_json(content)
+      return ModelDescription.from_json(content)
     except InputError as error:
       raise InputError(f"{path}: {error}") from None
     except DAMAGE as error:
       raise InputError(f"{path} is damaged: {error!r:.200}") from None
-    if description.lines is None and description.batching:
-      # Of a model from before lines were remembered.
-      lines = TrainedLines.indexed(
-        self.join(DATA_INDEX), description.batching.max_length
-      )
-      description = dataclasses.replace(description, lines=lines)
-    return description
+
+  def describe(self) -> ModelDescription:
+    """Reads model.json, and the lengths of the training lines if it lacks them.
+
+    Models of earlier versions lack them, but the index of their data may tell;
+    not if a model started from another's weights, which had other data.
+
+    Raises:
+      InputError: as `read`.
+    """
+    description = self.read()
+    if description.lines or description.origin or not description.batching:
+      return description
+    lines = TrainedLines.of_index(
+      self.join(DATA_INDEX), description.batching.max_length
+    )
+    return dataclasses.replace(description, lines=lines)
 
   def has_foreign_checkpoints(self) -> bool:
     """Returns whether another Transformer's checkpoints lie here, not ours."""

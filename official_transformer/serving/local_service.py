@@ -78,5 +78,5 @@ def describe(translator: Translator) -> Model:
     step=checkpoint.step,
     engine=translator.options.engine.name,
     beam_size=translator.params.beam_size,
-    max_length=translator.max_length,
+    max_length=translator.longest_piece,
   )

@@ -28,7 +28,7 @@ class Model(pydantic.BaseModel):
   engine: str = pydantic.Field(examples=["tensorflow"])
   beam_size: int
   max_length: int = pydantic.Field(
-    description="Longer lines, in tokens, are cut at the ends of sentences."
+    description="Sentences of more tokens are cut, and their parts joined."
   )
 
 
@@ -214,7 +214,7 @@ class Answered(_Told):
 
   translation: str
   flags: list[str] = pydantic.Field(
-    description="blank, split (cut at the ends of sentences), unfinished, "
+    description="blank, split (translated in several pieces), unfinished, "
     "unknown (it has a token for what the vocabulary lacks), unmet."
   )
   unmet: list[str] | None = pydantic.Field(

@@ -8,6 +8,7 @@ translated together lose less than one that is torn apart.
 from __future__ import annotations
 
 import re
+import unicodedata
 
 # Quotes and brackets that belong to the sentence before them. French ones have
 # a blank before them, and those that close in German open in other languages: a
@@ -30,6 +31,7 @@ _CANDIDATE = re.compile(
   rf"(?:(?P<stop>{_STOPS})|{WIDE_STOPS})(?P<closing>{CLOSING})(?P<gap>\s*)"
 )
 _END = re.compile(rf"(?:{_STOPS}|{WIDE_STOPS}){CLOSING}$")
+_CLOSING_MARKS = re.compile(rf"{CLOSING}$")
 _LAST_MARKS = re.compile(rf"\s*(?:{_STOPS}|{WIDE_STOPS})$")
 # Characters on either side of a mark that are looked at.
 _NEAR = 40
@@ -98,6 +100,34 @@ def sentence_ends(text: str) -> list[int]:
 def ends_a_sentence(text: str) -> bool:
   """Returns whether a line ends with a mark that may end a sentence."""
   return _END.search(text[-_NEAR:]) is not None
+
+
+def are_set_apart(left: str, right: str) -> bool:
+  """Returns whether a blank stands between two sentences on one line.
+
+  It does in most scripts, also in those that write none between words, such as
+  Thai. It does not in Chinese and Japanese.
+
+  Args:
+    left: text up to the end of a sentence.
+    right: the next sentence.
+  """
+  end = _CLOSING_MARKS.sub("", left[-_NEAR:])[-1:]
+  if end and unicodedata.category(end)[0] == "P" and _is_wide(end):
+    return False
+  last = next(filter(str.isalnum, reversed(left[-_NEAR:])), "")
+  first = next(filter(str.isalnum, right[:_NEAR]), "")
+  return not (_is_wide(last) and _is_wide(first))
+
+
+def _is_wide(character: str) -> bool:
+  """Returns whether a character is written as Chinese and Japanese ones are."""
+  name = unicodedata.name(character, "") if character else ""
+  return (
+    bool(name)
+    and unicodedata.east_asian_width(character) in ("W", "F", "H")
+    and "HANGUL" not in name
+  )
 
 
 def without_last_mark(text: str) -> str:

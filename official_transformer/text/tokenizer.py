@@ -8,6 +8,7 @@ PAD is 0 and EOS is 1.
 from __future__ import annotations
 
 import collections
+import dataclasses
 import io
 import itertools
 import re
@@ -15,9 +16,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 import sentencepiece
+from absl import logging
 
 from official_transformer.errors import InputError
-from official_transformer.model_params import EOS_ID, PAD_ID, UNK_ID
+from official_transformer.model_params import (
+  EOS_ID,
+  PAD_ID,
+  UNK_ID,
+  TransformerParams,
+)
 from official_transformer.storage import file_system
 from official_transformer.storage.durable_files import write_bytes
 from official_transformer.text.packed_ids import PackedLines, pack_lines
@@ -207,6 +214,20 @@ def has_unknown(tokenizer: Tokenizer, ids: Sequence[int]) -> bool:
     plain_tokenizer(tokenizer), SentencePieceTokenizer
   )
   return is_sentencepiece and UNK_ID in ids
+
+
+def fitting_params(
+  params: TransformerParams, target: Tokenizer
+) -> TransformerParams:
+  """Returns parameters without `suppress_unk` where nothing is unknown.
+
+  The token of that number is an ordinary one in the official vocabularies,
+  which spell all text.
+  """
+  if not params.suppress_unk or has_unknown(target, [UNK_ID]):
+    return params
+  logging.info("suppress_unk: the vocabulary can spell all text")
+  return dataclasses.replace(params, suppress_unk=False)
 
 
 def plain_tokenizer(tokenizer: Tokenizer) -> Tokenizer:

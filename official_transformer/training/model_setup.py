@@ -24,8 +24,8 @@ from official_transformer.model_directory.requested_params import (
 )
 from official_transformer.model_params import DEFAULT_PARAM_SET
 from official_transformer.storage.file_system import absolute
-from official_transformer.text.identity import Vocabularies
 from official_transformer.text.text_form import TextForm
+from official_transformer.text.tokenizer import fitting_params
 from official_transformer.text.vocabulary_files import (
   LoadedVocabularies,
   Tokenizers,
@@ -131,17 +131,14 @@ class DirectoryPlan:
     return self
 
   def _lines(self, data: PreparedData) -> TrainedLines | None:
-    """Returns what the model's lines are like once it has seen some data.
+    """Returns the description's lines once the model has seen some data.
 
-    What it has learnt of long lines before, it keeps.
+    It keeps what it has learnt of long lines before.
     """
     before, batching = self.description.lines, self.description.batching
     assert batching  # Whoever trains has it.
     found = data.lines(batching.max_length)
-    if before and found:
-      usual = max(before.usual, found.usual)
-      return dataclasses.replace(found, usual=usual)
-    return found or before
+    return found.after(before) if found else before
 
 
 def plan_directory(
@@ -174,7 +171,7 @@ def plan_directory(
   steps = [] if request.clean else directory.checkpoint_steps()
   # A description without a checkpoint is what a run left that never started
   # training: it binds nobody.
-  stored = directory.read() if steps else None
+  stored = directory.describe() if steps else None
   source = None
   if request.init_checkpoint and stored:
     _check_origin(request.init_checkpoint, stored, directory.path)
@@ -190,11 +187,10 @@ def plan_directory(
     else:
       batching = request.batching.for_new_model(params, 1)
       stored = dataclasses.replace(stored, batching=batching)
+    params = fitting_params(params, vocabularies.tokenizers.target)
     description = dataclasses.replace(stored, params=params)
     return DirectoryPlan(directory, description, vocabularies, changes=False)
-  description = _new_description(
-    request, stored, vocabularies.identity, source, model
-  )
+  description = _new_description(request, stored, vocabularies, source, model)
   initial = source.prefix if source else None
   return DirectoryPlan(directory, description, vocabularies, True, initial)
 
@@ -221,7 +217,7 @@ def _find_vocabularies(
 def _new_description(
   request: ModelRequest,
   stored: ModelDescription | None,
-  vocabularies: Vocabularies,
+  loaded: LoadedVocabularies,
   source: Source | None,
   model: ModelDirectory,
 ) -> ModelDescription:
@@ -230,7 +226,7 @@ def _new_description(
   Args:
     request: what the user asks for.
     stored: of the imported or other model that its weights come from, if any.
-    vocabularies: the model's.
+    loaded: the model's vocabularies.
     source: the other model, if it is one of ours.
     model: what `stored` describes.
   """
@@ -241,6 +237,7 @@ def _new_description(
     vocabularies, form = stored.vocabularies, stored.form
   else:
     params = request.params.for_new_model(DEFAULT_PARAM_SET, request.num_gpus)
+    vocabularies = loaded.identity
     source_size, size = vocabularies.sizes
     params = dataclasses.replace(
       params,
@@ -251,14 +248,21 @@ def _new_description(
     if request.data and request.data.description:
       form = request.data.description.form
   return ModelDescription(
-    params,
+    fitting_params(params, loaded.tokenizers.target),
     vocabularies,
     request.batching.for_new_model(params, request.num_replicas),
     current_versions(),
     source.origin if source else stored.origin if stored else None,
     form=form,
-    lines=TrainedLines(stored.max_length) if stored else None,
+    lines=_lines_so_far(stored),
   )
+
+
+def _lines_so_far(stored: ModelDescription | None) -> TrainedLines | None:
+  """Returns the lines that a model has been trained with, or may have been."""
+  if stored is None:
+    return None
+  return stored.lines or TrainedLines(stored.longest_piece)
 
 
 def prepare_directory(

@@ -3,6 +3,7 @@
 import concurrent.futures
 import contextlib
 import filecmp
+import json
 import os
 import pathlib
 
@@ -38,7 +39,9 @@ def text(tmp_path, demo_text):
   for side, language in (("source", "en"), ("target", "de")):
     lines = (demo_text / f"train.{language}").read_bytes()
     again = tmp_path / f"again.{language}"
-    again.write_bytes(b"".join(lines.splitlines(keepends=True)[:50]) + b"\n")
+    again.write_bytes(
+      b"".join(lines.splitlines(keepends=True)[:50]) + b"\nOne. Two.\n"
+    )
     flags += [
       f"--train_{side}={demo_text}/train.{language},{again}",
       f"--dev_{side}={demo_text}/dev.{language}",
@@ -81,6 +84,8 @@ def test_the_same_data(text, tmp_path, more, duplicates, options):
   assert ("duplicate" in done.stderr) == bool(duplicates)
   assert not duplicates or f" {duplicates} duplicate" in done.stderr
   assert equal(local, pipeline)
+  described = json.loads((local / "data.json").read_text())
+  assert 0 < described["train"]["several_sentences"] < 0.01
   # Again: all of it is another's place.
   succeed(
     *(PREPARE, *text, *more, f"--data_dir={pipeline}"),

@@ -1112,7 +1112,7 @@ def test_bleu_in_training_cuts_lines_at_the_models_length(
   evaluate = EvaluationSet.evaluate
 
   def seen(self, translator, settings):
-    lengths.append(translator.max_length)
+    lengths.append(translator.longest_piece)
     return evaluate(self, translator, settings)
 
   monkeypatch.setattr(EvaluationSet, "evaluate", seen)

@@ -2,9 +2,11 @@ import numpy as np
 import pytest
 
 from data_prep.encoding import pair_encoder as lib
+from data_prep.encoding.augmentation import Augmentation
 from data_prep.encoding.filters import FilterSettings
 from data_prep.reading.text_blocks import Block
 from official_transformer.errors import InputError
+from official_transformer.text.subtokenizer import Subtokenizer
 from official_transformer.text.text_form import TextForm
 from official_transformer.text.vocabulary_files import VocabFiles
 
@@ -59,13 +61,43 @@ def test_fingerprints_tell_pairs_apart():
   assert all(0 <= n < 1 << 64 for n in found)
 
 
-def test_records_know_their_pairs(tmp_path):
-  from official_transformer.text.subtokenizer import Subtokenizer
-
+@pytest.fixture
+def vocab_file(tmp_path):
   text = tmp_path / "text"
   text.write_text("aa bb cc dd\n" * 10)
-  vocab_file = str(tmp_path / "vocab")
-  Subtokenizer.build([str(text)], 20, min_count=2).save(vocab_file)
+  path = str(tmp_path / "vocab")
+  Subtokenizer.build([str(text)], 20, min_count=2).save(path)
+  return path
+
+
+@pytest.mark.parametrize("lowercase", [False, True])
+@pytest.mark.parametrize("passes", [1, 2])
+def test_sources_of_several_sentences_are_counted(
+  vocab_file, lowercase, passes
+):
+  """As the text has them: in lower case they end nowhere, joined everywhere."""
+  encoder = lib.PairEncoder(
+    lib.EncodingPlan(
+      VocabFiles.joint(vocab_file),
+      TextForm(lowercase=lowercase),
+      FilterSettings(max_tokens=60),
+      augmentation=Augmentation(merge=1.0, passes=passes),
+    )
+  )
+  sources = [
+    b"Aa. Bb.\n",
+    b"Aa.\n",
+    b"aa\n",
+    b"\n",
+    b"Aa. " * 30 + b"\n",
+    b"Bb. Cc\n",
+  ]
+  block = Block(0, 0, "one", "other", 1, sources, [b"Aa.\n"] * 6)
+  encoded = encoder.encode(block)
+  assert (encoded.kept_pairs, encoded.several_sentences) == (4, 2)
+
+
+def test_records_know_their_pairs(vocab_file):
   settings = FilterSettings(duplicates=True, max_tokens=3)
   encoder = lib.PairEncoder(
     lib.EncodingPlan(VocabFiles.joint(vocab_file), TextForm(), settings)

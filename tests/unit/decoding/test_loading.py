@@ -25,6 +25,7 @@ from official_transformer.model_directory.description import ModelDescription
 from official_transformer.model_directory.directory import ModelDirectory
 from official_transformer.ops import dense
 from official_transformer.search.options import SearchOptions
+from official_transformer.text import tokenizer
 from official_transformer.text.vocabulary_files import (
   VocabFiles,
   load_vocabularies,
@@ -58,9 +59,26 @@ def load(model_dir, dtype="fp32", checkpoint="latest", **decoding):
   return loading.load_model(directory, description, dtype, checkpoint)
 
 
+@pytest.mark.parametrize("spells_all", [True, False])
+@pytest.mark.parametrize("asked", [True, False])
+def test_all_of_several_models_suppress_the_unknown_if_the_first_does(
+  model_dir, monkeypatch, spells_all, asked
+):
+  monkeypatch.setattr(
+    tokenizer, "has_unknown", lambda *arguments: not spells_all
+  )
+  opened = [
+    loading.open_model(model_dir, suppress_unk=choice)
+    for choice in (asked, not asked)
+  ]
+  for model in loading.load_models(opened):
+    suppresses = model.transformer.params.suppress_unk
+    assert suppresses == (asked and not spells_all)
+
+
 def test_the_model_is_the_checkpoints(model_dir):
   model = load(model_dir, beam_size=2)
-  assert model.max_length == 40
+  assert model.longest_piece == 40
   assert model.transformer.params.beam_size == 2
   assert model.tokenizers.source.vocab_size == 20
   stored = tf.train.load_checkpoint(

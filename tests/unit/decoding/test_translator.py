@@ -16,7 +16,10 @@ from official_transformer.decoding.long_lines import Piece
 from official_transformer.decoding.options import BatchLimits
 from official_transformer.decoding.output import flags_of
 from official_transformer.decoding.phrases import DecodingConstraints
-from official_transformer.decoding.requests import LineRequest
+from official_transformer.decoding.requests import (
+  LineRequest,
+  TranslationRequest,
+)
 from official_transformer.errors import InputError
 from official_transformer.model.building import build_transformer
 from official_transformer.model_params import UNK_ID, TransformerParams
@@ -67,12 +70,12 @@ def make(transformer):
   """Returns a translator of three lines at a time, with other options too."""
 
   @functools.cache  # Each traces its search.
-  def make(max_length=256, **options):
+  def make(longest_piece=256, **options):
     return lib.Translator(
       transformer,
       Letters(),
       lib.DecodingOptions(limits=BatchLimits(lines=3), **options),
-      max_length,
+      longest_piece,
     )
 
   return make
@@ -97,10 +100,8 @@ def same(found, expected):
 def test_one_line_out_for_each_line_in_and_in_order(translator):
   together = translator.translate(LINES)
   assert len(together) == len(LINES)
-  assert [t for t, s in zip(together, LINES, strict=True) if not s.strip()] == [
-    "",
-    "",
-  ]
+  for text, line in zip(together, LINES, strict=True):
+    assert line.strip() or text == line
   assert together[0] == together[5]
 
 
@@ -175,52 +176,66 @@ def test_long_lines_come_in_smaller_batches(transformer, monkeypatch):
 def test_every_line_is_counted_once_however_it_is_decoded(make):
   lines = ["abc. bad, gag. ee", "abc", "", "dad", "!?"]
   counts = []
-  stream = make(max_length=5).translate_stream(lines, counts.append)
+  stream = make(longest_piece=5).translate_stream(lines, counts.append)
   assert len(list(stream)) == 5
   assert sum(counts) == 5
 
 
 def test_long_lines_are_cut_and_joined(make, transformer):
   line = "abc. bad, gag. ee"
-  cut = make(max_length=5).translate_stream([line, "abc"])
+  cut = make(longest_piece=5).translate_stream([line, "abc"])
   pieces = [*make().translate_stream(["abc.", "bad,", "gag.", "ee"])]
   long, short = cut
   assert long.pieces == 4 and short.pieces == 1
   assert long.text == " ".join(p.text for p in pieces)
   assert long.score == pytest.approx(sum(p.score for p in pieces), abs=1e-5)
-  whole = make(max_length=5, split_long_lines=False).translate_line(line)
+  whole = make(longest_piece=5, split_long_lines=False).translate_line(line)
   assert whole.pieces == 1
   assert whole.text != long.text
 
 
 @pytest.mark.parametrize(
-  ("left", "joint", "right", "text"),
+  ("source", "joint", "translations", "text"),
   [
-    ("One.", " ", "Two.", "One. Two."),
-    ("One.", "", "Two.", "One. Two."),  # From a script without spaces.
-    ("\u4e00\u3002", "", "\u4e8c\u3002", "\u4e00\u3002\u4e8c\u3002"),
-    ("abc", "", "def", "abcdef"),  # A word that was cut.
-    ("3.", "", "\u4e8c", "3.\u4e8c"),
+    ("Ja. Nein.", " ", "One. Two.", "One. Two."),
+    ("Ja. Nein.", " \t ", "One. Two.", "One. \t Two."),
+    ("Ja. Nein.", "  ", "One. Two.", "One.  Two."),
+    ("好。 不。", "", "One. Two.", "One. Two."),
+    ("他说：“好。” “不。”", "", "“Yes.” “No.”", "“Yes.” “No.”"),
+    ("好 不", "", "One Two", "One Two"),  # Cut amid a sentence.
+    ("हाँ। नहीं।", "", "One. Two.", "One. Two."),
+    ("Ja. Nein.", " ", "好。 不。", "好。不。"),
+    ("Ja. Nein.", " ", "“好。” “不。”", "“好。”“不。”"),
+    ("Tom. Nein.", " ", "Tom。 不。", "Tom。不。"),
+    ("Ja. Nein.", "\t", "好。 不。", "好。\t不。"),
+    ("Ja. Nein.", " ", "그래. 아니.", "그래. 아니."),
+    ("Ja. Nein.", " ", "ใช่ ไม่", "ใช่ ไม่"),
+    ("abc def", "", "abc def", "abcdef"),  # A word that was cut.
+    ("Ja. Nein.", "", "3. 二", "3. 二"),
   ],
 )
-def test_joints_suit_the_translation(left, joint, right, text):
-  line = lib.PreparedLine([Piece("a", ""), Piece("b", joint)], [[2, 1], [3, 1]])
+def test_joints_suit_the_scripts(source, joint, translations, text):
+  first, second = source.split(" ")
+  left, right = translations.split(" ")
+  line = lib.PreparedLine(
+    [Piece(first, ""), Piece(second, joint)], [[2, 1], [3, 1]]
+  )
   parts = [[lib.Hypothesis(t, -1.0, [t], True)] for t in (left, right)]
   assert lib.join_pieces(line, parts).text == text
 
 
 def test_what_the_tokenizer_drops_is_not_decoded(make):
-  dropped, mixed = make(max_length=5).translate_stream(
+  dropped, mixed = make(longest_piece=5).translate_stream(
     ["!!! ??", "abcd. !!! ??"]
   )
   assert dropped.pieces == 0 and dropped.text == ""
   assert mixed.text == make().translate_line("abcd.").text
-  (cut,) = make(max_length=5).translate_stream(["?????. " * 9 + "abcdef"])
+  (cut,) = make(longest_piece=5).translate_stream(["?????. " * 9 + "abcdef"])
   assert cut.pieces == 2 and not cut.text.startswith(" ")
 
 
 def test_n_best_of_a_cut_line_has_as_many_as_all_its_pieces(make):
-  (found,) = make(max_length=5, n_best=4).translate_stream(["abc. bad."])
+  (found,) = make(longest_piece=5, n_best=4).translate_stream(["abc. bad."])
   pieces = list(make(n_best=4).translate_stream(["abc.", "bad."]))
   assert len(found.hypotheses) == max(len(p.hypotheses) for p in pieces)
   for n, hypothesis in enumerate(found.hypotheses):
@@ -283,12 +298,12 @@ HOSTILE = [
 )
 @example(HOSTILE)
 def test_any_text_gives_one_line_for_each_line(make, lines):
-  translator = make(max_length=30)
+  translator = make(longest_piece=30)
   found = list(translator.translate_stream(lines))
   assert len(found) == len(lines)
   for line, translation in zip(lines, found, strict=True):
     assert "\n" not in translation.text and "\r" not in translation.text
-    assert translation.pieces > 0 or not translation.text
+    assert translation.pieces > 0 or not translation.text.strip()
     if not line.strip():
       assert translation.pieces == 0
 
@@ -370,11 +385,13 @@ def test_each_sentence_is_translated_by_itself(make):
     for s in ("abc.", "Bad.", "Cab!")
   ]
   assert found.pieces == 3
-  assert found.hypotheses[0].text == "{}\t{}  {}".format(
+  assert found.hypotheses[0].text == " {}\t{}  {} ".format(
     *(p[0].text for p in parts)
   )
   assert "split" in flags_of(found)
-  long = make(max_length=4).translate_line(line + "abcdef")
+  together = list(make(n_best=2).translate_stream([line, "abc"]))
+  assert same([found], together[:1])
+  long = make(longest_piece=4).translate_line(line + "abcdef")
   assert long.pieces == 5
   prefixed = LineRequest(line, DecodingConstraints(prefix="a"))
   assert make().prepare(prefixed).to_translate()[1:] == []
@@ -405,4 +422,28 @@ def test_lines_are_cut_as_models_were_trained(
   translator = lib.Translator.of(models, options)
   assert len(translator.prepare("abc. Cab.").pieces) == pieces
   said = asked is None and pieces == 1
-  assert ("each line is translated whole" in caplog.text) == said
+  assert ("lines are translated whole" in caplog.text) == said
+
+
+@pytest.mark.parametrize(
+  ("before", "behind"),
+  [("  ", ""), ("\t", " "), ("\u3000", "\t\n"), ("", "\r\n")],
+)
+def test_blanks_around_a_line_come_back(make, before, behind):
+  kept = behind.rstrip("\r\n")
+  (plain,) = make(n_best=2).translate_stream(["abc"])
+  (found,) = make(n_best=2).translate_stream([f"{before}abc{behind}"])
+  assert [h.text for h in found.hypotheses] == [
+    before + h.text + kept for h in plain.hypotheses
+  ]
+  (blank,) = make().translate_stream([before + behind])
+  assert blank.text == before + kept and blank.pieces == 0
+
+
+def test_a_prefix_may_be_longer_than_the_usual_line(make):
+  prefix = DecodingConstraints(prefix="abc " * 9)
+  request = TranslationRequest(("abc",), (prefix,))
+  make(longest_piece=5).check(request)
+  long = dataclasses.replace(prefix, prefix="abc " * 99)
+  with pytest.raises(InputError, match="more than 256 tokens"):
+    make(longest_piece=5).check(TranslationRequest(("abc",), (long,)))

@@ -62,7 +62,7 @@ def test_what_is_written_keeps_its_form():
 def test_files_of_earlier_versions_are_read(caplog):
   found = ModelDescription.from_json(WRITTEN_BEFORE)
   assert found.batching == Batching(1024, 50)
-  assert found.max_length == 50
+  assert found.longest_piece == 50
   assert (found.origin, found.data) == (None, None)
   assert not caplog.messages
   params = {**WRITTEN_BEFORE["params"], "r_drop_alpha": 5.0}
@@ -100,7 +100,7 @@ def test_files_of_earlier_versions_are_read(caplog):
     ("batching", {"batch_size": [1], "max_length": 50}),
     ("data", "all of it"),
     ("lines", {"usual": 0}),
-    ("lines", {"usual": 9, "several_sentences": 2}),
+    ("lines", {"usual_length": 9, "several_sentences": 2}),
     ("lines", [9]),
   ],
 )
@@ -151,7 +151,7 @@ def test_the_earlier_name_of_an_encoding_is_read():
 
 
 @pytest.mark.parametrize(
-  ("lines", "max_length", "splits"),
+  ("lines", "longest_piece", "splits"),
   [
     (None, 50, True),
     (TrainedLines(20), 20, True),
@@ -159,7 +159,7 @@ def test_the_earlier_name_of_an_encoding_is_read():
     (TrainedLines(20, 0.3), 20, False),
   ],
 )
-def test_lines_decide_what_is_cut(lines, max_length, splits):
+def test_lines_decide_what_is_cut(lines, longest_piece, splits):
   description = dataclasses.replace(FULL, lines=lines)
-  assert description.max_length == max_length
+  assert description.longest_piece == longest_piece
   assert description.splits_sentences == splits

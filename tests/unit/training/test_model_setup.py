@@ -358,28 +358,54 @@ def source(tmp_path, data_dirs):
 
 
 @pytest.mark.parametrize(("before", "after"), [(99, 99), (3, None)])
+@pytest.mark.parametrize("counted", [True, False])
 def test_a_new_model_keeps_what_its_weights_know_of_long_lines(
-  tmp_path, source, data_dirs, before, after
+  tmp_path, source, data_dirs, before, after, counted
 ):
+  """And whether they were trained on paragraphs, if its data do not tell."""
   described = dataclasses.replace(source.read(), lines=TrainedLines(before, 1))
   source.write(described, load_vocabularies(source.vocab_files()))
   target = ModelDirectory(str(tmp_path / "target"))
   data = read_prepared_data(data_dirs[0], 1000, with_dev=False)
+  if not counted:
+    data = dataclasses.replace(data, several_sentences=None)
   plan = plan_from(target, source.path, data_dirs[0]).with_data(data)
   length = int(data.train.index.lengths[0])
-  assert plan.description.lines == TrainedLines(after or length, 0.0)
+  share = 0.0 if counted else 1.0
+  assert plan.description.lines == TrainedLines(after or length, share)
+  assert plan.description.splits_sentences == counted
+
+
+def test_nothing_is_suppressed_where_nothing_is_unknown(
+  tmp_path, data_dirs, caplog
+):
+  caplog.set_level("INFO", logger="absl")
+  directory = ModelDirectory(str(tmp_path / "model"))
+  overrides = {**TINY_REQUEST.overrides, "suppress_unk": True}
+  asks = dataclasses.replace(TINY_REQUEST, overrides=overrides)
+  plan = plan_directory(directory, asked(data_dirs[0], asks))
+  assert not plan.description.params.suppress_unk
+  assert "can spell all text" in caplog.text
 
 
 def test_of_an_earlier_model_the_index_of_its_data_tells(tmp_path, data_dirs):
-  directory, _ = trained(tmp_path, data_dirs[0])
-  assert directory.read().lines is None
+  directory, made = trained(tmp_path, data_dirs[0])
+  assert directory.describe().lines is None
   path = directory.join(DATA_INDEX)
   data = read_prepared_data(data_dirs[0], 1000, False, cache_file=path)
   data.remember()
   length = int(data.train.index.lengths[0])
-  assert directory.read().lines == TrainedLines(length)
-  pathlib.Path(path).write_bytes(b"half of it")
   assert directory.read().lines is None
+  assert directory.describe().lines == TrainedLines(length)
+  # Another model's weights had other data before.
+  fine_tuned = dataclasses.replace(
+    made, origin=Origin("official_transformer", "/elsewhere", 7)
+  )
+  directory.write(fine_tuned, load_vocabularies(directory.vocab_files()))
+  assert directory.describe().lines is None
+  directory.write(made, load_vocabularies(directory.vocab_files()))
+  pathlib.Path(path).write_bytes(b"half of it")
+  assert directory.describe().lines is None
 
 
 def plan_from(target, path, data_dir, request=NOTHING):
