@@ -16,6 +16,7 @@ from absl import logging
 from official_transformer.decoding.requests import TranslationRequest
 from official_transformer.decoding.translator import Translator
 from official_transformer.errors import InputError, RunError
+from official_transformer.hardware.memory import release_unused
 from official_transformer.serving.batcher import Batcher, ClosedError, Job
 from official_transformer.serving.settings import ServiceLimits
 
@@ -138,6 +139,8 @@ class ModelHost:
       old, self._batcher, self._loaded = self._batcher, batcher, newest
       self.reloads += 1
     old.close()  # Once all that it has taken on is translated.
+    del old
+    release_unused()
     logging.info("now in use: %s", batcher.translator.checkpoint)
     return True
 

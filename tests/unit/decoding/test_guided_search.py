@@ -442,7 +442,7 @@ def test_lines_bring_demands_of_their_own(transformer):
   assert found[0].text.startswith("w6 w7")
   assert [t.unmet for t in found[:3]] == [(), (), ()]
   assert all("w11" not in t.text for t in found)
-  assert found[3].text == ""
+  assert found[3].text == " "
   assert found[3].unmet == ("w9",)
 
 
