@@ -37,7 +37,7 @@ class ModelHost:
   """Holds the model in use; all methods may be called from any thread.
 
   Attributes:
-    reloads: models that took the place of another.
+    reloads: models that took the place of another, which is gone.
     failed_reloads: models that could not be loaded.
   """
 
@@ -137,10 +137,10 @@ class ModelHost:
         batcher.close()
         return False
       old, self._batcher, self._loaded = self._batcher, batcher, newest
-      self.reloads += 1
     old.close()  # Once all that it has taken on is translated.
     del old
     release_unused()
+    self.reloads += 1
     logging.info("now in use: %s", batcher.translator.checkpoint)
     return True
 
