@@ -27,7 +27,7 @@ from data_prep.reading.text_blocks import Block, split_columns
 from official_transformer.errors import InputError
 from official_transformer.model_params import DEFAULT_MAX_LENGTH
 from official_transformer.text.foreign_encodings import conversion
-from official_transformer.text.sentences import sentence_ends
+from official_transformer.text.sentences import has_several_sentences
 from official_transformer.text.text_form import TextForm
 from official_transformer.text.vocabulary_files import (
   VocabFiles,
@@ -253,7 +253,7 @@ class PairEncoder:
       clean.dropped,
       len(rows),
       # In lower case, sentences begin as any word does.
-      sum(bool(sentence_ends(clean.given[row].strip())) for row in rows),
+      sum(has_several_sentences(clean.given[row]) for row in rows),
     )
 
   def _columns(

@@ -23,10 +23,14 @@ _OPENING = (
 )
 # Marks that a blank follows: of Latin, Cyrillic and Greek (its question mark
 # looks like a semicolon), Armenian, Arabic and Urdu.
-_STOPS = r"[.!?\u2026\u037e\u0589\u061f\u06d4]+"
+_STOP_MARKS = r".!?\u2026\u037e\u0589\u061f\u06d4"
+_STOPS = rf"[{_STOP_MARKS}]+"
 # Marks that need none: of Chinese and Japanese, Devanagari, Burmese, Khmer,
 # Ethiopic.
-WIDE_STOPS = r"[\u3002\uff61\uff01\uff1f\u0964\u0965\u104b\u17d4\u1362]+"
+_WIDE_MARKS = r"\u3002\uff61\uff01\uff1f\u0964\u0965\u104b\u17d4\u1362"
+WIDE_STOPS = rf"[{_WIDE_MARKS}]+"
+# A mark that is not the last thing in a line, which a glance tells.
+_INNER_MARK = re.compile(rf"[{_STOP_MARKS}{_WIDE_MARKS}]\W*\w")
 _CANDIDATE = re.compile(
   rf"(?:(?P<stop>{_STOPS})|{WIDE_STOPS})(?P<closing>{CLOSING})(?P<gap>\s*)"
 )
@@ -95,6 +99,13 @@ def sentence_ends(text: str) -> list[int]:
     for match in _CANDIDATE.finditer(text)
     if match.end() < len(text) and _is_end(text, match)
   ]
+
+
+def has_several_sentences(text: str) -> bool:
+  """Returns whether a line holds more than one sentence."""
+  return _INNER_MARK.search(text) is not None and bool(
+    sentence_ends(text.strip())
+  )
 
 
 def ends_a_sentence(text: str) -> bool:
