@@ -72,8 +72,9 @@ class EncodedBlock(NamedTuple):
     lengths: int32 [B, 2], tokens of source and target, EOS included.
     fingerprints: uint64 [B] of the text, if duplicates are to be found.
     dropped: pairs that were left out, by reason.
-    kept_pairs: pairs of the text that were not, however many passes there are.
-    several_sentences: those of them whose source has several sentences.
+    kept_pairs: pairs that were kept, counted once, however many passes there
+      are.
+    several_sentences: kept pairs whose source has several sentences.
   """
 
   records: list[bytes]
@@ -252,7 +253,7 @@ class PairEncoder:
       self._fingerprints(columns, order, pairs),
       clean.dropped,
       len(rows),
-      # In lower case, sentences begin as any word does.
+      # As given: in lower case, nothing would tell where a sentence begins.
       sum(has_several_sentences(clean.given[row]) for row in rows),
     )
 

@@ -89,8 +89,8 @@ class BlockIndex(NamedTuple):
     fingerprints: uint64 [B] or [0].
     shard_starts: int64 [shards + 1], the first record of each shard.
     dropped: pairs that were left out, by reason.
-    kept_pairs: pairs that were not, as in `EncodedBlock`.
-    several_sentences: those of them whose source has several sentences.
+    kept_pairs: as in `EncodedBlock`.
+    several_sentences: kept pairs whose source has several sentences.
   """
 
   keys: np.ndarray
@@ -253,9 +253,8 @@ class Statistics:
     histogram: pairs by the length of their longer side.
     dropped: pairs that were left out, by reason.
     bytes: of all records.
-    kept_pairs: pairs of the text that were not left out for themselves,
-      however many passes there are.
-    several_sentences: those of them whose source has several sentences.
+    kept_pairs: pairs that were kept, counted once, duplicates included.
+    several_sentences: kept pairs whose source has several sentences.
   """
 
   pairs: int = 0

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 from absl import logging
 
+from official_transformer.data.trained_lines import TrainedLines
 from official_transformer.decoding.output import lines_of
 from official_transformer.decoding.translator import Translator
 from official_transformer.decoding.translator_plan import TranslatorPlan
@@ -32,7 +33,6 @@ from official_transformer.model_directory.directory import (
 )
 from official_transformer.model_params import (
   DECODING_FIELDS,
-  DEFAULT_MAX_LENGTH,
   TransformerParams,
 )
 from official_transformer.storage import file_system
@@ -104,7 +104,8 @@ class BulkJob(NamedTuple):
       "alignment": repr(plan.options.alignment),
       "split_sentences": plan.options.split_sentences,
       "split_long_lines": plan.options.split_long_lines,
-      "longest_piece": plan.description.longest_piece,
+      "longest_piece": plan.options.split_long_lines
+      and plan.description.longest_piece,
       "replace_unk": plan.options.replace_unk,
       "output_format": self.output_format,
       "replace_invalid": self.replace_invalid,
@@ -228,6 +229,11 @@ def _as_earlier(
       options, split_sentences=earlier.settings.get("split_sentences", False)
     )
   options = options.as_trained(plan.description.splits_sentences)
+  description = plan.description
+  if earlier:
+    before = dataclasses.replace(description, lines=None).longest_piece
+    usual = earlier.settings.get("longest_piece", before) or before
+    description = dataclasses.replace(description, lines=TrainedLines(usual))
   model = ModelDirectory(file_system.absolute(plan.model_dir))
   checkpoint = plan.checkpoint
   if checkpoint == LATEST:
@@ -238,7 +244,11 @@ def _as_earlier(
       _, (step, *_) = model.choose_checkpoints(LATEST)
     checkpoint = AVERAGE if model.is_finished else str(step)
   plan = dataclasses.replace(
-    plan, model_dir=model.path, checkpoint=checkpoint, options=options
+    plan,
+    model_dir=model.path,
+    description=description,
+    checkpoint=checkpoint,
+    options=options,
   )
   return plan, Weights.of(model, checkpoint)
 
@@ -285,12 +295,9 @@ def _missing(
   if earlier:
     # How they were made before there was a choice.
     before = {f.name: f.default for f in dataclasses.fields(TransformerParams)}
-    batching = job.plan.description.batching
-    before |= {
-      "split_sentences": False,
-      "replace_unk": False,
-      "longest_piece": batching.max_length if batching else DEFAULT_MAX_LENGTH,
-    }
+    before |= {"split_sentences": False, "replace_unk": False}
+    # Translations of earlier versions do not say it; see `_as_earlier`.
+    before["longest_piece"] = settings["longest_piece"]
     for name, value in settings.items():
       if (had := earlier.settings.get(name, before.get(name))) != value:
         raise InputError(

@@ -131,9 +131,10 @@ class LineOptions(BatchOptions):
     None,
     "Translate each sentence of a line by itself, and join the translations "
     "with the blanks that stood between the sentences: a model that was "
-    "trained on single sentences drops or mixes them. A line with a prefix or "
-    "required phrases is always translated whole. Default: on; off for a model "
-    "of whose training lines 30% or more held several sentences.",
+    "trained on single sentences drops some sentences of several, or mixes "
+    "them. A line with a prefix, required phrases or a least length is always "
+    "translated whole. Default: on; off for a model of whose training lines "
+    "30% or more held several sentences.",
     _NOTHING,
   )
   split_long_lines: bool = flag(

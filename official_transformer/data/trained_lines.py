@@ -103,6 +103,6 @@ class TrainedLines:
 
   @property
   def are_sentences(self) -> bool:
-    """Whether most are single sentences, or nobody has counted."""
+    """Whether most are single sentences, or the share is unknown."""
     share = self.several_sentences
     return share is None or share < _PARAGRAPHS

@@ -27,6 +27,7 @@ from official_transformer.text.tokenizer import (
 from official_transformer.text.words import Span, words_of, words_under
 
 _LEAST = 1e-6  # Attention that a source piece gets none of.
+_MOST_WEIGHTS = 1 << 14  # Of a line that was cut.
 
 
 class Link(NamedTuple):
@@ -74,12 +75,24 @@ class Words(NamedTuple):
 
   @classmethod
   def of_target(
-    cls, tokenizer: Tokenizer, text: str, ids: Sequence[int]
+    cls,
+    tokenizer: Tokenizer,
+    text: str,
+    ids: Sequence[int],
+    places: Sequence[Span] | None = None,
   ) -> Words:
-    """Returns those of what ids, without EOS, are decoded to."""
+    """Returns the words of a translation.
+
+    Args:
+      tokenizer: of the target.
+      text: the translation.
+      ids: of it, without EOS.
+      places: of each of them in the text, if it is not what they are decoded
+        to.
+    """
     spans = words_of(text)
-    pieces = words_under(spans, decoded_spans(tokenizer, ids))
-    return cls(text, spans, pieces)
+    places = places or decoded_spans(tokenizer, ids)
+    return cls(text, spans, words_under(spans, list(places)))
 
   def texts(self) -> list[str]:
     """Returns the words."""
@@ -143,7 +156,7 @@ class Alignment:
     links: sorted by source.
     weights: of each target word, what it attends to of each source word, on the
       mean of all layers and heads; what is left to 1 goes to the end. None of a
-      line that was cut.
+      line that was cut and is long.
   """
 
   source_words: list[str]
@@ -168,8 +181,9 @@ def join_alignments(
 ) -> Alignment:
   """Returns the alignment of parts that follow each other on both sides.
 
-  A word that was cut in two is one again. What words attend to is left out: it
-  would grow with the square of the line, and no part attends to another.
+  A word that was cut in two is one again. No part attends to another. Above
+  `_MOST_WEIGHTS`, what words attend to is left out: it grows with the square of
+  the line.
 
   Args:
     parts: one or more.
@@ -180,6 +194,7 @@ def join_alignments(
   sources: list[str] = []
   targets: list[str] = []
   links: set[Link] = set()
+  places = []
   for part, separator in zip(parts, [None, *separators], strict=True):
     source, target = (
       _append(words, more, separator and separator[side])
@@ -188,7 +203,19 @@ def join_alignments(
       )
     )
     links |= {Link(source + s, target + t) for s, t in part.links}
-  return Alignment(sources, targets, sorted(links))
+    places.append((source, target))
+  weights = np.zeros([0, 0])
+  if len(sources) * len(targets) <= _MOST_WEIGHTS:
+    weights = np.zeros([len(targets), len(sources)])
+    for part, (source, target) in zip(parts, places, strict=True):
+      found = np.asarray(part.weights).reshape(
+        len(part.target_words), len(part.source_words)
+      )
+      rows, columns = found.shape
+      weights[target : target + rows, source : source + columns] += found
+    # Both parts of a word that was cut attend to something.
+    weights /= np.maximum(weights.sum(1, keepdims=True), 1)
+  return Alignment(sources, targets, sorted(links), weights.tolist())
 
 
 def _append(words: list[str], more: Sequence[str], joint: str | None) -> int:
@@ -211,12 +238,14 @@ class TranslatedPiece(NamedTuple):
     source_ids: ending in EOS.
     target: its translation's text.
     target_ids: without EOS.
+    target_spans: as in `Words.of_target`.
   """
 
   source: str
   source_ids: Sequence[int]
   target: str
   target_ids: Sequence[int]
+  target_spans: Sequence[Span] | None = None
 
 
 class Aligner:
@@ -249,7 +278,9 @@ class Aligner:
   def _align(self, piece: TranslatedPiece, cross: np.ndarray) -> Alignment:
     tokenizers = self.reader.tokenizers
     source = Words.of_source(tokenizers.source, piece.source)
-    target = Words.of_target(tokenizers.target, piece.target, piece.target_ids)
+    target = Words.of_target(
+      tokenizers.target, piece.target, piece.target_ids, piece.target_spans
+    )
     weights = piece_weights(self.rule, cross)
     links = link_words(word_weights(weights, source, target))
     attended = word_weights(cross.mean((0, 1))[:-1, :-1], source, target)

@@ -146,7 +146,7 @@ def _specification(transformer: Transformer, positions: int) -> Any:
   spec.decoder.projection.weight = weights.get(
     "transformer/softmax/weights", table
   )
-  if params.output_bias or params.hidden_tokens:
+  if params.output_bias or params.suppress_pad:
     spec.decoder.projection.bias = _softmax_bias(weights, params)
   spec.decoder.start_from_zero_embedding = params.start_symbol == "zero"
   for stack, name in ((spec.encoder, "encoder"), (spec.decoder, "decoder")):
@@ -160,11 +160,12 @@ def _specification(transformer: Transformer, positions: int) -> Any:
 
 
 def _softmax_bias(weights: Weights, params: TransformerParams) -> np.ndarray:
-  """Returns the logits' bias; some tokens are never to be translated to."""
+  """Returns the logits' bias; PAD is never translated to if it says so."""
   bias = np.zeros([params.vocab_size], np.float32)
   if params.output_bias:
     bias += weights["transformer/output/bias"]
-  bias[list(params.hidden_tokens)] = _NEVER
+  if params.suppress_pad:
+    bias[PAD_ID] = _NEVER
   return bias
 
 

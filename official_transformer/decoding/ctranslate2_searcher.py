@@ -34,6 +34,7 @@ from official_transformer.model.transformer import Transformer
 from official_transformer.model_params import (
   EOS_ID,
   PAD_ID,
+  UNK_ID,
   TransformerParams,
 )
 from official_transformer.search.rules import (
@@ -76,7 +77,10 @@ class CTranslate2Searcher:
     self.sources, self.entries = map(list, entries)
     self._ids = {entry: i for i, entry in enumerate(self.entries)}
     # An imported table may have rows that stand for nothing.
-    self._never = [[entry] for entry in self.entries[vocabulary_size:]] or None
+    never = self.entries[vocabulary_size:]
+    if params.suppress_unk:
+      never.append(self.entries[UNK_ID])
+    self._never = [[entry] for entry in never] or None
 
   @classmethod
   def of(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import unicodedata
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -54,7 +55,7 @@ class PreparedLine:
     ids: of each piece, ending in EOS.
     constraints: of its translation; with a prefix or something required, it is
       never cut.
-    search: how it is searched for.
+    search: how it is searched for; with a least length, it is never cut.
     written: a phrase to how a translation would hold it.
     margins: blanks before and behind its text, which a translation keeps; all
       before, if there is no text.
@@ -120,7 +121,7 @@ class LinePreparer:
   ) -> Iterator[tuple[Piece, list[int]]]:
     """Yields the pieces that a line is cut into, as text and as tokens."""
     pieces = [Piece(whole.text, "")]
-    may_cut = not whole.constraints.is_of_whole
+    may_cut = not (whole.constraints.is_of_whole or whole.search.min_length)
     if may_cut and self.split_sentences:
       pieces = cut_sentences(whole.text)
     encode = self.tokenizers.source.encode
@@ -171,7 +172,13 @@ class LinePreparer:
 
 
 def _margins(line: str) -> tuple[str, str]:
-  """Returns the blanks at a line's ends, without its end itself."""
-  line = line.replace("\r", "").replace("\n", "")
+  """Returns tabs and spaces at a line's ends; nothing that may end a line."""
   start = len(line) - len(line.lstrip())
-  return line[:start], line[max(len(line.rstrip()), start) :]
+  end = max(len(line.rstrip()), start)
+  return _spaces(line[:start]), _spaces(line[end:])
+
+
+def _spaces(text: str) -> str:
+  return "".join(
+    c for c in text if c == "\t" or unicodedata.category(c) == "Zs"
+  )

@@ -110,11 +110,12 @@ def fields_of(
 def flags_of(translation: Translation) -> list[str]:
   """Returns what is out of the ordinary.
 
-  `blank`: there was nothing to translate. `split`: the line was cut into
-  pieces. `unfinished`: the best hypothesis, or a piece of it, was still going
-  on at its limit. `unknown`: it has a token for what the vocabulary lacks,
-  which is written as two question marks in one character. `unmet`: it lacks a
-  phrase that was required, or has one that was forbidden.
+  `blank`: there was nothing to translate. `split`: it was translated in several
+  pieces, as it has several sentences or is long. `unfinished`: the best
+  hypothesis, or a piece of it, was still going on at its limit. `unknown`: it
+  has a token for what the vocabulary lacks, which is written as two question
+  marks in one character. `unmet`: it lacks a phrase that was required, or has
+  one that was forbidden.
   """
   flags = {
     "blank": translation.pieces == 0,

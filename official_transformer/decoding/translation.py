@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from official_transformer.decoding.alignment import (
   Alignment,
@@ -20,6 +20,7 @@ from official_transformer.decoding.line_preparation import (
 from official_transformer.decoding.long_lines import Piece
 from official_transformer.text.scripts import is_without_blanks
 from official_transformer.text.sentences import are_set_apart, ends_a_sentence
+from official_transformer.text.words import Span
 
 
 @dataclasses.dataclass(frozen=True)
@@ -183,6 +184,7 @@ def translated_pieces(
   batch: Sequence[PieceToTranslate],
   found: Sequence[Sequence[FoundSequence]],
   hypotheses: Sequence[Sequence[Hypothesis]],
+  spans: Mapping[tuple[int, int], Sequence[Span]],
 ) -> list[TranslatedPiece]:
   """Returns what is to be aligned of a batch: all hypotheses in a row.
 
@@ -190,13 +192,21 @@ def translated_pieces(
     batch: the sources.
     found: of each, its hypotheses as ids.
     hypotheses: the same as text.
+    spans: by source and hypothesis, where each token is in a text that is not
+      what the tokens are decoded to.
   """
   return [
-    TranslatedPiece(piece.text, piece.ids, hypothesis.text, sequence.ids)
-    for piece, sequences, translated in zip(
-      batch, found, hypotheses, strict=True
+    TranslatedPiece(
+      piece.text,
+      piece.ids,
+      hypothesis.text,
+      found[place][n].ids,
+      spans.get((place, n)),
     )
-    for sequence, hypothesis in zip(sequences, translated, strict=True)
+    for place, (piece, translated) in enumerate(
+      zip(batch, hypotheses, strict=True)
+    )
+    for n, hypothesis in enumerate(translated)
   ]
 
 

@@ -58,7 +58,10 @@ from official_transformer.decoding.translation import (
   translated_pieces,
   with_alignments,
 )
-from official_transformer.decoding.unknown_words import replace_unknown
+from official_transformer.decoding.unknown_words import (
+  SpansOfTokens,
+  replace_unknown,
+)
 from official_transformer.decoding.window_batches import start_window
 from official_transformer.errors import InputError
 from official_transformer.model.transformer import Transformer
@@ -229,11 +232,12 @@ class Translator:
     """Translates one line by itself, at once; with alignments, if asked."""
     prepared = self.prepare(line)
     aligned = aligned or self.options.alignment is not None
-    # Where one line is translated at a time, its pieces still go together.
-    number = self.options.search.hypotheses(self.params.beam_size)
-    limits = dataclasses.replace(
-      self.options.limits, lines=BatchLimits().for_beam(number).lines
-    )
+    limits = self.options.limits
+    if limits.lines == 1 and not self.options.padded_length:
+      # One line is translated at a time, but its pieces go together.
+      number = self.options.search.hypotheses(self.params.beam_size)
+      usual = BatchLimits().for_beam(number)
+      limits = dataclasses.replace(limits, lines=usual.lines)
     pieces = map_by_length(
       prepared.to_translate(),
       lambda piece: len(piece.ids),
@@ -301,12 +305,15 @@ class Translator:
   ) -> list[list[Hypothesis]]:
     """Returns what was found of a batch, as text; with alignments, if asked."""
     hypotheses = [[self.hypothesis(f) for f in sentence] for sentence in found]
-    if aligned:
-      pieces = translated_pieces(batch, found, hypotheses)
-      hypotheses = with_alignments(hypotheses, self.align(pieces))
+    spans: SpansOfTokens = {}
     if self.options.replace_unk:
       rule, reader = self.options.alignment, self._attention()
-      return replace_unknown(reader, rule, batch, found, hypotheses)
+      hypotheses, spans = replace_unknown(
+        reader, rule, batch, found, hypotheses
+      )
+    if aligned:
+      pieces = translated_pieces(batch, found, hypotheses, spans)
+      hypotheses = with_alignments(hypotheses, self.align(pieces))
     return hypotheses
 
   def hypothesis(self, found: FoundSequence) -> Hypothesis:

@@ -1,24 +1,30 @@
-"""What the source has where a translation has a token for the unknown."""
+"""Puts source text in the place of a translation's unknown tokens."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+import itertools
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from official_transformer.decoding.alignment import piece_weights
 from official_transformer.decoding.attention import AttentionReader
-from official_transformer.decoding.hypotheses import FoundSequence
+from official_transformer.decoding.hypotheses import FoundSequence, as_one_line
 from official_transformer.decoding.line_preparation import PieceToTranslate
 from official_transformer.decoding.options import AlignmentRule
 from official_transformer.decoding.translation import Hypothesis
 from official_transformer.model_params import EOS_ID, UNK_ID
-from official_transformer.text.tokenizer import formed_text
+from official_transformer.text.tokenizer import formed_text, has_unknown
 from official_transformer.text.vocabulary_files import Tokenizers
-from official_transformer.text.words import words_of, words_under
+from official_transformer.text.words import Span, words_of, words_under
+
+# By line of the batch and number of the hypothesis, where its tokens are in the
+# text.
+SpansOfTokens = Mapping[tuple[int, int], Sequence[Span]]
 
 _BLANK = "\u2581"  # As SentencePiece writes it.
+_UNKNOWN = "\u2047"  # As `Tokenizer.decode` does.
 
 
 def replace_unknown(
@@ -27,12 +33,13 @@ def replace_unknown(
   batch: Sequence[PieceToTranslate],
   found: Sequence[Sequence[FoundSequence]],
   hypotheses: Sequence[Sequence[Hypothesis]],
-) -> list[list[Hypothesis]]:
+) -> tuple[list[list[Hypothesis]], SpansOfTokens]:
   """Returns hypotheses with source text in the place of unknown tokens.
 
-  An unknown token becomes the source's unknown piece that it attends to most;
-  if the source has none, the word that it attends to most (Luong et al. 2015,
-  section 3).
+  An unknown token becomes, of the source's unknown pieces, the one that it
+  attends to most. If the source has none, and the token is a word by itself, it
+  becomes the word that it attends to most (Luong et al. 2015, section 3).
+  Otherwise it stays.
 
   Args:
     reader: of the attention.
@@ -40,6 +47,9 @@ def replace_unknown(
     batch: what was translated.
     found: of each, its hypotheses as ids.
     hypotheses: the same as text.
+
+  Returns:
+    The hypotheses, and the tokens' places in those that are new.
 
   Raises:
     InputError: if the memory does not suffice.
@@ -51,29 +61,39 @@ def replace_unknown(
     if hypothesis.has_unknown
   ]
   result = [list(sentence) for sentence in hypotheses]
+  spans: dict[tuple[int, int], Sequence[Span]] = {}
   if not rows:
-    return result
+    return result, spans
   crosses = reader.read_cross(
     [(batch[line].ids, [*found[line][n].ids, EOS_ID]) for line, n in rows]
   )
   for (line, n), cross in zip(rows, crosses, strict=True):
-    text = _text_with_source(
+    ids = found[line][n].ids
+    parts = _parts(
       reader.tokenizers,
       batch[line],
-      found[line][n].ids,
+      ids,
       piece_weights(rule or AlignmentRule(), cross),
     )
-    result[line][n] = dataclasses.replace(result[line][n], text=text)
-  return result
+    text, spans[line, n] = _joined(parts)
+    result[line][n] = dataclasses.replace(
+      result[line][n],
+      text=text,
+      has_unknown=any(
+        token == UNK_ID and _UNKNOWN in part
+        for token, part in zip(ids, parts, strict=True)
+      ),
+    )
+  return result, spans
 
 
-def _text_with_source(
+def _parts(
   tokenizers: Tokenizers,
   piece: PieceToTranslate,
   ids: Sequence[int],
   weights: np.ndarray,
-) -> str:
-  """Returns a translation's text, with the source's where it is unknown.
+) -> list[str]:
+  """Returns what each token of a translation is written as.
 
   Args:
     tokenizers: of both sides; the target's is SentencePiece's.
@@ -84,17 +104,35 @@ def _text_with_source(
   formed = formed_text(tokenizers.source, piece.text)
   spans = tokenizers.source.spans(piece.text)
   words = words_of(formed)
-  unknown = [n for n, token in enumerate(piece.ids[:-1]) if token == UNK_ID]
-  parts = list[str]()
-  for row, (token, part) in enumerate(
-    zip(ids, tokenizers.target.pieces(ids), strict=True)
-  ):
+  words_of_piece = words_under(words, spans)
+  sources = piece.ids[:-1]
+  unknown = [
+    n for n, i in enumerate(sources) if has_unknown(tokenizers.source, [i])
+  ]
+  with_word = [n for n, under in enumerate(words_of_piece) if under]
+  parts = tokenizers.target.pieces(ids)
+  found = []
+  for row, (token, part) in enumerate(zip(ids, parts, strict=True)):
+    before, behind = "".join(parts[:row])[-1:], "".join(parts[row + 1 :])[:1]
+    is_word = before in ("", _BLANK) and behind in ("", _BLANK)
     if token != UNK_ID:
-      parts.append(part)
+      found.append(part)
     elif unknown:
-      parts.append(spans[max(unknown, key=weights[row].__getitem__)].of(formed))
+      best = max(unknown, key=weights[row].__getitem__)
+      found.append(spans[best].of(formed))
+    elif is_word and with_word:
+      best = max(with_word, key=weights[row].__getitem__)
+      found.append("".join(words[n].of(formed) for n in words_of_piece[best]))
     else:
-      under = words_under(words, [spans[int(weights[row].argmax())]])[0]
-      begins = not parts or parts[-1].endswith(_BLANK)
-      parts += ["" if begins else _BLANK, *(words[n].of(formed) for n in under)]
-  return "".join(parts).replace(_BLANK, " ").strip()
+      found.append(_UNKNOWN)
+  return found
+
+
+def _joined(parts: Sequence[str]) -> tuple[str, list[Span]]:
+  """Returns parts as one line, and where each is in it."""
+  whole = "".join(parts).replace(_BLANK, " ")
+  start = len(whole) - len(whole.lstrip())
+  text = as_one_line(whole.strip())
+  places = [0, *itertools.accumulate(map(len, parts))]
+  places = [min(max(place - start, 0), len(text)) for place in places]
+  return text, [Span(*bounds) for bounds in itertools.pairwise(places)]

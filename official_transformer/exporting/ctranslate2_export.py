@@ -9,6 +9,7 @@ most translations are.
 
 from __future__ import annotations
 
+import json
 import tempfile
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -31,6 +32,7 @@ from official_transformer.exporting.verification import (
 from official_transformer.model_params import (
   EOS_ID,
   PAD_ID,
+  UNK_ID,
   TransformerParams,
 )
 from official_transformer.search.rules import finishes_for_patience
@@ -114,6 +116,9 @@ class _Wanted(NamedTuple):
       "beam_size": params.beam_size,
       "patience": _patience(params),
       "longest": _longest(samples, params),
+      "suppress_sequences": (
+        [[entries[UNK_ID]]] if params.suppress_unk else None
+      ),
     }
     translations = [
       [entries[i] for i in found.ids if i != PAD_ID]
@@ -162,7 +167,7 @@ def export_ctranslate2(
       logging.warning("%s", coarse)
       findings.append(coarse)
   setting, finding = _nearest_setting(
-    answers["translations"], wanted.translations, model.transformer.params
+    answers["translations"], wanted, model.transformer.params
   )
   return Verified(setting, [*findings, finding])
 
@@ -247,21 +252,23 @@ def _difference(differences: np.ndarray, how: str) -> str:
 
 def _nearest_setting(
   translations: Mapping[str, list[list[str]]],
-  wanted: Sequence[list[str]],
+  wanted: _Wanted,
   params: TransformerParams,
 ) -> tuple[str, str]:
   """Returns the setting that comes nearest to our search, and a finding."""
   equal = {
-    penalty: sum(map(list.__eq__, found, wanted))
+    penalty: sum(map(list.__eq__, found, wanted.translations))
     for penalty, found in translations.items()
   }
   best = max(equal, key=equal.__getitem__)
   setting = f"beam_size={params.beam_size}, length_penalty={best}"
   if params.patience:
     setting += f", patience={_patience(params):g}"
+  if suppressed := wanted.questions["suppress_sequences"]:
+    setting += f", suppress_sequences={json.dumps(suppressed)}"
   finding = (
     f"with {setting}, its own search translates {equal[best]} of "
-    f"{len(wanted)} sentences as the model's does ("
+    f"{len(wanted.translations)} sentences as the model's does ("
     + ", ".join(f"{n} with {penalty}" for penalty, n in equal.items())
     + ")"
   )

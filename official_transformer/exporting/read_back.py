@@ -66,6 +66,7 @@ def read_ctranslate2(directory: str, questions: Any) -> Any:
       beam_size=questions["beam_size"],
       patience=questions["patience"],
       length_penalty=penalty,
+      suppress_sequences=questions["suppress_sequences"],
       max_input_length=0,
       max_decoding_length=questions["longest"],
     )

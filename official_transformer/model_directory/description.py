@@ -24,6 +24,8 @@ from official_transformer.text.identity import (
 from official_transformer.text.text_form import TextForm
 
 DESCRIPTION_FILE = "model.json"
+# Tokens up to which no sentence is cut, however short a model's training lines.
+_SHORTEST_CUT = 20
 # Parameters that earlier versions had, and the value that changed nothing.
 _REMOVED_PARAMS = {"r_drop_alpha": 0.0}
 
@@ -72,11 +74,12 @@ class ModelDescription:
   def longest_piece(self) -> int:
     """Most tokens of text that is translated in one piece, EOS included.
 
-    It is the 99.9th percentile of the training lines' lengths; if a model does
-    not remember them, the longest line that its training can have had.
+    It is the 99.9th percentile of the training lines' lengths, but not so few
+    that words would be cut; if a model does not remember them, the longest line
+    that its training can have had.
     """
     if self.lines:
-      return self.lines.usual_length
+      return max(self.lines.usual_length, _SHORTEST_CUT)
     if self.batching:
       return self.batching.max_length
     return min(DEFAULT_MAX_LENGTH, self.params.longest or DEFAULT_MAX_LENGTH)

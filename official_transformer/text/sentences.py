@@ -30,7 +30,9 @@ _STOPS = rf"[{_STOP_MARKS}]+"
 _WIDE_MARKS = r"\u3002\uff61\uff01\uff1f\u0964\u0965\u104b\u17d4\u1362"
 WIDE_STOPS = rf"[{_WIDE_MARKS}]+"
 # A mark that is not the last thing in a line, which a glance tells.
-_INNER_MARK = re.compile(rf"[{_STOP_MARKS}{_WIDE_MARKS}]\W*\w")
+_INNER_MARK = re.compile(
+  rf"[{_STOP_MARKS}{_WIDE_MARKS}][^\w{_STOP_MARKS}{_WIDE_MARKS}]*\w"
+)
 _CANDIDATE = re.compile(
   rf"(?:(?P<stop>{_STOPS})|{WIDE_STOPS})(?P<closing>{CLOSING})(?P<gap>\s*)"
 )
@@ -54,21 +56,20 @@ _NUMBERED = frozenset(
   "pg s n nº jan feb mar mär apr jun jul aug sep sept oct okt nov dec "
   "dez".split()
 )
-# What they are called in full: a number behind these is no ordinal one.
-_NUMBERED_WORDS = _NUMBERED | frozenset(
-  "number figure table chapter section page part step item line room "
-  "nummer abbildung tabelle kapitel abschnitt seite teil schritt punkt "
-  "zeile zimmer".split()
+# What they are called in full. English writes no ordinal numbers with a full
+# stop, so a number behind one of these ends a sentence.
+_NUMBERED_WORDS = frozenset(
+  "number figure table chapter section page part step item line room".split()
 )
 # Before a name, or amid a sentence: they never end one.
 _TITLES = frozenset(
   "mr mrs ms dr prof hr fr frl st sra srta mme mlle mgr hon rev gen col sgt "
   "capt lt cmdr gov sen rep pres supt vgl cf vs ca approx bzw ggf evtl bspw "
   "sog inkl einschl zzgl abzgl z.b d.h u.a o.g v.a i.d.r m.e z.t e.g i.e "
-  "viz al p.ej fa dra ee med phil jur rer nat dipl ing ул им κ κα".split()
+  "viz p.ej fa dra ee dipl ул им κ κα".split()
 )
-# Of a company's name, at its end or amid it.
-_COMPANIES = frozenset("co bros".split())
+# Amid a name, a title or a sentence, or at its end; some are words, too.
+_OFTEN_INNER = frozenset("co bros al med phil jur rer nat ing".split())
 # What a sentence begins with, and hardly ever a name: behind an initial, a
 # number or an abbreviation that may end a sentence, only such a word tells.
 _BEGINNINGS = frozenset(
@@ -146,6 +147,13 @@ def without_last_mark(text: str) -> str:
   return text[:-_NEAR] + _LAST_MARKS.sub("", text[-_NEAR:])
 
 
+def _names_numbers(word: str) -> bool:
+  """Returns whether numbers follow a word, or an abbreviation with its stop."""
+  if word.endswith("."):
+    return word[:-1] in _NUMBERED
+  return word in _NUMBERED_WORDS
+
+
 def _is_end(text: str, match: re.Match[str]) -> bool:
   """Returns whether marks that could end a sentence do."""
   stop, closing = match["stop"], match["closing"]
@@ -172,9 +180,9 @@ def _is_end(text: str, match: re.Match[str]) -> bool:
   if word.lower() in _NUMBERED and following[0].isdigit():
     return False
   is_short = len(word) == 1 and word.isupper()
-  is_short = is_short or word.lower() in _COMPANIES
+  is_short = is_short or word.lower() in _OFTEN_INNER
   is_ordinal = word.isdigit() and len(word) <= 2
-  if others and others[-1].rstrip(".").lower() in _NUMBERED_WORDS:
+  if is_ordinal and others and _names_numbers(others[-1].lower()):
     is_ordinal = False
   if is_short or is_ordinal or _DOTTED.fullmatch(word):
     first = _FIRST_WORD.match(following)

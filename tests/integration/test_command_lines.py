@@ -902,7 +902,7 @@ def test_hostile_text_gives_line_for_line(demo_model, tmp_path):
   assert not out.exists()
   done = succeed(*command, "--invalid_utf8=replace", "--output_format=jsonl")
   assert "hostile, line 10: not UTF-8; replaced" in done.stderr
-  assert "split at the ends of sentences: 1" in done.stderr
+  assert "have over 256 tokens: 1" in done.stderr
   found = [json.loads(line) for line in lines(out)[:-1]]
   assert len(found) == len(HOSTILE)
   assert all("\n" not in f["translation"] for f in found)

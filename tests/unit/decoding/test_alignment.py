@@ -73,12 +73,12 @@ def test_words_without_weight_have_no_link():
 
 def test_parts_follow_each_other():
   one = Alignment(["a", "b"], ["x"], [Link(1, 0)], [[0.2, 0.8]])
-  two = Alignment(["c"], ["y", "z"], [Link(0, 0), Link(0, 1)])
+  two = Alignment(["c"], ["y", "z"], [Link(0, 0), Link(0, 1)], [[0.5], [0.1]])
   joined = join_alignments([one, two], [Separator(" ", " ")])
   assert joined.source_words == ["a", "b", "c"]
   assert joined.target_words == ["x", "y", "z"]
   assert str(joined) == "1-0 2-1 2-2"
-  assert joined.weights == []
+  assert joined.weights == [[0.2, 0.8, 0], [0, 0, 0.5], [0, 0, 0.1]]
   assert join_alignments([one], []) == one
 
 

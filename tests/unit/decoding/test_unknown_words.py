@@ -59,7 +59,16 @@ def replaced(reader, source, *targets):
     Hypothesis(tokenizer.decode(i), 0.0, [], True, has_unknown=UNK_ID in i)
     for i in ids
   ]
-  (result,) = replace_unknown(reader, None, [piece], [found], [hypotheses])
+  (result,), spans = replace_unknown(
+    reader, None, [piece], [found], [hypotheses]
+  )
+  for n, (i, hypothesis) in enumerate(zip(ids, result, strict=True)):
+    assert hypothesis.has_unknown == ("\u2047" in hypothesis.text)
+    if (0, n) in spans:
+      pieces = tokenizer.pieces(i)
+      for token, part, span in zip(i, pieces, spans[0, n], strict=True):
+        known = part.replace("\u2581", " ").strip()
+        assert token == UNK_ID or span.of(hypothesis.text).strip() == known
   return [hypothesis.text for hypothesis in result]
 
 
@@ -79,6 +88,26 @@ def test_where_the_source_is_known_its_word_is_taken(tokenizer):
   reader = Diagonal(tokenizer, {8: 9})
   # The tenth of the source's characters is one of "anna".
   assert replaced(reader, "tom and anna", "ich hei ☃") == ["ich hei anna"]
+
+
+@pytest.mark.parametrize(
+  ("target", "text"),
+  [
+    ("ma☃na", "ma\u2047na"),  # No word belongs amid another.
+    ("anna☃", "anna\u2047"),
+    ("ich ☃ sam", "ich tom sam"),
+  ],
+)
+def test_what_is_no_word_by_itself_stays_unknown(tokenizer, target, text):
+  reader = Diagonal(tokenizer, {5: 3})
+  found = replaced(reader, "tom anna", target)
+  assert [f.replace(" \u2047 ", "\u2047") for f in found] == [text]
+
+
+def test_a_blank_of_the_source_is_no_word(tokenizer):
+  # The fifth of the source's pieces is the blank between its words.
+  reader = Diagonal(tokenizer, {4: 4})
+  assert replaced(reader, "tom anna", "is ☃") == ["is anna"]
 
 
 def test_text_is_that_of_the_models_form(tokenizer):

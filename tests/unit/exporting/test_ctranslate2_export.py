@@ -1,5 +1,6 @@
 """What a CTranslate2 model must compute alike, and what rounding may cost."""
 
+import dataclasses
 import re
 
 import numpy as np
@@ -71,6 +72,12 @@ def test_what_is_found_is_told(export, caplog, quantization):
   assert re.match(computed, found.findings[quantization != "float32"])
   # What eight bits cost depends on the processor, too.
   assert eight or not warnings(caplog)
+
+
+def test_the_setting_suppresses_what_the_model_does(export, model, monkeypatch):
+  params = dataclasses.replace(model.transformer.params, suppress_unk=True)
+  monkeypatch.setattr(model.transformer, "params", params)
+  assert ', suppress_sequences=[["' in export("float32").setting
 
 
 @pytest.mark.parametrize("quantization", ["float32", "int8"])

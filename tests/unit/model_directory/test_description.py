@@ -154,7 +154,8 @@ def test_the_earlier_name_of_an_encoding_is_read():
   ("lines", "longest_piece", "splits"),
   [
     (None, 50, True),
-    (TrainedLines(20), 20, True),
+    (TrainedLines(21), 21, True),
+    (TrainedLines(2), 20, True),
     (TrainedLines(20, 0.29), 20, True),
     (TrainedLines(20, 0.3), 20, False),
   ],
