@@ -205,7 +205,8 @@ def join_alignments(
     links |= {Link(source + s, target + t) for s, t in part.links}
     places.append((source, target))
   weights = np.zeros([0, 0])
-  if len(sources) * len(targets) <= _MOST_WEIGHTS:
+  are_there = all(len(part.weights) == len(part.target_words) for part in parts)
+  if are_there and len(sources) * len(targets) <= _MOST_WEIGHTS:
     weights = np.zeros([len(targets), len(sources)])
     for part, (source, target) in zip(parts, places, strict=True):
       found = np.asarray(part.weights).reshape(
