@@ -155,6 +155,17 @@ class DecodingOptions:
     if self.search.changes_search:
       self.check_guided()
 
+  def limits_within_line(self, beam_size: int) -> BatchLimits:
+    """Returns the limits for the pieces of one line.
+
+    They go together where one line is translated at a time, too; but static
+    shapes are compiled for each number of them.
+    """
+    if self.limits.lines > 1 or self.padded_length:
+      return self.limits
+    usual = BatchLimits().for_beam(self.search.hypotheses(beam_size))
+    return dataclasses.replace(self.limits, lines=usual.lines)
+
   def as_trained(self, on_sentences: bool) -> DecodingOptions:
     """Returns options that split sentences if training lines were single ones.
 

@@ -42,7 +42,6 @@ from official_transformer.decoding.loading import (
 )
 from official_transformer.decoding.options import (
   AlignmentRule,
-  BatchLimits,
   DecodingOptions,
 )
 from official_transformer.decoding.pipeline import Started, in_order
@@ -232,16 +231,10 @@ class Translator:
     """Translates one line by itself, at once; with alignments, if asked."""
     prepared = self.prepare(line)
     aligned = aligned or self.options.alignment is not None
-    limits = self.options.limits
-    if limits.lines == 1 and not self.options.padded_length:
-      # One line is translated at a time, but its pieces go together.
-      number = self.options.search.hypotheses(self.params.beam_size)
-      usual = BatchLimits().for_beam(number)
-      limits = dataclasses.replace(limits, lines=usual.lines)
     pieces = map_by_length(
       prepared.to_translate(),
       lambda piece: len(piece.ids),
-      limits,
+      self.options.limits_within_line(self.params.beam_size),
       lambda batch: self._translate_batch(batch, aligned),
     )
     return join_pieces(prepared, pieces, aligned)
