@@ -65,7 +65,7 @@ def test_one_line_and_several(client):
   several = ask(client, text=["ab", " ", "hgfedcba. abc"])
   assert several["translations"] == [
     {"translation": "ba", "flags": []},
-    {"translation": "", "flags": ["blank"]},
+    {"translation": " ", "flags": ["blank"]},
     {"translation": "abcdefgh cba", "flags": ["split"]},
   ]
   assert ask(client, text=[])["translations"] == []
@@ -125,7 +125,7 @@ def test_another_engine_has_no_attention(client, host, monkeypatch):
       422,
       "64",
     ),
-    (b'{"text": "a", "min_length": 61}', 422, "at most 60 tokens"),
+    (b'{"text": "a", "min_length": 307}', 422, "at most 306 tokens"),
     (b'{"text": "a", "no_repeat_ngram_size": -1}', 422, "no_repeat_ngram"),
     (b'{"text": "a", "repetition_penalty": 0}', 422, "repetition_penalty"),
     (b'{"text": "a", "coverage_penalty": 1e300}', 422, "coverage_penalty"),
@@ -216,8 +216,10 @@ def test_what_waits_is_counted_down(host):
 
 
 def test_a_prefix_has_its_length(client):
-  answer = client.post("/translate", json={"text": "a", "prefixes": ["b" * 11]})
-  assert "more than 10 tokens" in refusal(answer, 422)
+  answer = client.post(
+    "/translate", json={"text": "a", "prefixes": ["b" * 257]}
+  )
+  assert "more than 256 tokens" in refusal(answer, 422)
 
 
 def test_too_much_and_too_late(client, host):
