@@ -215,13 +215,6 @@ def test_what_waits_is_counted_down(host):
   wait_for(lambda: host._batcher.queued_tokens == 0)
 
 
-def test_a_prefix_has_its_length(client):
-  answer = client.post(
-    "/translate", json={"text": "a", "prefixes": ["b" * 257]}
-  )
-  assert "more than 256 tokens" in refusal(answer, 422)
-
-
 def test_too_much_and_too_late(client, host):
   searcher = host.translator.searcher
   searcher.go.clear()
