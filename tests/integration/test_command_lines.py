@@ -1104,7 +1104,7 @@ def test_other_data_are_refused_with_both_values(
   assert re.search(r"trained on [56]\d\d pairs of \d+ and \d+ tokens", error)
 
 
-def test_bleu_in_training_cuts_lines_at_the_models_length(
+def test_bleu_in_training_cuts_lines_at_the_length_that_is_usual(
   demo_text, demo_data, tmp_path, monkeypatch
 ):
   """Whoever resumes without the flag scores as before."""
@@ -1123,7 +1123,9 @@ def test_bleu_in_training_cuts_lines_at_the_models_length(
   )
   run(*common, "--train_steps=2", "--max_length=40", *MODEL)
   run(*common, "--train_steps=4")
-  assert lengths == [40, 40]
+  described = json.loads((tmp_path / "model" / "model.json").read_text())
+  usual = max(described["lines"]["usual_length"], 20)
+  assert lengths == [usual, usual]
 
 
 def test_scores_that_cannot_be_kept_are_shown(
