@@ -102,7 +102,8 @@ class LinePreparer:
     """Returns a line as it is decoded."""
     request = LineRequest.of(request)
     whole = self.whole(request)
-    margins = _margins(request.text)
+    # As the official model, which knows no sentences, has it: none.
+    margins = _margins(request.text) if self.split_sentences else ("", "")
     if not whole.text:
       return self._prepared([], [], whole, margins)
     kept, joint = [], ""

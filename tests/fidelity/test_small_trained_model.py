@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from trained_model import lines_of, read_frozen
 
+from official_transformer.decoding.options import DecodingOptions
 from official_transformer.decoding.translator import Translator
 
 
@@ -25,7 +26,10 @@ def test_every_translation_and_score_is_upstreams(
   scores = frozen[f"beam_{beam_size}/scores"][:, 0]
   assert len(sources) == len(expected) == len(scores) == 300
   assert any(line != line.strip() for line in sources)
-  translator = Translator.load(trained_model, beam_size=beam_size)
+  options = DecodingOptions(split_sentences=False)
+  translator = Translator.load(
+    trained_model, options=options, beam_size=beam_size
+  )
   found = list(translator.translate_stream(sources))
   assert [translation.text for translation in found] == expected
   np.testing.assert_allclose(

@@ -110,9 +110,9 @@ def test_bad_text_is_named(text, tmp_path, options):
     (tmp_path / "again.en").read_bytes() + b"x\n"
   )
   said = fail(*command)
-  assert "again.de, line 52: not UTF-8" in said
+  assert "again.de, line 53: not UTF-8" in said
   again.write_bytes(whole)
-  assert "has 52 lines and" in fail(*command)
+  assert "has 53 lines and" in fail(*command)
   assert not (tmp_path / "data" / "data.json").exists()
 
 

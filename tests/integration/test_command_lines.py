@@ -89,7 +89,8 @@ def test_predict_needs_the_model_directory_alone(
   )
   written = lines(out)
   assert len(written) == 6
-  assert written[1] == written[3] == written[5] == ""
+  assert written[1] == written[5] == ""
+  assert written[3] == "   "
   piped = run(
     MAIN,
     "--mode=predict",
@@ -902,14 +903,14 @@ def test_hostile_text_gives_line_for_line(demo_model, tmp_path):
   assert not out.exists()
   done = succeed(*command, "--invalid_utf8=replace", "--output_format=jsonl")
   assert "hostile, line 10: not UTF-8; replaced" in done.stderr
-  assert "have over 256 tokens: 1" in done.stderr
+  assert re.search(r"have over \d+ tokens: 2$", done.stderr, re.MULTILINE)
   found = [json.loads(line) for line in lines(out)[:-1]]
   assert len(found) == len(HOSTILE)
   assert all("\n" not in f["translation"] for f in found)
   blank = [n for n, f in enumerate(found) if "blank" in f["flags"]]
   # The tokenizer drops a lone byte order mark, and what replaced the bytes.
   assert blank == [1, 2, 8, 9]
-  assert [n for n, f in enumerate(found) if "split" in f["flags"]] == [7]
+  assert [n for n, f in enumerate(found) if "split" in f["flags"]] == [5, 7]
   # The mark at the start and the carriage return belong to no sentence.
   assert found[0]["tokens"] == found[3]["tokens"] == found[10]["tokens"]
 

@@ -436,6 +436,8 @@ def test_blanks_around_a_line_come_back(make, before, behind):
   assert [h.text for h in found.hypotheses] == [
     before + h.text + kept for h in plain.hypotheses
   ]
+  whole = make(split_sentences=False).translate_line(f"{before}abc{behind}")
+  assert whole.text == make().translate_line("abc").text
   (blank,) = make().translate_stream([before + behind])
   assert blank.text == before + kept and blank.pieces == 0
 
