@@ -80,6 +80,9 @@ class Translation:
     return self.hypotheses[0].finished
 
 
+# Where the tokens of a hypothesis are in its text, by the source's place in the
+# batch and the number of the hypothesis.
+SpansOfTokens = Mapping[tuple[int, int], Sequence[Span]]
 BLANK = Translation([Hypothesis("", 0.0, [], True)], 0)
 ALIGNED_BLANK = Translation(
   [Hypothesis("", 0.0, [], True, Alignment([], [], []))], 0
@@ -184,7 +187,7 @@ def translated_pieces(
   batch: Sequence[PieceToTranslate],
   found: Sequence[Sequence[FoundSequence]],
   hypotheses: Sequence[Sequence[Hypothesis]],
-  spans: Mapping[tuple[int, int], Sequence[Span]],
+  spans: SpansOfTokens,
 ) -> list[TranslatedPiece]:
   """Returns what is to be aligned of a batch: all hypotheses in a row.
 
@@ -192,8 +195,7 @@ def translated_pieces(
     batch: the sources.
     found: of each, its hypotheses as ids.
     hypotheses: the same as text.
-    spans: by source and hypothesis, where each token is in a text that is not
-      what the tokens are decoded to.
+    spans: of hypotheses whose text is not what their tokens are decoded to.
   """
   return [
     TranslatedPiece(

@@ -52,15 +52,13 @@ from official_transformer.decoding.requests import (
 from official_transformer.decoding.searchers import Searchers
 from official_transformer.decoding.translation import (
   Hypothesis,
+  SpansOfTokens,
   Translation,
   join_pieces,
   translated_pieces,
   with_alignments,
 )
-from official_transformer.decoding.unknown_words import (
-  SpansOfTokens,
-  replace_unknown,
-)
+from official_transformer.decoding.unknown_words import replace_unknown
 from official_transformer.decoding.window_batches import start_window
 from official_transformer.errors import InputError
 from official_transformer.model.transformer import Transformer

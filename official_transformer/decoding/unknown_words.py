@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -13,15 +13,14 @@ from official_transformer.decoding.attention import AttentionReader
 from official_transformer.decoding.hypotheses import FoundSequence, as_one_line
 from official_transformer.decoding.line_preparation import PieceToTranslate
 from official_transformer.decoding.options import AlignmentRule
-from official_transformer.decoding.translation import Hypothesis
+from official_transformer.decoding.translation import (
+  Hypothesis,
+  SpansOfTokens,
+)
 from official_transformer.model_params import EOS_ID, UNK_ID
 from official_transformer.text.tokenizer import formed_text, has_unknown
 from official_transformer.text.vocabulary_files import Tokenizers
 from official_transformer.text.words import Span, words_of, words_under
-
-# By line of the batch and number of the hypothesis, where its tokens are in the
-# text.
-SpansOfTokens = Mapping[tuple[int, int], Sequence[Span]]
 
 _BLANK = "\u2581"  # As SentencePiece writes it.
 _UNKNOWN = "\u2047"  # As `Tokenizer.decode` does.
@@ -113,19 +112,24 @@ def _parts(
   parts = tokenizers.target.pieces(ids)
   found = []
   for row, (token, part) in enumerate(zip(ids, parts, strict=True)):
-    before, behind = "".join(parts[:row])[-1:], "".join(parts[row + 1 :])[:1]
-    is_word = before in ("", _BLANK) and behind in ("", _BLANK)
     if token != UNK_ID:
       found.append(part)
     elif unknown:
       best = max(unknown, key=weights[row].__getitem__)
       found.append(spans[best].of(formed))
-    elif is_word and with_word:
+    elif with_word and _is_word(parts, row):
       best = max(with_word, key=weights[row].__getitem__)
       found.append("".join(words[n].of(formed) for n in words_of_piece[best]))
     else:
       found.append(_UNKNOWN)
   return found
+
+
+def _is_word(parts: Sequence[str], row: int) -> bool:
+  """Returns whether blanks, or the ends of the text, are on both sides."""
+  before = parts[row - 1][-1:] if row else _BLANK
+  behind = parts[row + 1][:1] if row + 1 < len(parts) else _BLANK
+  return before == behind == _BLANK
 
 
 def _joined(parts: Sequence[str]) -> tuple[str, list[Span]]:
