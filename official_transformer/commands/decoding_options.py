@@ -147,8 +147,9 @@ class LineOptions(BatchOptions):
   )
   replace_unk: bool = flag(
     False,
-    "Write for each \u2047, the unknown token, the part of the source that it "
-    "attends to most.",
+    "Write source text for each \u2047, the unknown token: the unknown part "
+    "of the source that it attends to most; if there is none, and the token is "
+    "a word by itself, the word.",
     _NOTHING,
   )
 

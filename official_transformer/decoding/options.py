@@ -113,8 +113,8 @@ class DecodingOptions:
       None: as the model was trained.
     split_long_lines: whether a text of more tokens than nearly all training
       lines is cut, at the end of a clause or else of a word.
-    replace_unk: whether an unknown token is replaced by the part of the source
-      that it attends to most.
+    replace_unk: whether unknown tokens are replaced by source text; see
+      `unknown_words.replace_unknown`.
     n_best: most hypotheses returned for a line; at most the beam.
     engine: what computes.
     alignment: where word alignments are read, if they are wanted.
