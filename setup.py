@@ -19,7 +19,8 @@ EXTRAS = {
   "zstd": ["zstandard"],
   "beam": ["apache-beam>=2.60"],
 }
-EXTRAS["marian"] = ["safetensors>=0.4"]
+EXTRAS["huggingface"] = ["safetensors>=0.4", "tokenizers>=0.20"]
+EXTRAS["marian"] = EXTRAS["huggingface"]  # Its earlier name.
 EXTRAS["ray"] = ["ray[serve]>=2.40", *EXTRAS["server"]]
 # All that the tests use.
 EXTRAS["dev"] = [
@@ -32,7 +33,7 @@ EXTRAS["dev"] = [
   *EXTRAS["zstd"],
   *EXTRAS["beam"],
   *EXTRAS["plots"],
-  *EXTRAS["marian"],
+  *EXTRAS["huggingface"],
   *("httpx2", "playwright"),
 ]
 

@@ -204,7 +204,10 @@ def join(
   attended: Attended, rule: Reading | AlignmentRule
 ) -> dict[str, list[set[Link]]]:
   """Returns the links of each pair, by how pieces are joined to words."""
-  weights = [piece_weights(rule, cross) for cross in attended.crosses]
+  if isinstance(rule, Reading):
+    weights = [rule.piece_weights(cross) for cross in attended.crosses]
+  else:
+    weights = [piece_weights(rule, cross) for cross in attended.crosses]
   both = list(zip(weights, attended.words, strict=True))
   return {
     "by words": [set(link_words(word_weights(w, *sides))) for w, sides in both],

@@ -8,6 +8,7 @@ a word occurs twice, links are possible but not sure, as annotators have it
 
 from __future__ import annotations
 
+import itertools
 from typing import NamedTuple
 
 from data_prep.demo import lexicon
@@ -33,6 +34,17 @@ class AlignedPair(NamedTuple):
   possible: set[Link]
 
 
+def second_words() -> set[str]:
+  """Returns English words that belong to the one before them.
+
+  Such as in `call up` and `on Sunday`.
+  """
+  times = itertools.chain(*lexicon.TIMES.values())
+  found = {verb.particle for verb in _verbs()}
+  found |= {word for english, _ in times for word in english.split()[1:]}
+  return found | {"to"}
+
+
 def draw_aligned(seed: int, count: int) -> list[AlignedPair]:
   """Draws sentences, each with its true alignment."""
   grammar = DemoGrammar(seed)
@@ -52,6 +64,7 @@ def _align(english: str, german: str, dictionary: dict) -> AlignedPair:
   prefixes = {v.prefix for v in _verbs() if v.prefix}
   sources = [word.strip(_MARKS).lower() for word in english.split()]
   targets = [word.strip(_MARKS).lower() for word in german.split()]
+  _divide_times(known, sources)
   possible = {
     Link(i, j)
     for i, source in enumerate(sources)
@@ -69,6 +82,19 @@ def _align(english: str, german: str, dictionary: dict) -> AlignedPair:
     and sum(other.target == link.target for other in possible) == 1
   }
   return AlignedPair(english, german, sure, possible)
+
+
+def _divide_times(known: dict[str, list[str]], sources: list[str]) -> None:
+  """Gives each word of a time, such as `on Sunday`, its own German one.
+
+  The grammar notes all of them for the first.
+  """
+  for english, german in itertools.chain(*lexicon.TIMES.values()):
+    first, *second = english.lower().split()
+    if second and (first, *second) in itertools.pairwise(sources):
+      _, behind = german.split()
+      known[first] = [w for w in known[first] if w.lower() != behind.lower()]
+      known[second[0]] = [behind]
 
 
 def _stands_for(noted: str, target: str, prefixes: set[str]) -> bool:

@@ -20,6 +20,7 @@ from official_transformer.hardware.startup import start_tensorflow
 from official_transformer.importing.formats import (
   FORMATS,
   MARIAN_HF,
+  PEGASUS_HF,
   ROUNDED_ROWS,
 )
 from official_transformer.model_params import (
@@ -30,6 +31,7 @@ from official_transformer.model_params import (
 from official_transformer.storage.standard_streams import show_result
 from official_transformer.text.vocabulary_files import VocabFiles
 
+HUGGINGFACE = (MARIAN_HF, PEGASUS_HF)
 _OWN_VOCABULARY = (
   "In place of --vocab_file: that of the {}, if the model has two."
 )
@@ -46,14 +48,16 @@ class ImportOptions(Options):
     "Who wrote the checkpoint. v2: the official model on TensorFlow 2. v1: "
     "the official model on TensorFlow 1. t2t: Tensor2Tensor, with the "
     "settings of transformer_base: no name shows others, such as a proximity "
-    "bias. marian_hf: a Marian model in Hugging Face's files.",
-    choices=(*FORMATS, MARIAN_HF),
+    "bias. marian_hf: a Marian model in Hugging Face's files. pegasus_hf: what "
+    "--export_format=huggingface has written, trained further by transformers "
+    "or not.",
+    choices=(*FORMATS, *HUGGINGFACE),
   )
   checkpoint: str = flag(
     REQUIRED,
     "Its path without .index, or the directory of the newest one. With "
     "marian_hf: the directory with config.json, model.safetensors, source.spm, "
-    "target.spm and vocab.json.",
+    "target.spm and vocab.json; with pegasus_hf: that of the export.",
     path=True,
   )
   vocab_file: str | None = flag(
@@ -109,7 +113,7 @@ class ImportOptions(Options):
 
   def __post_init__(self) -> None:
     parse_override(self.params_override)  # Says what is wrong with it.
-    if self.format == MARIAN_HF:
+    if self.format in HUGGINGFACE:
       given = [
         f"--{name}"
         for name in (
@@ -120,8 +124,8 @@ class ImportOptions(Options):
       ]
       if given:
         raise InputError(
-          f"{', '.join(given)}: a Marian model's directory says that; leave it "
-          "out"
+          f"{', '.join(given)}: the directory of a model in Hugging Face's "
+          "files says that; leave it out"
         )
       return
     both = self.source_vocab_file, self.target_vocab_file
@@ -163,6 +167,13 @@ def main(_: list[str]) -> None:
 
     show_result(
       import_marian(options.checkpoint, options.model_dir, options.overrides)
+    )
+    return
+  if options.format == PEGASUS_HF:
+    from official_transformer.importing.pegasus import import_pegasus
+
+    show_result(
+      import_pegasus(options.checkpoint, options.model_dir, options.overrides)
     )
     return
   from official_transformer.importing.importer import (

@@ -32,6 +32,7 @@ from official_transformer.exporting.formats import (
   SAVED_MODEL,
   TEXT_MODULE,
   check_extras,
+  check_params,
   is_installed,
 )
 from official_transformer.model_params import DECODING_FIELDS
@@ -92,7 +93,8 @@ class ExportOptions(
     SAVED_MODEL,
     "saved_model: TensorFlow's, with the search and, unless --noexport_text, "
     "the tokenizer inside. ctranslate2: a model for CTranslate2, in "
-    "--quantization.",
+    "--quantization. huggingface: a model for transformers, and its tokenizer "
+    "(extra [huggingface]).",
     choices=FORMATS,
   )
 
@@ -116,10 +118,11 @@ class ExportOptions(
         f"--export_dir={self.export_dir} exists; name another, or remove it"
       )
     check_extras(self.export_format, self.export_text)
-    if self.is_quantized and self.dtype != "fp32":
+    if self.export_format != SAVED_MODEL and self.dtype != "fp32":
+      kept = "--quantization" if self.is_quantized else "float32"
       raise InputError(
-        f"--dtype={self.dtype}: a CTranslate2 model keeps its weights in "
-        "--quantization; leave --dtype out"
+        f"--dtype={self.dtype}: a model of --export_format={self.export_format}"
+        f" keeps its weights in {kept}; leave --dtype out"
       )
     if self.file is not None:
       text_files.check_input(self.file)
@@ -129,6 +132,7 @@ class ExportOptions(
         "the development data of the model, or lines to translate in --file"
       )
     self.check_model()
+    check_params(self.export_format, self.model[1].params)
     if self.export_format == SAVED_MODEL and self.export_text:
       check_text_in_graph(self.model[1].form)
 

@@ -26,7 +26,8 @@ from official_transformer.text.tokenizer import (
 )
 from official_transformer.text.words import Span, words_of, words_under
 
-_LEAST = 1e-6  # Attention that a source piece gets none of.
+_LEAST = 1e-6  # Attention of or to what has none.
+_ROUNDS = 3
 _MOST_WEIGHTS = 1 << 14  # Of a line that was cut.
 
 
@@ -48,9 +49,24 @@ def piece_weights(rule: AlignmentRule, cross: np.ndarray) -> np.ndarray:
     [T - 1, S - 1]: without EOS on either side.
   """
   layers = slice(None) if rule.layers is None else list(rule.layers)
-  weights = cross[layers].mean(1)[:, :-1, :-1]
-  attended = np.maximum(weights.sum(1, keepdims=True), _LEAST)
-  return (weights * (weights / attended)).sum(0)
+  return _mutual(cross[layers].mean(1)[:, :-1, :-1]).sum(0)
+
+
+def _mutual(weights: np.ndarray) -> np.ndarray:
+  """Returns weights that are large if both sides belong to each other.
+
+  Each is multiplied by its share of what its column gets, after some rounds of
+  Sinkhorn and Knopp (1967), which bring rows and columns to a sum of 1: what
+  many attend to, such as a full stop, has less for each of them.
+
+  Args:
+    weights: [..., T, S], what T attends to of S.
+  """
+  shares = weights / np.maximum(weights.sum(-2, keepdims=True), _LEAST)
+  for _ in range(_ROUNDS - 1):
+    shares = shares / np.maximum(shares.sum(-1, keepdims=True), _LEAST)
+    shares = shares / np.maximum(shares.sum(-2, keepdims=True), _LEAST)
+  return weights * shares
 
 
 class Words(NamedTuple):
@@ -128,7 +144,7 @@ def word_weights(
 
 
 def link_words(weights: np.ndarray) -> list[Link]:
-  """Links each target word to the source word it attends to most.
+  """Links each target word to the source word that it belongs to most.
 
   Args:
     weights: [target words, source words].
@@ -138,11 +154,12 @@ def link_words(weights: np.ndarray) -> list[Link]:
   """
   if not weights.size:
     return []
-  best = weights.argmax(1)
+  mutual = _mutual(weights)
+  best = mutual.argmax(1)
   return sorted(
     Link(int(source), target)
     for target, source in enumerate(best)
-    if weights[target, source] > 0
+    if mutual[target, source] > 0
   )
 
 

@@ -24,6 +24,7 @@ _WIDE_COMMAS = r"[\u3001\uff0c\uff1a\uff1b]"
 # lower case may not have ended: He (too!) asked "Why?" and left.
 _SENTENCE_END = re.compile(rf"[.!?\u2026]{CLOSING}(?=\s)|{WIDE_STOPS}{CLOSING}")
 _CLAUSE_END = re.compile(rf"[,;:]{CLOSING}(?=\s)|{_WIDE_COMMAS}{CLOSING}")
+_BLANKS = re.compile(r"\s+")
 _WORD_END = re.compile(r"\S(?=\s)")
 
 
@@ -41,11 +42,18 @@ class Piece(NamedTuple):
 
 
 def cut_sentences(text: str) -> list[Piece]:
-  """Cuts a line that is not blank into its sentences; none is blank."""
+  """Cuts a line that is not blank into its sentences; none is blank.
+
+  A tab divides what is no sentence, too: cells of a table, a term and its
+  explanation.
+  """
   text = text.strip()
   pieces, joint = [], ""
-  places = [0, *sentence_ends(text), len(text)]
-  for start, end in itertools.pairwise(places):
+  places = {0, *sentence_ends(text), len(text)}
+  if "\t" in text:
+    blanks = _BLANKS.finditer(text)
+    places |= {match.start() for match in blanks if "\t" in match[0]}
+  for start, end in itertools.pairwise(sorted(places)):
     part = text[start:end]
     joint += part[: len(part) - len(part.lstrip())]
     if part.strip():

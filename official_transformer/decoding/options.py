@@ -81,7 +81,8 @@ class AlignmentRule:
   heads. How much it attends to a source piece is multiplied by its share of all
   the attention that this source piece gets: both must mean each other. Of all
   that was measured, over four models, the sum of that over all layers came
-  nearest to the truth, and no single layer did in each of them.
+  nearest to the truth, and no single layer did in each of them. The same is
+  done once more for words.
 
   Attributes:
     layers: which, counted from 0; None is all.

@@ -23,7 +23,11 @@ from official_transformer.decoding.ctranslate2_model import (
 )
 from official_transformer.decoding.loading import LoadedModel
 from official_transformer.decoding.scorer import Scorer
-from official_transformer.errors import RunError
+from official_transformer.exporting.differences import (
+  difference,
+  refusal,
+  require_equal,
+)
 from official_transformer.exporting.verification import (
   BATCH_SIZE,
   Samples,
@@ -41,10 +45,6 @@ LENGTH_PENALTIES = (0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
 # The most tokens of a line and of a translation.
 POSITIONS = 4096
 EXACT = "float32"
-# How far the log-probability of a token may be from the model's in float32, in
-# the mean of all and of each.
-MEAN_TOLERANCE = 1e-4
-TOLERANCE = 1e-3
 
 
 class Rounding(NamedTuple):
@@ -151,15 +151,15 @@ def export_ctranslate2(
     # What rounding would hide is seen without.
     with tempfile.TemporaryDirectory() as exact:
       _, differences = _write_and_ask(model, exact, EXACT, wanted, ())
-    _require_equal(differences, f"before {quantization} rounds its weights")
-    findings.append(_difference(differences, "before weights are rounded"))
+    require_equal(differences, f"before {quantization} rounds its weights")
+    findings.append(difference(differences, "before weights are rounded"))
   answers, differences = _write_and_ask(
     model, directory, quantization, wanted, LENGTH_PENALTIES
   )
   how = f"computed in {answers['compute_type']} on this processor"
-  findings.append(_difference(differences, how))
+  findings.append(difference(differences, how))
   if quantization == EXACT:
-    _require_equal(differences, how)
+    require_equal(differences, how)
   else:
     rounding = _coarsest(quantization, answers["compute_type"])
     coarse = _coarse(differences, quantization, how, rounding)
@@ -193,15 +193,6 @@ def _write_and_ask(
   return answers, np.abs(np.concatenate(answers["scores"]) - wanted.scores)
 
 
-def _require_equal(differences: np.ndarray, how: str) -> None:
-  """Refuses log-probabilities that are not the model's."""
-  # NaN is not within anything.
-  if not (
-    differences.mean() <= MEAN_TOLERANCE and differences.max() <= TOLERANCE
-  ):
-    raise _refusal(_difference(differences, how))
-
-
 def _coarsest(*types: str) -> Rounding:
   """Returns what the coarsest of types of numbers does."""
   return next(
@@ -221,8 +212,8 @@ def _coarse(
   """
   mean = differences.mean()
   if not mean <= rounding.broken:
-    raise _refusal(
-      f"{_difference(differences, how)}, which rounding to {quantization} does "
+    raise refusal(
+      f"{difference(differences, how)}, which rounding to {quantization} does "
       "not account for; pass another --quantization"
     )
   if mean <= rounding.coarse:
@@ -232,21 +223,6 @@ def _coarse(
     f"log-probability differs by {mean:.2f} in the mean, where "
     f"{rounding.coarse:g} is much; compare BLEU before it is used, or pass "
     "another --quantization"
-  )
-
-
-def _refusal(why: str) -> RunError:
-  return RunError(
-    f"the export does not score as the model does, and was removed: {why}"
-  )
-
-
-def _difference(differences: np.ndarray, how: str) -> str:
-  """Returns how far log-probabilities are apart, as a finding."""
-  return (
-    f"{how}, the log-probabilities of {len(differences)} tokens differ from "
-    f"the model's by {differences.mean():.1e} in the mean and by "
-    f"{differences.max():.1e} at most"
   )
 
 

@@ -14,6 +14,7 @@ from official_transformer.decoding.loading import LoadedModel
 from official_transformer.exporting import readme
 from official_transformer.exporting.formats import (
   CTRANSLATE2,
+  HUGGINGFACE,
   SAVED_MODEL,
 )
 from official_transformer.exporting.saved_model import write_saved_model
@@ -75,7 +76,7 @@ def export_model(
   """Writes an export, and proves it.
 
   Args:
-    model: with weights in float32, for CTranslate2.
+    model: with weights in float32, but for a SavedModel.
     vocab_files: of its vocabularies.
     lines: to prove it with.
     request: what to write.
@@ -128,6 +129,17 @@ def _ctranslate2(job: _Job) -> tuple[str, list[str]]:
   return use, found.findings
 
 
+def _huggingface(job: _Job) -> tuple[str, list[str]]:
+  """Writes and proves a model for `transformers`; returns the same."""
+  # They may not be installed.
+  from official_transformer.exporting import huggingface_export
+
+  findings = huggingface_export.export_huggingface(
+    job.model, job.vocab_files, job.directory, job.samples
+  )
+  return readme.huggingface_model(), findings
+
+
 def _copy_vocabulary(job: _Job) -> None:
   """Puts vocabularies beside a model that takes no text by itself."""
   for path in job.vocab_files.different:
@@ -138,4 +150,5 @@ def _copy_vocabulary(job: _Job) -> None:
 _WRITERS = {
   SAVED_MODEL: _saved_model,
   CTRANSLATE2: _ctranslate2,
+  HUGGINGFACE: _huggingface,
 }

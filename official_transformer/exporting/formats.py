@@ -6,11 +6,14 @@ import importlib.util
 
 from official_transformer.decoding import engines
 from official_transformer.errors import InputError
+from official_transformer.importing.huggingface_names import architecture
+from official_transformer.model_params import TransformerParams
 
 SAVED_MODEL = "saved_model"
 CTRANSLATE2 = "ctranslate2"
 TEXT_MODULE = "tensorflow_text"
-FORMATS = (SAVED_MODEL, CTRANSLATE2)
+HUGGINGFACE = "huggingface"
+FORMATS = (SAVED_MODEL, CTRANSLATE2, HUGGINGFACE)
 
 
 def check_extras(export_format: str, with_text: bool) -> None:
@@ -25,6 +28,13 @@ def check_extras(export_format: str, with_text: bool) -> None:
   """
   if export_format == CTRANSLATE2:
     engines.check_installed()
+  if export_format == HUGGINGFACE:
+    for name in ("safetensors", "tokenizers"):
+      if not is_installed(name):
+        raise InputError(
+          f"a model for Hugging Face needs {name}, which is not installed: pip "
+          "install 'official-transformer[huggingface]'"
+        )
   needs_text = export_format == SAVED_MODEL and with_text
   if needs_text and not is_installed(TEXT_MODULE):
     raise InputError(
@@ -32,6 +42,16 @@ def check_extras(export_format: str, with_text: bool) -> None:
       "installed: pip install 'official-transformer[serving]', or pass "
       "--noexport_text for one that takes ids alone"
     )
+
+
+def check_params(export_format: str, params: TransformerParams) -> None:
+  """Refuses a model that a format cannot have.
+
+  Raises:
+    InputError: with the reason.
+  """
+  if export_format == HUGGINGFACE:
+    architecture(params)
 
 
 def is_installed(name: str) -> bool:

@@ -119,6 +119,11 @@ def ctranslate2_model(
   )
 
 
+def huggingface_model() -> str:
+  """Returns what a model for `transformers` is, and how it is used."""
+  return _HUGGINGFACE
+
+
 def _names(files: VocabFiles) -> str:
   """Returns how the vocabularies are called in a sentence."""
   source, target = (f"`{os.path.basename(path)}`" for path in files)
@@ -202,6 +207,21 @@ out, entries of {vocabulary}, beside it.
 A line and its translation have at most {positions} tokens each. The search is
 CTranslate2's own: this setting comes nearest to the model's, and
 `--engine=ctranslate2` of the project that wrote this comes nearer still.
+"""
+_HUGGINGFACE = """\
+A model for Hugging Face's `transformers`, which runs it without other code:
+
+    from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained("PATH")
+    model = AutoModelForSeq2SeqLM.from_pretrained("PATH")
+    found = model.generate(**tokenizer("A dog runs.", return_tensors="pt"))
+    print(tokenizer.decode(found[0], skip_special_tokens=True))
+
+Give it one sentence at a time: a model that was trained on single sentences
+drops some of several. The search is that of `transformers`, which divides
+scores by another power of the length: some translations differ from those of
+the model's own search. That has:
 """
 _PIECES = """\
 Text becomes tokens, and they text, by SentencePiece:

@@ -13,13 +13,18 @@ import dataclasses
 import os
 import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
 from official_transformer.errors import InputError
 from official_transformer.importing.formats import MARIAN_HF
+from official_transformer.importing.huggingface_files import (
+  check_values,
+  read_tensors,
+  stacks_of,
+)
 from official_transformer.importing.marian_vocabulary import (
   MarianVocabulary,
   read_json,
@@ -27,12 +32,10 @@ from official_transformer.importing.marian_vocabulary import (
 )
 from official_transformer.importing.model_writing import (
   new_directory,
+  summary,
   write_model,
 )
 from official_transformer.model.building import build_transformer
-from official_transformer.model_directory.checkpoint_files import (
-  problem_of_weights,
-)
 from official_transformer.model_directory.description import Origin
 from official_transformer.model_params import TransformerParams
 from official_transformer.storage import file_system
@@ -56,21 +59,12 @@ _ACTIVATIONS = {
   "relu": "relu",
   "gelu": "gelu",
 }
-_ATTENTION = {"self_attn": "self_attention", "encoder_attn": "cross_attention"}
-_PROJECTIONS = {"q": "query", "k": "key", "v": "value", "out": "output"}
-_PARTS = {"weight": "kernel", "bias": "bias"}
 _TABLES = (
   "model.shared.weight",
   "model.encoder.embed_tokens.weight",
   "model.decoder.embed_tokens.weight",
   "lm_head.weight",
 )
-_NORMS = {
-  "self_attn": "self_attention",
-  "encoder_attn": "cross_attention",
-  "final": "ffn",
-}
-_NORM_PARTS = {"weight": "gamma", "bias": "beta"}
 _LAYER = r"model\.(encoder|decoder)\.layers\.(\d+)\."
 
 
@@ -95,13 +89,14 @@ def import_marian(
   config = _read_config(directory)
   source = read_vocabulary(directory, "source")
   written = read_vocabulary(directory, "target")
-  tensors = _read_tensors(directory)
+  tensors = read_tensors(directory)
   _check_sizes(config, tensors, directory)
   params = _params(config, tensors, (source, written), overrides)
   transformer = build_transformer(params)
-  values = _assemble(tensors, params, source, written)
-  wanted = {v.path: tuple(v.shape) for v in transformer.weights}
-  _check(values, wanted, directory)
+  values = _assemble(
+    tensors, params, (source, written), [v.path for v in transformer.weights]
+  )
+  check_values(values, transformer, tensors, directory)
   with tempfile.TemporaryDirectory() as scratch:
     files = VocabFiles(
       *(os.path.join(scratch, f"{s}.model") for s in ("source", "target"))
@@ -111,41 +106,7 @@ def import_marian(
         stream.write(vocabulary.model)
     origin = Origin(MARIAN_HF, file_system.absolute(directory), None)
     write_model(target, transformer, values, load_vocabularies(files), origin)
-  parameters = sum(value.size for value in values.values())
-  return (
-    f"imported {len(values)} variables, {parameters:,} parameters, into "
-    f"{model_dir}: {params.encoder_layers} and {params.decoder_layers} layers "
-    f"of {params.hidden_size}, filter {params.filter_size}, {params.num_heads} "
-    f"heads, {params.vocab_size} entries in the vocabulary"
-  )
-
-
-def _read_tensors(directory: str) -> dict[str, np.ndarray]:
-  """Reads model.safetensors as float32.
-
-  Raises:
-    InputError: if it, or the library, is missing.
-  """
-  path = os.path.join(directory, "model.safetensors")
-  try:
-    from safetensors import SafetensorError, numpy
-  except ImportError as error:
-    raise InputError(
-      f"safetensors cannot be imported ({error}): pip install "
-      "'official-transformer[marian]'"
-    ) from None
-  try:
-    tensors = numpy.load_file(path)
-  except (OSError, SafetensorError) as error:
-    raise InputError(
-      f"{path} cannot be read ({error}). If there is a pytorch_model.bin, have "
-      "transformers write it anew, where PyTorch is: MarianMTModel."
-      "from_pretrained(DIR).save_pretrained(NEW)"
-    ) from None
-  for name, value in tensors.items():
-    if problem := problem_of_weights(value):
-      raise InputError(f"{path} is of no use: {name} {problem}")
-  return {name: np.asarray(t, np.float32) for name, t in tensors.items()}
+  return summary(values, params, model_dir)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -279,38 +240,15 @@ def _params(
   return TransformerParams(**{**values, **overrides})
 
 
-def _layer_path(name: str) -> str | None:
-  """Returns the path of a layer's variable; None of what is in no layer."""
-  match = re.fullmatch(_LAYER + r"(.+)\.(weight|bias)", name)
-  if match is None:
-    return None
-  stack, number, part, kind = match.groups()
-  if found := re.fullmatch(r"(self_attn|encoder_attn)\.(q|k|v|out)_proj", part):
-    sub_layer = f"{_ATTENTION[found[1]]}/attention"
-    variable = f"{_PROJECTIONS[found[2]]}_{_PARTS[kind]}"
-  elif found := re.fullmatch(r"fc([12])", part):
-    sub_layer = "ffn/network"
-    variable = f"{('filter', 'output')[int(found[1]) - 1]}_{_PARTS[kind]}"
-  elif part.removesuffix("_layer_norm") in _NORMS:
-    sub_layer = f"{_NORMS[part.removesuffix('_layer_norm')]}/layer_norm"
-    variable = _NORM_PARTS[kind]
-  else:  # It will be reported as unknown.
-    sub_layer, variable = part, kind
-  return f"transformer/{stack}_stack/layer_{number}/{sub_layer}/{variable}"
-
-
 def _assemble(
   tensors: Mapping[str, np.ndarray],
   params: TransformerParams,
-  source: MarianVocabulary,
-  target: MarianVocabulary,
+  vocabularies: tuple[MarianVocabulary, MarianVocabulary],
+  paths: Iterable[str],
 ) -> dict[str, np.ndarray]:
   """Returns the weights by our paths, in our shapes and order."""
-  values: dict[str, np.ndarray] = {}
-  for name, tensor in tensors.items():
-    if path := _layer_path(name):
-      # Of PyTorch's products the kernel is [out, in].
-      values[path] = tensor.T if tensor.ndim == 2 else tensor
+  source, target = vocabularies
+  values = stacks_of(tensors, paths)
   tables = {
     "embedding/weights": (
       ("model.decoder.embed_tokens.weight", "model.shared.weight"),
@@ -333,22 +271,3 @@ def _assemble(
   if params.share_embeddings == "all":
     values.pop("transformer/source_embedding/weights", None)
   return values
-
-
-def _check(
-  values: Mapping[str, np.ndarray],
-  wanted: Mapping[str, tuple[int, ...]],
-  directory: str,
-) -> None:
-  """Lists all variables that are missing, unknown or misshapen."""
-  problems = [f"missing: {path}" for path in sorted(wanted.keys() - values)]
-  problems += [f"unknown: {path}" for path in sorted(values.keys() - wanted)]
-  problems += [
-    f"shape of {path}: needed {shape}, stored {values[path].shape}"
-    for path, shape in wanted.items()
-    if path in values and values[path].shape != shape
-  ]
-  if problems:
-    raise InputError(
-      f"{directory} does not make one model:\n  " + "\n  ".join(problems)
-    )

@@ -19,6 +19,7 @@ from official_transformer.model_directory.description import (
   current_versions,
 )
 from official_transformer.model_directory.directory import ModelDirectory
+from official_transformer.model_params import TransformerParams
 from official_transformer.text.vocabulary_files import (
   LoadedVocabularies,
 )
@@ -36,6 +37,19 @@ def new_directory(model_dir: str) -> ModelDirectory:
       f"{model_dir} holds a trained model already; name another --model_dir"
     )
   return directory
+
+
+def summary(
+  values: Mapping[str, np.ndarray], params: TransformerParams, model_dir: str
+) -> str:
+  """Returns one line that says what was imported."""
+  parameters = sum(value.size for value in values.values())
+  return (
+    f"imported {len(values)} variables, {parameters:,} parameters, into "
+    f"{model_dir}: {params.encoder_layers} and {params.decoder_layers} layers "
+    f"of {params.hidden_size}, filter {params.filter_size}, {params.num_heads} "
+    f"heads, {params.vocab_size} entries in the vocabulary"
+  )
 
 
 def write_model(

@@ -29,17 +29,28 @@ _FieldType = descriptor_pb2.FieldDescriptorProto
 _FIELDS = {
   "Piece": {"piece": 1, "score": 2, "type": 3},
   "Trainer": {
+    **{"model_type": 3, "treat_whitespace_as_suffix": 24, "byte_fallback": 35},
     **{"vocab_size": 4, "unk_id": 40, "bos_id": 41, "eos_id": 42},
     **{"pad_id": 43, "unk_surface": 44, "unk_piece": 45, "eos_piece": 47},
     "pad_piece": 48,
   },
-  "Normalizer": {"name": 1, "normalization_rule_tsv": 6},
+  "Normalizer": {
+    **{"name": 1, "precompiled_charsmap": 2, "add_dummy_prefix": 3},
+    **{"remove_extra_whitespaces": 4, "normalization_rule_tsv": 6},
+  },
   "Model": {"pieces": 1, "trainer_spec": 2, "normalizer_spec": 3},
 }
 _MESSAGES = {
   "pieces": "Piece",
   "trainer_spec": "Trainer",
   "normalizer_spec": "Normalizer",
+}
+# Those that are true or false, with what they are if a model does not say.
+_FLAGS = {
+  "treat_whitespace_as_suffix": "false",
+  "byte_fallback": "false",
+  "add_dummy_prefix": "true",
+  "remove_extra_whitespaces": "true",
 }
 # The rule of vocabularies that are made here, see `RuleFile`.
 RULE_NAME = "keep_training_text"
@@ -74,7 +85,13 @@ def _model_class() -> Any:
   What else a model has is kept. SentencePiece's own class goes with the newest
   protobuf alone, which others may not.
   """
-  kinds = {"score": _FieldType.TYPE_FLOAT, "type": _FieldType.TYPE_INT32}
+  kinds = {
+    "score": _FieldType.TYPE_FLOAT,
+    "type": _FieldType.TYPE_INT32,
+    "model_type": _FieldType.TYPE_INT32,
+    "precompiled_charsmap": _FieldType.TYPE_BYTES,
+    **dict.fromkeys(_FLAGS, _FieldType.TYPE_BOOL),
+  }
   file = descriptor_pb2.FileDescriptorProto(
     name="official_transformer/sentencepiece.proto",
     package="official_transformer",
@@ -94,6 +111,8 @@ def _model_class() -> Any:
         new.type = _FieldType.TYPE_INT32
       else:
         new.type = kinds.get(field, _FieldType.TYPE_STRING)
+      if field in _FLAGS:
+        new.default_value = _FLAGS[field]
   pool = descriptor_pool.DescriptorPool()
   pool.Add(file)
   return message_factory.GetMessageClass(

@@ -18,6 +18,7 @@ PARAGRAPHS = [
   "   ",
   "  - the small bird \t",
   "\t",
+  "the cat\tthe house",
   "The child plays.",
   "",
   "",

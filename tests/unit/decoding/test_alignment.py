@@ -44,11 +44,21 @@ def test_both_pieces_must_mean_each_other_by_hand():
   one = [[0.6, 0.3, 0.1], [0.6, 0.4, 0.0], [0.0, 0.0, 1.0]]
   two = [[0.0, 0.5, 0.5], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
   cross = np.array([[one], [two]])
-  # Each weight, times its share of its column of the first two rows.
-  first = [[0.6 * 0.6 / 1.2, 0.3 * 0.3 / 0.7], [0.36 / 1.2, 0.16 / 0.7]]
+  # Each weight, times its share of its column of the first two rows, when rows
+  # and columns have been brought to a sum of 1 twice more.
+  shares = np.array([[0.5, 3 / 7], [0.5, 4 / 7]])
+  for _ in range(2):
+    shares /= shares.sum(1, keepdims=True)
+    shares /= shares.sum(0, keepdims=True)
+  first = np.array([[0.6, 0.3], [0.6, 0.4]]) * shares
   np.testing.assert_allclose(piece_weights(AlignmentRule((0,)), cross), first)
   both = np.add(first, [[0, 0.5], [1, 0]])
   np.testing.assert_allclose(piece_weights(AlignmentRule(), cross), both)
+
+
+def test_a_source_word_that_is_wanted_by_another_is_not_taken():
+  """Both attend to the second word most, the first one less so."""
+  assert link_words(np.array([[0.4, 0.6], [0.1, 0.9]])) == [(0, 0), (1, 1)]
 
 
 def test_pieces_are_joined_to_words_by_hand():

@@ -96,6 +96,15 @@ def test_sentences_are_cut_where_they_stand():
   ]
 
 
+def test_a_tab_divides_what_is_no_sentence():
+  assert cut_sentences("Name:\tTom \t  a dog\t\tb  c") == [
+    ("Name:", ""),
+    ("Tom", "\t"),
+    ("a dog", " \t  "),
+    ("b  c", "\t\t"),
+  ]
+
+
 @given(st.text(alphabet="aB .!?\u3002\u201d\t", min_size=1))
 def test_sentences_and_what_stands_between_are_the_line(text):
   if text.strip():

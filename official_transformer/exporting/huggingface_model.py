@@ -1,0 +1,195 @@
+"""A trained model as Hugging Face's `transformers` has it.
+
+Pegasus (Zhang et al. 2020) is the pre-norm Transformer of this project: a norm
+before each sub-layer and one behind each stack, one table for embeddings and
+softmax, scaled embeddings. It has biases where ours has none: they are zeros.
+Its position encodings are stored, so that they can be ours. Marian is
+post-norm, and computes its own: what has been imported from there goes back.
+
+Shapes: V vocabulary, D hidden size, P positions.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from typing import Any
+
+import numpy as np
+
+from official_transformer.importing.huggingface_names import (
+  BIAS,
+  CLASSES,
+  OWN_PARAMS,
+  PEGASUS,
+  SHARED,
+  architecture,
+  layer_name,
+  turned,
+)
+from official_transformer.model.transformer import Transformer
+from official_transformer.model_params import (
+  EOS_ID,
+  PAD_ID,
+  TransformerParams,
+)
+
+# The most tokens of a line and of a translation.
+POSITIONS = 1024
+# Of Marian's class; it computes as many as are asked for.
+MARIAN_POSITIONS = 512
+# The bias of a logit that is never to win.
+_NEVER = -1e9
+_ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "swish": "silu"}
+_ENCODER_TABLE = "model.encoder.embed_tokens.weight"
+_DECODER_TABLE = "model.decoder.embed_tokens.weight"
+_SOFTMAX_TABLE = "lm_head.weight"
+
+# An array by its name.
+Tensors = dict[str, np.ndarray]
+
+
+def write_model(transformer: Transformer, directory: str) -> None:
+  """Writes config.json and model.safetensors.
+
+  Args:
+    transformer: with float32 weights.
+    directory: exists.
+  """
+  from safetensors.numpy import save_file
+
+  config = _config(transformer.params)
+  tensors = _tensors(transformer, config)
+  save_file(
+    tensors,
+    os.path.join(directory, "model.safetensors"),
+    metadata={"format": "pt"},
+  )
+  write_json(os.path.join(directory, "config.json"), config)
+
+
+def write_json(path: str, content: Any) -> None:
+  """Writes a JSON file."""
+  with open(path, "w", encoding="utf-8") as stream:
+    json.dump(content, stream, indent=2, ensure_ascii=False)
+    stream.write("\n")
+
+
+def start_id(params: TransformerParams) -> int:
+  """Returns the id that the decoder starts with.
+
+  A zero vector is a row of its own, behind the vocabulary.
+  """
+  return params.vocab_size if params.start_symbol == "zero" else PAD_ID
+
+
+def _config(params: TransformerParams) -> dict[str, Any]:
+  """Returns what config.json says."""
+  kind = architecture(params)
+  start = start_id(params)
+  sides: dict[str, Any] = {}
+  for side in ("encoder", "decoder"):
+    sides |= {
+      f"{side}_layers": getattr(params, f"{side}_layers"),
+      f"{side}_attention_heads": params.num_heads,
+      f"{side}_ffn_dim": params.filter_size,
+      f"{side}_layerdrop": 0.0,
+    }
+  config = {
+    "architectures": [CLASSES[kind]],
+    "model_type": kind,
+    "dtype": "float32",
+    "d_model": params.hidden_size,
+    "num_hidden_layers": params.encoder_layers,
+    **sides,
+    "activation_function": _ACTIVATIONS[params.activation],
+    "dropout": params.layer_postprocess_dropout,
+    "attention_dropout": params.attention_dropout,
+    "activation_dropout": params.relu_dropout,
+    "init_std": 0.02,
+    "scale_embedding": params.scale_embeddings,
+    "is_encoder_decoder": True,
+    "use_cache": True,
+    "pad_token_id": PAD_ID,
+    "eos_token_id": EOS_ID,
+    "bos_token_id": start,
+    "decoder_start_token_id": start,
+    "forced_eos_token_id": None,
+    # What `import_checkpoint` makes the same model of.
+    OWN_PARAMS: dataclasses.asdict(params),
+  }
+  if kind == PEGASUS:
+    return config | {
+      "vocab_size": max(params.vocab_size, start + 1),
+      "max_position_embeddings": longest(params),
+      "normalize_before": True,
+      "add_final_layer_norm": True,
+      "tie_word_embeddings": True,
+    }
+  is_one = not params.source_vocab_size and params.share_embeddings == "all"
+  return config | {
+    "vocab_size": params.source_vocab_size or params.vocab_size,
+    "decoder_vocab_size": params.vocab_size,
+    "share_encoder_decoder_embeddings": is_one,
+    "tie_word_embeddings": params.share_embeddings != "none",
+    "max_position_embeddings": longest(params),
+    "normalize_before": False,
+    "normalize_embedding": False,
+    "add_final_layer_norm": False,
+    "static_position_embeddings": True,
+  }
+
+
+def longest(params: TransformerParams) -> int:
+  """Returns P."""
+  if params.norm == "post":
+    return MARIAN_POSITIONS
+  return params.max_positions if params.positions == "learned" else POSITIONS
+
+
+def _tensors(transformer: Transformer, config: dict[str, Any]) -> Tensors:
+  """Returns all weights by their names."""
+  params = transformer.params
+  weights = {w.path: w.numpy() for w in transformer.weights}
+  tensors: Tensors = {}
+  for path, value in weights.items():
+    if name := layer_name(path):
+      tensors[name] = turned(value)
+  for name, value in list(tensors.items()):
+    name_of_bias = name.removesuffix("weight") + "bias"
+    if value.ndim == 2 and name_of_bias not in tensors:
+      tensors[name_of_bias] = np.zeros([len(value)], np.float32)
+  table = weights["transformer/embedding/weights"]
+  own = weights.get("transformer/source_embedding/weights")
+  if own is not None:
+    tensors |= {_ENCODER_TABLE: own, _DECODER_TABLE: table}
+  else:
+    rows = config["vocab_size"] - len(table)
+    tensors[SHARED] = np.pad(table, [(0, rows), (0, 0)])
+  if params.share_embeddings == "none":
+    tensors[_SOFTMAX_TABLE] = weights["transformer/softmax/weights"]
+  bias = np.zeros([1, len(tensors.get(SHARED, table))], np.float32)
+  if params.output_bias:
+    bias[0, : params.vocab_size] += weights["transformer/output/bias"]
+  bias[0, list(params.hidden_tokens)] = _NEVER
+  bias[0, params.vocab_size :] = _NEVER
+  tensors[BIAS] = bias
+  if config["model_type"] == PEGASUS:
+    tensors |= _encodings(transformer, weights)
+  return tensors
+
+
+def _encodings(transformer: Transformer, weights: Tensors) -> Tensors:
+  """Returns what is added to embeddings, [P, D] for each side."""
+  number = longest(transformer.params)
+  source = transformer.positions.source(number).numpy()
+  if transformer.params.target_space_embedding:
+    # It is added to every source token, as the encoding is.
+    source = source + weights["transformer/target_space_embedding"]
+  return {
+    "model.encoder.embed_positions.weight": source,
+    "model.decoder.embed_positions.weight": transformer.positions.target(
+      number
+    ).numpy(),
+  }

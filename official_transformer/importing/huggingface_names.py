@@ -1,0 +1,98 @@
+"""Which model is a Marian or a Pegasus, and what these call its variables.
+
+Of a product, PyTorch's kernel is [out, in], and ours [in, out].
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from official_transformer.errors import InputError
+from official_transformer.model_params import TransformerParams
+
+PEGASUS, MARIAN = "pegasus", "marian"
+CLASSES = {
+  PEGASUS: "PegasusForConditionalGeneration",
+  MARIAN: "MarianMTModel",
+}
+SHARED = "model.shared.weight"
+BIAS = "final_logits_bias"
+# What config.json of an export has beside what `transformers` reads.
+OWN_PARAMS = "official_transformer_params"
+# The SentencePiece model that tokenizer.json was made of.
+VOCABULARY = "spiece.model"
+_SUB_LAYERS = {"self_attention": "self_attn", "cross_attention": "encoder_attn"}
+_PROJECTIONS = {"query": "q", "key": "k", "value": "v", "output": "out"}
+_NETWORK = {"filter": "fc1", "output": "fc2"}
+_KINDS = {
+  "kernel": "weight",
+  "bias": "bias",
+  "gamma": "weight",
+  "beta": "bias",
+}
+_LAYER = re.compile(
+  r"transformer/(encoder|decoder)_stack/layer_(\d+)/(\w+)/(\w+)/"
+  r"(?:(\w+)_)?(kernel|bias|gamma|beta)"
+)
+_OUTPUT_NORM = re.compile(
+  r"transformer/(encoder|decoder)_stack/output_norm/(gamma|beta)"
+)
+
+
+def layer_name(path: str) -> str | None:
+  """Returns the name of a stack's variable; None of what is in no stack.
+
+  Args:
+    path: ours, such as `transformer/encoder_stack/layer_0/ffn/layer_norm/beta`.
+  """
+  if match := _OUTPUT_NORM.fullmatch(path):
+    return f"model.{match[1]}.layer_norm.{_KINDS[match[2]]}"
+  match = _LAYER.fullmatch(path)
+  if match is None:
+    return None
+  stack, number, sub_layer, part, product, kind = match.groups()
+  attention = _SUB_LAYERS.get(sub_layer)
+  if part == "layer_norm":
+    name = f"{attention or 'final'}_layer_norm"
+  elif attention:
+    name = f"{attention}.{_PROJECTIONS[product]}_proj"
+  else:
+    name = _NETWORK[product]
+  return f"model.{stack}.layers.{number}.{name}.{_KINDS[kind]}"
+
+
+def turned(value: np.ndarray) -> np.ndarray:
+  """Returns a stack's variable as the other side has it."""
+  return np.ascontiguousarray(value.T)  # Of a vector, that is itself.
+
+
+def architecture(params: TransformerParams) -> str:
+  """Returns `PEGASUS` or `MARIAN`, whichever a model is.
+
+  Raises:
+    InputError: if it is neither.
+  """
+  problems = []
+  if params.norm == "pre":
+    if params.source_vocab_size or params.share_embeddings != "all":
+      problems.append("source, target and softmax have more than one table")
+    kind = PEGASUS
+  else:
+    if params.positions != "huggingface":
+      problems.append(f"positions are {params.positions!r}, not Marian's")
+    if params.start_symbol != "pad_row":
+      problems.append("the decoder starts with a zero vector")
+    if params.target_space_embedding:
+      problems.append("there is a target space embedding")
+    kind = MARIAN
+  if params.norm not in ("pre", "post"):
+    problems.append(f"norm is {params.norm!r}")
+  if problems:
+    raise InputError(
+      f"transformers has no model that computes this one: norm="
+      f"{params.norm} is {CLASSES[kind]}'s, but {'; '.join(problems)}. "
+      "--export_format=saved_model or ctranslate2 takes it"
+    )
+  return kind

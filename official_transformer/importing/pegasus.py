@@ -1,0 +1,154 @@
+"""Importing what `--export_format=huggingface` has written.
+
+`transformers` may have trained it further. A Pegasus model of anybody else has
+another numbering of pieces and position encodings of its own: it is refused.
+
+Shapes: V vocabulary, D hidden size, P positions.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from official_transformer.errors import InputError
+from official_transformer.importing.formats import PEGASUS_HF
+from official_transformer.importing.huggingface_files import (
+  check_values,
+  read_tensors,
+  stacks_of,
+)
+from official_transformer.importing.huggingface_names import (
+  BIAS,
+  OWN_PARAMS,
+  SHARED,
+  VOCABULARY,
+)
+from official_transformer.importing.marian_vocabulary import read_json
+from official_transformer.importing.model_writing import (
+  new_directory,
+  summary,
+  write_model,
+)
+from official_transformer.model.building import build_transformer
+from official_transformer.model.transformer import Transformer
+from official_transformer.model_directory.description import Origin
+from official_transformer.model_params import TransformerParams
+from official_transformer.storage import file_system
+from official_transformer.storage.typed_json import DAMAGE, read_record
+from official_transformer.text.vocabulary_files import (
+  VocabFiles,
+  load_vocabularies,
+)
+
+_SIDES = ("encoder", "decoder")
+
+
+def import_pegasus(
+  directory: str, model_dir: str, overrides: Mapping[str, Any]
+) -> str:
+  """Writes a model directory with the weights of an exported model.
+
+  Args:
+    directory: with config.json, model.safetensors and the vocabulary.
+    model_dir: the model directory to make.
+    overrides: parameters by field, such as `beam_size`.
+
+  Returns:
+    One line that says what was imported.
+
+  Raises:
+    InputError: if the files are missing, or were not exported from here.
+  """
+  target = new_directory(model_dir)
+  params = _params(directory, overrides)
+  tensors = read_tensors(directory)
+  params = _with_biases(params, tensors)
+  transformer = build_transformer(params)
+  values = _assemble(tensors, transformer, directory)
+  check_values(values, transformer, tensors, directory)
+  files = VocabFiles.joint(os.path.join(directory, VOCABULARY))
+  origin = Origin(PEGASUS_HF, file_system.absolute(directory), None)
+  write_model(target, transformer, values, load_vocabularies(files), origin)
+  return summary(values, params, model_dir)
+
+
+def _params(directory: str, overrides: Mapping[str, Any]) -> TransformerParams:
+  """Returns the parameters that the export has noted."""
+  path = os.path.join(directory, "config.json")
+  config = read_json(path)
+  if not isinstance(config, dict) or OWN_PARAMS not in config:
+    raise InputError(
+      f"{path} has no {OWN_PARAMS}: it was not written by "
+      "--export_format=huggingface, and no other Pegasus model is one of ours"
+    )
+  try:
+    params = read_record(TransformerParams, config[OWN_PARAMS])
+  except DAMAGE as error:
+    raise InputError(f"{path}: {OWN_PARAMS} is damaged: {error}") from None
+  return dataclasses.replace(params, **overrides)
+
+
+def _with_biases(
+  params: TransformerParams, tensors: dict[str, np.ndarray]
+) -> TransformerParams:
+  """Returns parameters with biases in attention, if training has moved them.
+
+  Else, they are removed from the tensors.
+  """
+  biases = [name for name in tensors if name.endswith("_proj.bias")]
+  if params.attention_bias or any(tensors[name].any() for name in biases):
+    return dataclasses.replace(params, attention_bias=True)
+  for name in biases:
+    del tensors[name]
+  return params
+
+
+def _assemble(
+  tensors: Mapping[str, np.ndarray], transformer: Transformer, directory: str
+) -> dict[str, np.ndarray]:
+  """Returns the weights by our paths, in our shapes.
+
+  Raises:
+    InputError: if something has moved that is constant here.
+  """
+  params = transformer.params
+  if missing := [name for name in (SHARED, BIAS) if name not in tensors]:
+    raise InputError(f"{directory} has no {', '.join(missing)}")
+  table = tensors[SHARED]
+  values = stacks_of(tensors, [v.path for v in transformer.weights])
+  values["transformer/embedding/weights"] = table[: params.vocab_size]
+  if table[params.vocab_size :].any():
+    raise InputError(
+      f"{directory}: training has moved the row that the decoder starts with, "
+      "which is a zero vector here: keep it out of training"
+    )
+  if params.output_bias:
+    values["transformer/output/bias"] = tensors[BIAS][0, : params.vocab_size]
+  return values | _positions(tensors, transformer, directory)
+
+
+def _positions(
+  tensors: Mapping[str, np.ndarray], transformer: Transformer, directory: str
+) -> dict[str, np.ndarray]:
+  """Returns the tables of learnt positions; a formula must give the others."""
+  names = [f"model.{side}.embed_positions.weight" for side in _SIDES]
+  if missing := [name for name in names if name not in tensors]:
+    raise InputError(f"{directory} has no {', '.join(missing)}")
+  stored = [tensors[name] for name in names]
+  if layers := transformer.positions.layers:
+    paths = [layer.table.path for layer in layers]
+    return dict(zip(paths, stored, strict=True))
+  sides = (transformer.positions.source, transformer.positions.target)
+  for name, table, encoding in zip(names, stored, sides, strict=True):
+    if not np.array_equal(table, encoding(len(table)).numpy()):
+      raise InputError(
+        f"{directory}: {name} is not what positions="
+        f"{transformer.params.positions} are: training has moved it, or the "
+        "model has a target space embedding; keep it out of training"
+      )
+  return {}

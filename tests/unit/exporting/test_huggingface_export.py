@@ -1,0 +1,259 @@
+"""Models for Hugging Face's `transformers`: their weights, and their text."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from model_variants import SOURCE, TARGET, VARIANTS, make
+
+from official_transformer.decoding.loading import load_model, open_model
+from official_transformer.decoding.scorer import Scorer
+from official_transformer.errors import InputError, RunError
+from official_transformer.exporting import huggingface_export, numpy_model
+from official_transformer.exporting.huggingface_model import write_model
+from official_transformer.exporting.huggingface_tokenizer import (
+  check_vocabulary,
+  encode_with,
+  write_unigram,
+)
+from official_transformer.exporting.numpy_model import NumpyModel
+from official_transformer.exporting.verification import Samples
+from official_transformer.importing.huggingface_names import (
+  OWN_PARAMS,
+  VOCABULARY,
+  architecture,
+)
+from official_transformer.importing.model_writing import write_model as keep
+from official_transformer.importing.pegasus import import_pegasus
+from official_transformer.model.building import build_transformer
+from official_transformer.model_directory.description import Origin
+from official_transformer.model_directory.directory import ModelDirectory
+from official_transformer.model_params import TransformerParams
+from official_transformer.text.text_form import TextForm
+from official_transformer.text.tokenizer import (
+  FormedTokenizer,
+  SentencePieceTokenizer,
+  train_sentencepiece,
+)
+from official_transformer.text.vocabulary_files import (
+  VocabFiles,
+  load_vocabularies,
+)
+
+pytest.importorskip("safetensors")
+pytest.importorskip("tokenizers")
+pytestmark = pytest.mark.slow
+
+LINES = [
+  "A dog runs along the beach.",
+  "Two men sit on a bench, and read.",
+  "Ein Hund läuft über den Strand: schön!",
+  "Zwei Männer sitzen auf einer Bank.",
+]
+# Each ends in EOS, and none is what only some vocabularies have.
+SOURCES = [[int(i) for i in row if i] for row in SOURCE]
+TARGETS = [[int(i) for i in row if i] for row in TARGET]
+REFUSED = {
+  "post": "positions are 'sinusoid', not Marian's",
+  "decoder_tables": "more than one table",
+  "no_shared_tables": "more than one table",
+  "two_vocabularies": "more than one table",
+  "notebook": "positions are 'learned'",
+  "paper_base": "positions are",
+}
+
+
+@pytest.mark.parametrize("name", VARIANTS.keys() - REFUSED.keys())
+def test_numpy_computes_the_same_of_what_is_written(
+  name, tmp_path, monkeypatch
+):
+  transformer = make(name)
+  epsilon = transformer.params.layer_norm_epsilon
+  monkeypatch.setattr(numpy_model, "_EPSILON", epsilon)
+  write_model(transformer, str(tmp_path))
+  export = NumpyModel(str(tmp_path))
+  scorer = Scorer(transformer, None)
+  pairs = list(zip(SOURCES, TARGETS, strict=True))
+  for pair, score in zip(pairs, scorer.score_batch(pairs), strict=True):
+    found = export.token_log_probabilities(*pair)
+    np.testing.assert_allclose(found, score.token_log_probabilities, atol=2e-5)
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_transformers_does_not_compute_is_refused(name):
+  with pytest.raises(InputError, match=REFUSED[name]):
+    architecture(TransformerParams(**VARIANTS[name]))
+
+
+@pytest.fixture(scope="module")
+def vocabulary(tmp_path_factory):
+  directory = tmp_path_factory.mktemp("vocabulary")
+  (directory / "text").write_text("\n".join(LINES), "utf-8")
+  path = str(directory / "vocab.model")
+  train_sentencepiece([str(directory / "text")], path, 60)
+  return path
+
+
+@pytest.fixture(scope="module")
+def model(vocabulary, tmp_path_factory):
+  """A model of random weights in a directory of its own."""
+  tokenizer = SentencePieceTokenizer(vocabulary)
+  params = TransformerParams(
+    vocab_size=tokenizer.vocab_size,
+    hidden_size=16,
+    num_hidden_layers=1,
+    num_heads=2,
+    filter_size=24,
+    beam_size=2,
+    extra_decode_length=5,
+  )
+  transformer = build_transformer(params)
+  directory = str(tmp_path_factory.mktemp("model") / "model")
+  rng = np.random.default_rng(1)
+  values = {
+    w.path: rng.normal(size=w.shape).astype(np.float32) / 4
+    for w in transformer.weights
+  }
+  keep(
+    ModelDirectory(directory),
+    transformer,
+    values,
+    load_vocabularies(VocabFiles.joint(vocabulary)),
+    Origin("random", directory, None),
+  )
+  return load_model(*open_model(directory))
+
+
+@pytest.fixture
+def exported(model, vocabulary, tmp_path):
+  """An export, and what was found of it."""
+  directory = tmp_path / "export"
+  directory.mkdir()
+  findings = huggingface_export.export_huggingface(
+    model,
+    VocabFiles.joint(vocabulary),
+    str(directory),
+    Samples.of(model, LINES),
+  )
+  return directory, findings
+
+
+def test_an_export_is_imported_bit_by_bit(exported, model, tmp_path):
+  directory, findings = exported
+  assert findings[0] == "its tokenizer cuts 8 lines as the model's does"
+  assert "at most" in findings[1]
+  said = import_pegasus(str(directory), str(tmp_path / "back"), {})
+  assert said.startswith("imported")
+  back = load_model(*open_model(str(tmp_path / "back")))
+  assert back.transformer.params == model.transformer.params
+  for ours, again in zip(
+    model.transformer.weights, back.transformer.weights, strict=True
+  ):
+    np.testing.assert_array_equal(ours.numpy(), again.numpy())
+
+
+def test_the_search_is_told_to_transformers(exported):
+  directory, _ = exported
+  said = json.loads((directory / "generation_config.json").read_text())
+  config = json.loads((directory / "config.json").read_text())
+  assert said["num_beams"] == 2 and 0 < said["length_penalty"] < 0.6
+  # A row of its own stands for the zero vector that the decoder starts with.
+  assert said["decoder_start_token_id"] == config["vocab_size"] - 1
+  assert config["architectures"] == ["PegasusForConditionalGeneration"]
+
+
+def test_what_training_moved_is_kept_or_refused(exported, tmp_path):
+  from safetensors.numpy import load_file, save_file
+
+  directory, _ = exported
+  path = directory / "model.safetensors"
+  tensors = load_file(path)
+  bias = "model.decoder.layers.0.encoder_attn.k_proj.bias"
+  save_file({**tensors, bias: tensors[bias] + 1}, path)
+  import_pegasus(str(directory), str(tmp_path / "with_bias"), {})
+  (_, found) = open_model(str(tmp_path / "with_bias"))
+  assert found.params.attention_bias
+  for name, message in (
+    ("model.shared.weight", "the row that the decoder starts with"),
+    ("model.encoder.embed_positions.weight", "is not what positions="),
+  ):
+    save_file({**tensors, name: tensors[name] + 1}, path)
+    with pytest.raises(InputError, match=message):
+      import_pegasus(str(directory), str(tmp_path / "moved"), {})
+  del tensors["model.encoder.layers.0.fc1.weight"]
+  save_file({**tensors, "model.encoder.layers.1.fc1.bias": np.ones(2)}, path)
+  with pytest.raises(InputError) as error:
+    import_pegasus(str(directory), str(tmp_path / "other"), {})
+  assert "missing: transformer/encoder_stack/layer_0/ffn" in str(error.value)
+  assert "unknown: model.encoder.layers.1.fc1.bias" in str(error.value)
+
+
+def test_anybody_elses_model_is_refused(exported, tmp_path):
+  directory, _ = exported
+  config = json.loads((directory / "config.json").read_text())
+  del config[OWN_PARAMS]
+  (directory / "config.json").write_text(json.dumps(config))
+  with pytest.raises(InputError, match="no other Pegasus model is one of ours"):
+    import_pegasus(str(directory), str(tmp_path / "back"), {})
+  (directory / VOCABULARY).unlink()
+  config[OWN_PARAMS] = {"hidden_size": "x"}
+  (directory / "config.json").write_text(json.dumps(config))
+  with pytest.raises(InputError, match="is damaged"):
+    import_pegasus(str(directory), str(tmp_path / "back"), {})
+
+
+def test_an_export_that_differs_is_none(model, vocabulary, tmp_path):
+  samples = Samples.of(model, LINES)
+  other = dataclasses.replace(samples, ids=[[5, 1], *samples.ids[1:]])
+  files = VocabFiles.joint(vocabulary)
+  with pytest.raises(RunError, match="does not cut text as the model does"):
+    huggingface_export.export_huggingface(model, files, str(tmp_path), other)
+
+
+@pytest.fixture(scope="module")
+def cut(vocabulary, tmp_path_factory):
+  """Cuts a line by the model's tokenizer, and by the export's."""
+  directory = str(tmp_path_factory.mktemp("tokenizer"))
+  tokenizer = SentencePieceTokenizer(vocabulary)
+  write_unigram(vocabulary, directory, tokenizer.vocab_size, 256)
+
+  def cut(line):
+    (found,) = encode_with(directory, [line])
+    return tokenizer.encode(line, add_eos=True), found
+
+  return cut
+
+
+@given(
+  st.lists(
+    st.one_of(
+      st.sampled_from(
+        [
+          *("</s>", "<unk>", "<pad>", "</", "\t", "  ", "\u00a0", "\u00ad"),
+          *("e\u0301", "½", "ﬁ", "\u2028", "\ufeff", "中文", "😀", "\x00"),
+          *("dog", " runs", "läuft", "."),
+        ]
+      ),
+      st.text(max_size=3),
+    )
+  ).map("".join)
+)
+def test_lines_are_cut_alike(cut, line):
+  ours, theirs = cut(line)
+  assert ours == theirs
+
+
+def test_vocabularies_without_an_equal_are_refused(vocabulary, tmp_path):
+  tokenizer = SentencePieceTokenizer(vocabulary)
+  check_vocabulary(tokenizer)
+  formed = FormedTokenizer(tokenizer, TextForm(lowercase=True))
+  with pytest.raises(InputError, match="brought into a form"):
+    check_vocabulary(formed)
+  (tmp_path / "text").write_text("\n".join(LINES), "utf-8")
+  path = str(tmp_path / "bpe.model")
+  train_sentencepiece([str(tmp_path / "text")], path, 60, "bpe")
+  with pytest.raises(InputError, match="not trained as a unigram model"):
+    write_unigram(path, str(tmp_path), 60, 256)
