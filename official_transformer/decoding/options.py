@@ -79,7 +79,8 @@ class AlignmentRule:
 
   A piece is looked for in the row that predicts it, in the mean of a layer's
   heads. How much it attends to a source piece is multiplied by its share of all
-  the attention that this source piece gets: both must mean each other. Of all
+  the attention that this source piece gets, once rows and columns have been
+  brought to a sum of 1 a few times: both must mean each other. Of all
   that was measured, over four models, the sum of that over all layers came
   nearest to the truth, and no single layer did in each of them. The same is
   done once more for words.

@@ -88,6 +88,8 @@ def export_model(
     InputError: if no line can be compared.
     RunError: if the export does not do as the model does; nothing is left.
   """
+  if request.format == HUGGINGFACE:
+    _check_huggingface(model, vocab_files)
   samples = Samples.of(model, lines)
   with new_directory(request.directory, replace=False) as directory:
     job = _Job(request, model, vocab_files, samples, directory)
@@ -129,15 +131,24 @@ def _ctranslate2(job: _Job) -> tuple[str, list[str]]:
   return use, found.findings
 
 
+def _check_huggingface(model: LoadedModel, files: VocabFiles) -> None:
+  """Refuses what cannot be exported, before anything is translated."""
+  from official_transformer.exporting import huggingface_export
+
+  huggingface_export.check(model, files)
+
+
 def _huggingface(job: _Job) -> tuple[str, list[str]]:
   """Writes and proves a model for `transformers`; returns the same."""
   # They may not be installed.
   from official_transformer.exporting import huggingface_export
+  from official_transformer.exporting.huggingface_model import longest
 
   findings = huggingface_export.export_huggingface(
     job.model, job.vocab_files, job.directory, job.samples
   )
-  return readme.huggingface_model(), findings
+  use = readme.huggingface_model(longest(job.model.transformer.params))
+  return use, findings
 
 
 def _copy_vocabulary(job: _Job) -> None:

@@ -34,6 +34,17 @@ from official_transformer.storage import file_system
 from official_transformer.text.vocabulary_files import VocabFiles
 
 
+def check(model: LoadedModel, files: VocabFiles) -> None:
+  """Refuses a model that `transformers` cannot have exactly.
+
+  Raises:
+    InputError: with the reason.
+  """
+  kind = architecture(model.transformer.params)
+  for tokenizer, path in zip(model.tokenizers, files, strict=True):
+    huggingface_tokenizer.check_vocabulary(tokenizer, path, kind)
+
+
 def export_huggingface(
   model: LoadedModel, files: VocabFiles, directory: str, samples: Samples
 ) -> list[str]:
@@ -49,42 +60,65 @@ def export_huggingface(
     What was found.
 
   Raises:
-    InputError: if `transformers` has no such model, or no such tokenizer.
     RunError: if the export cuts text otherwise, or scores otherwise.
   """
   params = model.transformer.params
   kind = architecture(params)
-  for tokenizer in (model.tokenizers.source, model.tokenizers.target):
-    huggingface_tokenizer.check_vocabulary(tokenizer)
   huggingface_model.write_model(model.transformer, directory)
   _write_generation(params, samples, directory)
-  findings = []
   if kind == PEGASUS:
     start = huggingface_model.start_id(params)
     huggingface_tokenizer.write_unigram(
       files.source, directory, start, model.longest_piece
     )
     file_system.copy(files.source, os.path.join(directory, VOCABULARY))
-    findings.append(_verify_ids(directory, samples))
   else:
     huggingface_tokenizer.write_marian(
       model.tokenizers, files, directory, model.longest_piece
     )
-  return [*findings, _verify_scores(model, directory, samples)]
+  return [
+    _verify_text(model, directory, kind, samples),
+    _verify_scores(model, directory, samples),
+  ]
 
 
-def _verify_ids(directory: str, samples: Samples) -> str:
-  """Compares how lines are cut; returns a finding."""
-  lines = [*(line.strip() for line in samples.lines), *samples.texts]
-  wanted = [*samples.ids, *samples.text_ids]
-  found = huggingface_tokenizer.encode_with(directory, lines)
-  for line, ids, others in zip(lines, wanted, found, strict=True):
-    if ids != others:
-      raise RunError(
-        "the export does not cut text as the model does, and was removed: "
-        f"{line!r} becomes {others}, not {ids}"
-      )
-  return f"its tokenizer cuts {len(lines)} lines as the model's does"
+def _verify_text(
+  model: LoadedModel, directory: str, kind: str, samples: Samples
+) -> str:
+  """Compares how lines become ids, and ids lines; returns a finding."""
+  sides = {
+    "source": [line.strip() for line in samples.lines],
+    "target": samples.texts,
+  }
+  for side, lines in sides.items():
+    encode = getattr(model.tokenizers, side).encode
+    if kind == PEGASUS:
+      found = huggingface_tokenizer.encode_with(directory, lines)
+    else:
+      found = huggingface_tokenizer.encode_marian(directory, side, lines)
+    for line, ids in zip(lines, found, strict=True):
+      wanted = encode(line, add_eos=True)
+      if ids != wanted:
+        raise _refusal("cut text", line, ids, wanted)
+  if kind == PEGASUS:
+    rows = [found.ids for found, *_ in samples.found]
+    texts = huggingface_tokenizer.decode_with(directory, rows)
+    for ids, text, wanted in zip(rows, texts, samples.texts, strict=True):
+      if text.split() != wanted.split():
+        raise _refusal("write", ids, text, wanted)
+  return (
+    f"its tokenizer cuts {len(samples.lines)} lines and their translations as "
+    "the model's does"
+  )
+
+
+def _refusal(
+  what: str, given: object, found: object, wanted: object
+) -> RunError:
+  return RunError(
+    f"the export does not {what} as the model does, and was removed: {given!r} "
+    f"becomes {found!r}, not {wanted!r}"
+  )
 
 
 def _verify_scores(model: LoadedModel, directory: str, samples: Samples) -> str:
@@ -116,16 +150,18 @@ def _write_generation(
   translations, one falls and rises as ours, ((5 + length) / 6) ** alpha.
   """
   length = np.mean([len(found.ids) + 1 for found, *_ in samples.found])
-  penalty = params.alpha * length / (5 + length)
+  penalty = float(params.alpha * length / (5 + length))
+  if params.norm == "post" and params.alpha == 1:
+    penalty = 1.0  # What an imported Marian model has had there.
   start = huggingface_model.start_id(params)
   huggingface_model.write_json(
     os.path.join(directory, "generation_config.json"),
     {
       "num_beams": params.beam_size,
-      "length_penalty": round(float(penalty), 2),
+      "length_penalty": round(penalty, 2),
       "early_stopping": False,
       "max_length": huggingface_model.longest(params),
-      "pad_token_id": 0,
+      "pad_token_id": start,
       "eos_token_id": EOS_ID,
       "bos_token_id": start,
       "decoder_start_token_id": start,

@@ -39,8 +39,8 @@ from official_transformer.model_params import (
 POSITIONS = 1024
 # Of Marian's class; it computes as many as are asked for.
 MARIAN_POSITIONS = 512
-# The bias of a logit that is never to win.
-_NEVER = -1e9
+# The bias of a logit that is never to win, within 16 bits.
+_NEVER = -1e4
 _ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "swish": "silu"}
 _ENCODER_TABLE = "model.encoder.embed_tokens.weight"
 _DECODER_TABLE = "model.decoder.embed_tokens.weight"
@@ -111,7 +111,8 @@ def _config(params: TransformerParams) -> dict[str, Any]:
     "scale_embedding": params.scale_embeddings,
     "is_encoder_decoder": True,
     "use_cache": True,
-    "pad_token_id": PAD_ID,
+    # What pads is kept out of training, which the start must be.
+    "pad_token_id": start,
     "eos_token_id": EOS_ID,
     "bos_token_id": start,
     "decoder_start_token_id": start,
@@ -150,34 +151,56 @@ def longest(params: TransformerParams) -> int:
 
 def _tensors(transformer: Transformer, config: dict[str, Any]) -> Tensors:
   """Returns all weights by their names."""
-  params = transformer.params
   weights = {w.path: w.numpy() for w in transformer.weights}
-  tensors: Tensors = {}
+  tensors = _layers(weights)
+  tensors |= _tables(weights, transformer.params, config["vocab_size"])
+  tensors[BIAS] = _logits_bias(weights, transformer.params, config)
+  if config["model_type"] == PEGASUS:
+    tensors |= _encodings(transformer, weights)
+  return tensors
+
+
+def _layers(weights: Tensors) -> Tensors:
+  """Returns the weights of both stacks, with biases for all products."""
+  tensors = {}
   for path, value in weights.items():
-    if name := layer_name(path):
-      tensors[name] = turned(value)
-  for name, value in list(tensors.items()):
-    name_of_bias = name.removesuffix("weight") + "bias"
-    if value.ndim == 2 and name_of_bias not in tensors:
-      tensors[name_of_bias] = np.zeros([len(value)], np.float32)
+    name = layer_name(path)
+    if name is None:
+      continue
+    tensors[name] = turned(value)
+    if value.ndim == 2:
+      bias = name.removesuffix("weight") + "bias"
+      tensors.setdefault(bias, np.zeros(value.shape[1:], np.float32))
+  return tensors
+
+
+def _tables(weights: Tensors, params: TransformerParams, rows: int) -> Tensors:
+  """Returns embeddings and softmax; rows beyond the vocabulary are zeros."""
   table = weights["transformer/embedding/weights"]
   own = weights.get("transformer/source_embedding/weights")
-  if own is not None:
-    tensors |= {_ENCODER_TABLE: own, _DECODER_TABLE: table}
+  if own is None:
+    tensors = {SHARED: np.pad(table, [(0, rows - len(table)), (0, 0)])}
   else:
-    rows = config["vocab_size"] - len(table)
-    tensors[SHARED] = np.pad(table, [(0, rows), (0, 0)])
+    tensors = {_ENCODER_TABLE: own, _DECODER_TABLE: table}
   if params.share_embeddings == "none":
     tensors[_SOFTMAX_TABLE] = weights["transformer/softmax/weights"]
-  bias = np.zeros([1, len(tensors.get(SHARED, table))], np.float32)
+  return tensors
+
+
+def _logits_bias(
+  weights: Tensors, params: TransformerParams, config: dict[str, Any]
+) -> np.ndarray:
+  """Returns the logits' bias, [1, V], which keeps some from being chosen.
+
+  That of a token that no translation has is lost.
+  """
+  rows = config.get("decoder_vocab_size", config["vocab_size"])
+  bias = np.zeros([1, rows], np.float32)
   if params.output_bias:
     bias[0, : params.vocab_size] += weights["transformer/output/bias"]
   bias[0, list(params.hidden_tokens)] = _NEVER
   bias[0, params.vocab_size :] = _NEVER
-  tensors[BIAS] = bias
-  if config["model_type"] == PEGASUS:
-    tensors |= _encodings(transformer, weights)
-  return tensors
+  return bias
 
 
 def _encodings(transformer: Transformer, weights: Tensors) -> Tensors:

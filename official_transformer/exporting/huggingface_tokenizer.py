@@ -7,16 +7,20 @@ SentencePiece models themselves, and numbers of pieces in a file of its own.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Container
 from typing import Any
 
+import sentencepiece
+
 from official_transformer.errors import InputError
 from official_transformer.exporting.huggingface_model import write_json
+from official_transformer.importing.huggingface_names import PEGASUS
 from official_transformer.model_params import EOS_ID, PAD_ID, UNK_ID
 from official_transformer.storage import file_system
-from official_transformer.text.sentencepiece_model import parse_model
+from official_transformer.text.sentencepiece_model import parse_model, serialize
 from official_transformer.text.tokenizer import (
   FormedTokenizer,
   SentencePieceTokenizer,
@@ -26,13 +30,21 @@ from official_transformer.text.tokenizer import (
 from official_transformer.text.vocabulary_files import Tokenizers, VocabFiles
 
 START = "<start>"
+# A language to translate to, as a piece of ours and as one of Marian's.
+_LANGUAGE = re.compile("^\u2581(>>[^<>\\s]+<<)$")
+_CODE = re.compile(r">>.+?<<")
+_UNUSED = 5  # What it calls a piece that no text is cut into.
 _UNIGRAM = 1  # What SentencePiece calls the kind of a model.
-_BLANK = "\u2581"
 _TOKENIZER = "tokenizer.json"
 
 
-def check_vocabulary(tokenizer: Tokenizer) -> None:
-  """Refuses a vocabulary that `tokenizers` cannot have exactly.
+def check_vocabulary(tokenizer: Tokenizer, path: str, kind: str) -> None:
+  """Refuses a vocabulary that Hugging Face's tokenizers cannot have exactly.
+
+  Args:
+    tokenizer: of it.
+    path: of it.
+    kind: of the model, `PEGASUS` or `MARIAN`.
 
   Raises:
     InputError: with the reason.
@@ -49,6 +61,8 @@ def check_vocabulary(tokenizer: Tokenizer) -> None:
       "subtoken vocabularies do; --export_format=saved_model or ctranslate2 "
       "takes this model"
     )
+  if kind == PEGASUS:
+    _check_kind(path, parse_model(path, file_system.read_bytes(path)))
 
 
 def write_unigram(path: str, directory: str, start: int, longest: int) -> None:
@@ -60,14 +74,10 @@ def write_unigram(path: str, directory: str, start: int, longest: int) -> None:
     start: the id that a decoder starts with: `START` if it is behind the
       vocabulary.
     longest: most tokens of a line.
-
-  Raises:
-    InputError: if it is no unigram model, or one with pieces for bytes.
   """
   from tokenizers import AddedToken, processors
 
   model = parse_model(path, file_system.read_bytes(path))
-  _check_kind(path, model)
   pieces = [(piece.piece, piece.score) for piece in model.pieces]
   found = _unigram(model)
   eos = pieces[EOS_ID][0]
@@ -85,10 +95,9 @@ def write_unigram(path: str, directory: str, start: int, longest: int) -> None:
     os.path.join(directory, "tokenizer_config.json"),
     {
       "tokenizer_class": "PreTrainedTokenizerFast",
-      "pad_token": pieces[PAD_ID][0],
+      "pad_token": START if start == len(pieces) else pieces[PAD_ID][0],
       "eos_token": eos,
-      "unk_token": pieces[UNK_ID][0],
-      **({"bos_token": START} if start == len(pieces) else {}),
+      "model_input_names": ["input_ids", "attention_mask"],
       "model_max_length": longest,
       "padding_side": "right",
       "split_special_tokens": True,
@@ -133,15 +142,22 @@ def _unigram(model: Any) -> Any:
       ),
     ]
   )
-  found.decoder = decoders.Metaspace(prepend_scheme=scheme, split=False)
+  found.decoder = decoders.Sequence(
+    [
+      decoders.Replace(special[2], model.trainer_spec.unk_surface),
+      decoders.Metaspace(prepend_scheme=scheme, split=False),
+    ]
+  )
   return found
 
 
 def _beginning(piece: str, known: Container[str]) -> str:
   """Returns a pattern of a special piece's beginning, where all of it stands.
 
-  It ends before a character that is a piece by itself: unknown characters that
-  follow each other are one unknown piece, and stay together.
+  Text that holds `</s>` is cut before its `s`, say, so that no piece is found
+  that is all of it. Where it is cut, a character begins that is a piece by
+  itself: unknown ones that follow each other are one unknown piece, and stay
+  together.
   """
   end = next((n for n in range(1, len(piece)) if piece[n] in known), 1)
   return f"{re.escape(piece[:end])}(?={re.escape(piece[end:])})"
@@ -173,16 +189,28 @@ def encode_with(directory: str, lines: list[str]) -> list[list[int]]:
   return [encoding.ids for encoding in found.encode_batch(lines)]
 
 
+def decode_with(directory: str, rows: list[list[int]]) -> list[str]:
+  """Returns the text that a written tokenizer.json makes of ids."""
+  from tokenizers import Tokenizer
+
+  found = Tokenizer.from_file(os.path.join(directory, _TOKENIZER))
+  return found.decode_batch(rows)
+
+
 def write_marian(
   tokenizers: Tokenizers, files: VocabFiles, directory: str, longest: int
 ) -> None:
   """Writes source.spm, target.spm, and the numbers of their pieces."""
+  numbers = []
   for name, path in zip(("source", "target"), files, strict=True):
-    file_system.copy(path, os.path.join(directory, f"{name}.spm"))
-  numbers = [
-    {tokenizer.pieces([i])[0]: i for i in range(tokenizer.vocab_size)}
-    for tokenizer in (tokenizers.source, tokenizers.target)
-  ]
+    model = parse_model(path, file_system.read_bytes(path))
+    for piece in model.pieces:
+      # Marian's tokenizer takes a language off the text before it is cut.
+      if language := _LANGUAGE.match(piece.piece):
+        piece.piece, piece.type = language[1], _UNUSED
+    with open(os.path.join(directory, f"{name}.spm"), "wb") as stream:
+      stream.write(serialize(model))
+    numbers.append({piece.piece: i for i, piece in enumerate(model.pieces)})
   write_json(os.path.join(directory, "vocab.json"), numbers[0])
   is_apart = numbers[0] != numbers[1]
   if is_apart:
@@ -193,8 +221,37 @@ def write_marian(
       "tokenizer_class": "MarianTokenizer",
       "model_max_length": longest,
       "separate_vocabs": is_apart,
+      "split_special_tokens": True,
       "pad_token": tokenizers.source.pieces([PAD_ID])[0],
       "eos_token": tokenizers.source.pieces([EOS_ID])[0],
       "unk_token": tokenizers.source.pieces([UNK_ID])[0],
     },
   )
+
+
+def encode_marian(
+  directory: str, side: str, lines: list[str]
+) -> list[list[int]]:
+  """Returns the ids that Marian's tokenizer cuts lines into.
+
+  Args:
+    directory: as `write_marian` has written it.
+    side: `source` or `target`.
+    lines: text.
+  """
+  path = os.path.join(directory, f"{side}.spm")
+  processor = sentencepiece.SentencePieceProcessor(model_file=path)
+  own = os.path.join(directory, "target_vocab.json")
+  has_own = side == "target" and os.path.exists(own)
+  name = own if has_own else os.path.join(directory, "vocab.json")
+  with open(name, encoding="utf-8") as stream:
+    numbers = json.load(stream)
+  found = []
+  for line in lines:
+    language = _CODE.match(line)
+    pieces = [language[0]] if language else []
+    rest = line[language.end() :] if language else line
+    pieces += processor.encode(rest, out_type=str)
+    ids = [numbers.get(piece, UNK_ID) for piece in pieces]
+    found.append([*ids, EOS_ID])
+  return found

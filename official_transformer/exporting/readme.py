@@ -119,9 +119,13 @@ def ctranslate2_model(
   )
 
 
-def huggingface_model() -> str:
-  """Returns what a model for `transformers` is, and how it is used."""
-  return _HUGGINGFACE
+def huggingface_model(positions: int) -> str:
+  """Returns what a model for `transformers` is, and how it is used.
+
+  Args:
+    positions: most tokens of a line, and of its translation.
+  """
+  return _HUGGINGFACE.format(positions=positions)
 
 
 def _names(files: VocabFiles) -> str:
@@ -219,7 +223,8 @@ A model for Hugging Face's `transformers`, which runs it without other code:
     print(tokenizer.decode(found[0], skip_special_tokens=True))
 
 Give it one sentence at a time: a model that was trained on single sentences
-drops some of several. The search is that of `transformers`, which divides
+drops some of several. A line, and its translation, have at most {positions}
+tokens. The search is that of `transformers`, which divides
 scores by another power of the length: some translations differ from those of
 the model's own search. That has:
 """

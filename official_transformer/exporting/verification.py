@@ -50,7 +50,6 @@ class Samples:
     ids: of each, with EOS.
     found: the hypotheses of each, the best first.
     texts: the text of the best, one line each.
-    text_ids: of each text, with EOS.
     dtype: what the model computes in.
   """
 
@@ -58,7 +57,6 @@ class Samples:
   ids: list[list[int]]
   found: list[list[FoundSequence]]
   texts: list[str]
-  text_ids: list[list[int]]
   dtype: str
 
   @classmethod
@@ -88,9 +86,7 @@ class Samples:
       as_one_line(model.tokenizers.target.decode(s[0].ids)) for s in found
     ]
     dtype = model.transformer.compute_dtype
-    encode = model.tokenizers.target.encode
-    text_ids = [encode(text, add_eos=True) for text in texts]
-    return cls(kept, ids, found, texts, text_ids, dtype)
+    return cls(kept, ids, found, texts, dtype)
 
 
 def batched(rows: Sequence[Any]) -> list[Any]:

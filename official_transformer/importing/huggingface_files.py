@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -17,8 +19,27 @@ from official_transformer.model.transformer import Transformer
 from official_transformer.model_directory.checkpoint_files import (
   problem_of_weights,
 )
+from official_transformer.storage import file_system
 
 _OF_STACKS = re.compile(r"model\.(encoder|decoder)\.layer")
+
+
+def read_json(path: str) -> Any:
+  """Reads a file of JSON.
+
+  Raises:
+    InputError: if there is none.
+  """
+  try:
+    with file_system.open_file(path, "rb") as stream:
+      return json.loads(stream.read())
+  except (OSError, ValueError, RecursionError) as error:
+    raise InputError(
+      f"{path} cannot be read ({error}). Give --checkpoint the directory that "
+      "save_pretrained wrote, or the files of a model on the Hugging Face hub: "
+      "config.json, model.safetensors and the vocabulary; of a Marian model, "
+      "source.spm, target.spm and vocab.json"
+    ) from None
 
 
 def read_tensors(directory: str) -> dict[str, np.ndarray]:
@@ -40,7 +61,7 @@ def read_tensors(directory: str) -> dict[str, np.ndarray]:
   except (OSError, SafetensorError) as error:
     raise InputError(
       f"{path} cannot be read ({error}). If there is a pytorch_model.bin, have "
-      "transformers write it anew, where PyTorch is: MarianMTModel."
+      "transformers write it anew, where PyTorch is: AutoModelForSeq2SeqLM."
       "from_pretrained(DIR).save_pretrained(NEW)"
     ) from None
   for name, value in tensors.items():

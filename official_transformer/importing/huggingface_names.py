@@ -71,6 +71,9 @@ def turned(value: np.ndarray) -> np.ndarray:
 def architecture(params: TransformerParams) -> str:
   """Returns `PEGASUS` or `MARIAN`, whichever a model is.
 
+  Marian's class computes its own positions, and stores none when it is saved: a
+  post-norm model with others would be another one then.
+
   Raises:
     InputError: if it is neither.
   """

@@ -22,12 +22,12 @@ from official_transformer.errors import InputError
 from official_transformer.importing.formats import MARIAN_HF
 from official_transformer.importing.huggingface_files import (
   check_values,
+  read_json,
   read_tensors,
   stacks_of,
 )
 from official_transformer.importing.marian_vocabulary import (
   MarianVocabulary,
-  read_json,
   read_vocabulary,
 )
 from official_transformer.importing.model_writing import (

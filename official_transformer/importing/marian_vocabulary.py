@@ -9,14 +9,13 @@ follow in their order. What only the other side has, is never cut into.
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 import re
-from typing import Any
 
 import numpy as np
 
 from official_transformer.errors import InputError
+from official_transformer.importing.huggingface_files import read_json
 from official_transformer.model_params import EOS_ID, PAD_ID, UNK_ID
 from official_transformer.storage import file_system
 from official_transformer.text.sentencepiece_model import (
@@ -92,23 +91,6 @@ def _read_pieces(path: str) -> list[str]:
     if not piece or "\0" in piece or not is_text(piece):
       raise InputError(f"{path} has the piece {piece!r:.50}, which is no text")
   return sorted(content, key=content.__getitem__)
-
-
-def read_json(path: str) -> Any:
-  """Reads a file of JSON.
-
-  Raises:
-    InputError: if there is none.
-  """
-  try:
-    with file_system.open_file(path, "rb") as stream:
-      return json.loads(stream.read())
-  except (OSError, ValueError, RecursionError) as error:
-    raise InputError(
-      f"{path} cannot be read ({error}). Give --checkpoint the directory that "
-      "save_pretrained wrote, or the files of a model on the Hugging Face hub: "
-      "config.json, model.safetensors, source.spm, target.spm, vocab.json"
-    ) from None
 
 
 def _renumbered(directory: str, side: str, pieces: list[str]) -> bytes:

@@ -14,11 +14,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
 
 from official_transformer.errors import InputError
 from official_transformer.importing.formats import PEGASUS_HF
 from official_transformer.importing.huggingface_files import (
   check_values,
+  read_json,
   read_tensors,
   stacks_of,
 )
@@ -28,7 +30,6 @@ from official_transformer.importing.huggingface_names import (
   SHARED,
   VOCABULARY,
 )
-from official_transformer.importing.marian_vocabulary import read_json
 from official_transformer.importing.model_writing import (
   new_directory,
   summary,
@@ -36,8 +37,9 @@ from official_transformer.importing.model_writing import (
 )
 from official_transformer.model.building import build_transformer
 from official_transformer.model.transformer import Transformer
+from official_transformer.model.variants import POSITIONS
 from official_transformer.model_directory.description import Origin
-from official_transformer.model_params import TransformerParams
+from official_transformer.model_params import DECODING_FIELDS, TransformerParams
 from official_transformer.storage import file_system
 from official_transformer.storage.typed_json import DAMAGE, read_record
 from official_transformer.text.vocabulary_files import (
@@ -45,7 +47,10 @@ from official_transformer.text.vocabulary_files import (
   load_vocabularies,
 )
 
-_SIDES = ("encoder", "decoder")
+_POSITIONS = (
+  "model.encoder.embed_positions.weight",
+  "model.decoder.embed_positions.weight",
+)
 
 
 def import_pegasus(
@@ -68,10 +73,17 @@ def import_pegasus(
   params = _params(directory, overrides)
   tensors = read_tensors(directory)
   params = _with_biases(params, tensors)
+  params = _with_positions(params, tensors, directory)
   transformer = build_transformer(params)
   values = _assemble(tensors, transformer, directory)
   check_values(values, transformer, tensors, directory)
-  files = VocabFiles.joint(os.path.join(directory, VOCABULARY))
+  vocabulary = os.path.join(directory, VOCABULARY)
+  if not file_system.exists(vocabulary):
+    raise InputError(
+      f"there is no {vocabulary}, which transformers does not save anew: copy "
+      "it from the export"
+    )
+  files = VocabFiles.joint(vocabulary)
   origin = Origin(PEGASUS_HF, file_system.absolute(directory), None)
   write_model(target, transformer, values, load_vocabularies(files), origin)
   return summary(values, params, model_dir)
@@ -79,6 +91,11 @@ def import_pegasus(
 
 def _params(directory: str, overrides: Mapping[str, Any]) -> TransformerParams:
   """Returns the parameters that the export has noted."""
+  if wrong := sorted(set(overrides) - set(DECODING_FIELDS)):
+    raise InputError(
+      f"{', '.join(wrong)}: the export says that; what can be chosen is "
+      f"{', '.join(DECODING_FIELDS)}"
+    )
   path = os.path.join(directory, "config.json")
   config = read_json(path)
   if not isinstance(config, dict) or OWN_PARAMS not in config:
@@ -125,30 +142,49 @@ def _assemble(
   if table[params.vocab_size :].any():
     raise InputError(
       f"{directory}: training has moved the row that the decoder starts with, "
-      "which is a zero vector here: keep it out of training"
+      "which is a zero vector here; label smoothing over the whole vocabulary "
+      "does that"
     )
   if params.output_bias:
     values["transformer/output/bias"] = tensors[BIAS][0, : params.vocab_size]
-  return values | _positions(tensors, transformer, directory)
-
-
-def _positions(
-  tensors: Mapping[str, np.ndarray], transformer: Transformer, directory: str
-) -> dict[str, np.ndarray]:
-  """Returns the tables of learnt positions; a formula must give the others."""
-  names = [f"model.{side}.embed_positions.weight" for side in _SIDES]
-  if missing := [name for name in names if name not in tensors]:
-    raise InputError(f"{directory} has no {', '.join(missing)}")
-  stored = [tensors[name] for name in names]
   if layers := transformer.positions.layers:
     paths = [layer.table.path for layer in layers]
-    return dict(zip(paths, stored, strict=True))
-  sides = (transformer.positions.source, transformer.positions.target)
-  for name, table, encoding in zip(names, stored, sides, strict=True):
-    if not np.array_equal(table, encoding(len(table)).numpy()):
-      raise InputError(
-        f"{directory}: {name} is not what positions="
-        f"{transformer.params.positions} are: training has moved it, or the "
-        "model has a target space embedding; keep it out of training"
-      )
-  return {}
+    values |= zip(paths, (tensors[name] for name in _POSITIONS), strict=True)
+  return values
+
+
+def _with_positions(
+  params: TransformerParams,
+  tensors: Mapping[str, np.ndarray],
+  directory: str,
+) -> TransformerParams:
+  """Returns parameters with learnt positions, if they are not the formula's.
+
+  They are not if training has moved them, or if they hold a target space
+  embedding.
+
+  Raises:
+    InputError: if there are none.
+  """
+  if missing := [name for name in _POSITIONS if name not in tensors]:
+    raise InputError(f"{directory} has no {', '.join(missing)}")
+  stored = [tensors[name] for name in _POSITIONS]
+  if params.positions != "learned":
+    formula = POSITIONS[params.positions](params).source(len(stored[0]))
+    if all(_is_rounded(formula.numpy(), table) for table in stored):
+      return params
+  return dataclasses.replace(
+    params,
+    positions="learned",
+    max_positions=len(stored[0]),
+    target_space_embedding=False,
+  )
+
+
+def _is_rounded(exact: np.ndarray, stored: np.ndarray) -> bool:
+  """Returns whether an array is another one, as 32 or as 16 bits have it."""
+  kinds = (np.float32, np.float16, tf.bfloat16.as_numpy_dtype)
+  return any(
+    np.array_equal(exact.astype(kind).astype(np.float32), stored)
+    for kind in kinds
+  )

@@ -45,13 +45,15 @@ _MESSAGES = {
   "trainer_spec": "Trainer",
   "normalizer_spec": "Normalizer",
 }
-# Those that are true or false, with what they are if a model does not say.
-_FLAGS = {
+# What is true if a model does not say.
+_DEFAULTS = {
+  "unk_surface": " \u2047 ",
   "treat_whitespace_as_suffix": "false",
   "byte_fallback": "false",
   "add_dummy_prefix": "true",
   "remove_extra_whitespaces": "true",
 }
+_FLAGS = frozenset(_DEFAULTS) - {"unk_surface"}
 # The rule of vocabularies that are made here, see `RuleFile`.
 RULE_NAME = "keep_training_text"
 # Rules that leave the text of a training as it is.
@@ -111,8 +113,8 @@ def _model_class() -> Any:
         new.type = _FieldType.TYPE_INT32
       else:
         new.type = kinds.get(field, _FieldType.TYPE_STRING)
-      if field in _FLAGS:
-        new.default_value = _FLAGS[field]
+      if field in _DEFAULTS:
+        new.default_value = _DEFAULTS[field]
   pool = descriptor_pool.DescriptorPool()
   pool.Add(file)
   return message_factory.GetMessageClass(

@@ -106,6 +106,9 @@ def test_what_was_imported_goes_back(name, tmp_path):
   from official_transformer.exporting.huggingface_export import (
     export_huggingface,
   )
+  from official_transformer.exporting.huggingface_tokenizer import (
+    encode_marian,
+  )
 
   hub, exported = copy(name, tmp_path / "hub"), tmp_path / "exported"
   import_marian(hub, str(tmp_path / "model"), SEARCH)
@@ -114,10 +117,17 @@ def test_what_was_imported_goes_back(name, tmp_path):
   answers = json.loads((FIXTURES / name / "answers.json").read_text())
   samples = Samples.of(model, answers["sources"][:8])
   exported.mkdir()
-  (finding,) = export_huggingface(
+  text, finding = export_huggingface(
     model, directory.vocab_files(), str(exported), samples
   )
   assert "differ from the model's by" in finding
+  assert text.startswith("its tokenizer cuts 8 lines")
+  lines = [">>deu<< a b", "a </s> b", "x \u4e2d"]
+  found = encode_marian(str(exported), "source", lines)
+  encode = model.tokenizers.source.encode
+  assert found == [encode(line, add_eos=True) for line in lines]
+  vocabulary = json.loads((exported / "vocab.json").read_text())
+  assert ">>deu<<" in vocabulary
   import_marian(str(exported), str(tmp_path / "again"), SEARCH)
   again = load_model(*open_model(str(tmp_path / "again")))
   assert again.transformer.params == model.transformer.params

@@ -143,7 +143,7 @@ def exported(model, vocabulary, tmp_path):
 
 def test_an_export_is_imported_bit_by_bit(exported, model, tmp_path):
   directory, findings = exported
-  assert findings[0] == "its tokenizer cuts 8 lines as the model's does"
+  assert findings[0].startswith("its tokenizer cuts 4 lines and their")
   assert "at most" in findings[1]
   said = import_pegasus(str(directory), str(tmp_path / "back"), {})
   assert said.startswith("imported")
@@ -176,13 +176,26 @@ def test_what_training_moved_is_kept_or_refused(exported, tmp_path):
   import_pegasus(str(directory), str(tmp_path / "with_bias"), {})
   (_, found) = open_model(str(tmp_path / "with_bias"))
   assert found.params.attention_bias
-  for name, message in (
-    ("model.shared.weight", "the row that the decoder starts with"),
-    ("model.encoder.embed_positions.weight", "is not what positions="),
-  ):
-    save_file({**tensors, name: tensors[name] + 1}, path)
-    with pytest.raises(InputError, match=message):
-      import_pegasus(str(directory), str(tmp_path / "moved"), {})
+  positions = "model.encoder.embed_positions.weight"
+  save_file({**tensors, positions: tensors[positions] + 1}, path)
+  import_pegasus(str(directory), str(tmp_path / "positions"), {})
+  (there, found) = open_model(str(tmp_path / "positions"))
+  assert found.params.positions == "learned"
+  (table,) = (
+    w.numpy()
+    for w in load_model(there, found).transformer.weights
+    if "source_positions" in w.path
+  )
+  np.testing.assert_array_equal(table, tensors[positions] + 1)
+  half = {name: value.astype(np.float16) for name, value in tensors.items()}
+  save_file(half, path)
+  import_pegasus(str(directory), str(tmp_path / "half"), {})
+  (_, found) = open_model(str(tmp_path / "half"))
+  assert found.params.positions == "sinusoid"
+  shared = "model.shared.weight"
+  save_file({**tensors, shared: tensors[shared] + 1}, path)
+  with pytest.raises(InputError, match="the row that the decoder starts with"):
+    import_pegasus(str(directory), str(tmp_path / "moved"), {})
   del tensors["model.encoder.layers.0.fc1.weight"]
   save_file({**tensors, "model.encoder.layers.1.fc1.bias": np.ones(2)}, path)
   with pytest.raises(InputError) as error:
@@ -198,18 +211,26 @@ def test_anybody_elses_model_is_refused(exported, tmp_path):
   (directory / "config.json").write_text(json.dumps(config))
   with pytest.raises(InputError, match="no other Pegasus model is one of ours"):
     import_pegasus(str(directory), str(tmp_path / "back"), {})
-  (directory / VOCABULARY).unlink()
   config[OWN_PARAMS] = {"hidden_size": "x"}
   (directory / "config.json").write_text(json.dumps(config))
   with pytest.raises(InputError, match="is damaged"):
+    import_pegasus(str(directory), str(tmp_path / "back"), {})
+  with pytest.raises(InputError, match="vocab_size: the export says that"):
+    import_pegasus(str(directory), str(tmp_path / "back"), {"vocab_size": 9})
+
+
+def test_a_vocabulary_that_was_not_saved_anew_is_missed(exported, tmp_path):
+  directory, _ = exported
+  (directory / VOCABULARY).unlink()
+  with pytest.raises(InputError, match="copy it from the export"):
     import_pegasus(str(directory), str(tmp_path / "back"), {})
 
 
 def test_an_export_that_differs_is_none(model, vocabulary, tmp_path):
   samples = Samples.of(model, LINES)
-  other = dataclasses.replace(samples, ids=[[5, 1], *samples.ids[1:]])
+  other = dataclasses.replace(samples, texts=["x", *samples.texts[1:]])
   files = VocabFiles.joint(vocabulary)
-  with pytest.raises(RunError, match="does not cut text as the model does"):
+  with pytest.raises(RunError, match="does not write as the model does"):
     huggingface_export.export_huggingface(model, files, str(tmp_path), other)
 
 
@@ -248,12 +269,13 @@ def test_lines_are_cut_alike(cut, line):
 
 def test_vocabularies_without_an_equal_are_refused(vocabulary, tmp_path):
   tokenizer = SentencePieceTokenizer(vocabulary)
-  check_vocabulary(tokenizer)
+  check_vocabulary(tokenizer, vocabulary, "pegasus")
   formed = FormedTokenizer(tokenizer, TextForm(lowercase=True))
   with pytest.raises(InputError, match="brought into a form"):
-    check_vocabulary(formed)
+    check_vocabulary(formed, vocabulary, "pegasus")
   (tmp_path / "text").write_text("\n".join(LINES), "utf-8")
   path = str(tmp_path / "bpe.model")
   train_sentencepiece([str(tmp_path / "text")], path, 60, "bpe")
   with pytest.raises(InputError, match="not trained as a unigram model"):
-    write_unigram(path, str(tmp_path), 60, 256)
+    check_vocabulary(SentencePieceTokenizer(path), path, "pegasus")
+  check_vocabulary(SentencePieceTokenizer(path), path, "marian")
