@@ -94,10 +94,10 @@ def export_model(
   with new_directory(request.directory, replace=False) as directory:
     job = _Job(request, model, vocab_files, samples, directory)
     use, findings = _WRITERS[request.format](job)
-    write_text(
-      os.path.join(directory, readme.README),
-      readme.text(model, use, findings),
-    )
+    text = readme.text(model, use, findings)
+    if request.format == HUGGINGFACE:
+      text = readme.FRONT_MATTER + text
+    write_text(os.path.join(directory, readme.README), text)
   return findings
 
 

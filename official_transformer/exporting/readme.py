@@ -16,6 +16,14 @@ from official_transformer.text.tokenizer import (
 from official_transformer.text.vocabulary_files import VocabFiles
 
 README = "README.md"
+# What Hugging Face's hub reads of a model card.
+FRONT_MATTER = """\
+---
+library_name: transformers
+pipeline_tag: translation
+---
+
+"""
 
 
 def text(model: LoadedModel, use: str, findings: Sequence[str]) -> str:
