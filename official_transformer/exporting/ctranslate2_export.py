@@ -22,9 +22,9 @@ from official_transformer.decoding.ctranslate2_model import (
   write_ctranslate2_model,
 )
 from official_transformer.decoding.loading import LoadedModel
-from official_transformer.decoding.scorer import Scorer
 from official_transformer.exporting.differences import (
   difference,
+  own_scores,
   refusal,
   require_equal,
 )
@@ -34,7 +34,6 @@ from official_transformer.exporting.verification import (
   read_back,
 )
 from official_transformer.model_params import (
-  EOS_ID,
   PAD_ID,
   UNK_ID,
   TransformerParams,
@@ -99,19 +98,9 @@ class _Wanted(NamedTuple):
     """Returns what samples and the model say."""
     params = model.transformer.params
     sources, entries = both_entries(model.tokenizers, params)
-    pairs = [
-      (source, [*found.ids, EOS_ID])
-      for source, (found, *_) in zip(samples.ids, samples.found, strict=True)
-    ]
-    scorer = Scorer(model.transformer, model.tokenizers)
-    scores = [
-      score.token_log_probabilities
-      for start in range(0, len(pairs), BATCH_SIZE)
-      for score in scorer.score_batch(pairs[start : start + BATCH_SIZE])
-    ]
     questions = {
-      "sources": [[sources[i] for i in source[:-1]] for source, _ in pairs],
-      "targets": [[entries[i] for i in target[:-1]] for _, target in pairs],
+      "sources": [[sources[i] for i in ids[:-1]] for ids, _ in samples.pairs],
+      "targets": [[entries[i] for i in ids[:-1]] for _, ids in samples.pairs],
       "batch_size": BATCH_SIZE,
       "beam_size": params.beam_size,
       "patience": _patience(params),
@@ -124,7 +113,7 @@ class _Wanted(NamedTuple):
       [entries[i] for i in found.ids if i != PAD_ID]
       for found, *_ in samples.found
     ]
-    return cls(questions, np.concatenate(scores), translations)
+    return cls(questions, own_scores(model, samples), translations)
 
 
 def export_ctranslate2(

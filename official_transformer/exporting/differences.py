@@ -4,12 +4,28 @@ from __future__ import annotations
 
 import numpy as np
 
+from official_transformer.decoding.loading import LoadedModel
+from official_transformer.decoding.scorer import Scorer
 from official_transformer.errors import RunError
+from official_transformer.exporting.verification import BATCH_SIZE, Samples
 
 # How far the log-probability of a token may be from the model's in float32, in
 # the mean of all and of each.
 MEAN_TOLERANCE = 1e-4
 TOLERANCE = 1e-3
+
+
+def own_scores(model: LoadedModel, samples: Samples) -> np.ndarray:
+  """Returns the model's log-probability of each token of the translations."""
+  pairs = samples.pairs
+  scorer = Scorer(model.transformer, model.tokenizers)
+  return np.concatenate(
+    [
+      score.token_log_probabilities
+      for start in range(0, len(pairs), BATCH_SIZE)
+      for score in scorer.score_batch(pairs[start : start + BATCH_SIZE])
+    ]
+  )
 
 
 def require_equal(differences: np.ndarray, how: str) -> None:

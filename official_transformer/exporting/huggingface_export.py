@@ -12,7 +12,6 @@ import os
 import numpy as np
 
 from official_transformer.decoding.loading import LoadedModel
-from official_transformer.decoding.scorer import Scorer
 from official_transformer.errors import RunError
 from official_transformer.exporting import (
   huggingface_model,
@@ -20,10 +19,11 @@ from official_transformer.exporting import (
 )
 from official_transformer.exporting.differences import (
   difference,
+  own_scores,
   require_equal,
 )
 from official_transformer.exporting.numpy_model import NumpyModel
-from official_transformer.exporting.verification import BATCH_SIZE, Samples
+from official_transformer.exporting.verification import Samples
 from official_transformer.importing.huggingface_names import (
   PEGASUS,
   VOCABULARY,
@@ -123,19 +123,9 @@ def _refusal(
 
 def _verify_scores(model: LoadedModel, directory: str, samples: Samples) -> str:
   """Compares log-probabilities, as NumPy computes them; returns a finding."""
-  pairs = [
-    (source, [*found.ids, EOS_ID])
-    for source, (found, *_) in zip(samples.ids, samples.found, strict=True)
-  ]
-  scorer = Scorer(model.transformer, model.tokenizers)
-  wanted = [
-    score.token_log_probabilities
-    for start in range(0, len(pairs), BATCH_SIZE)
-    for score in scorer.score_batch(pairs[start : start + BATCH_SIZE])
-  ]
   export = NumpyModel(directory)
-  found = [export.token_log_probabilities(*pair) for pair in pairs]
-  differences = np.abs(np.concatenate(found) - np.concatenate(wanted))
+  found = [export.token_log_probabilities(*pair) for pair in samples.pairs]
+  differences = np.abs(np.concatenate(found) - own_scores(model, samples))
   how = "with the epsilon of PyTorch's layer norms"
   require_equal(differences, how)
   return difference(differences, how)

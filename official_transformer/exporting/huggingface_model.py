@@ -21,9 +21,13 @@ import numpy as np
 from official_transformer.importing.huggingface_names import (
   BIAS,
   CLASSES,
+  DECODER_TABLE,
+  ENCODER_TABLE,
   OWN_PARAMS,
   PEGASUS,
+  POSITION_TABLES,
   SHARED,
+  SOFTMAX_TABLE,
   architecture,
   layer_name,
   turned,
@@ -42,9 +46,6 @@ MARIAN_POSITIONS = 512
 # The bias of a logit that is never to win, within 16 bits.
 _NEVER = -1e4
 _ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "swish": "silu"}
-_ENCODER_TABLE = "model.encoder.embed_tokens.weight"
-_DECODER_TABLE = "model.decoder.embed_tokens.weight"
-_SOFTMAX_TABLE = "lm_head.weight"
 
 # An array by its name.
 Tensors = dict[str, np.ndarray]
@@ -181,9 +182,9 @@ def _tables(weights: Tensors, params: TransformerParams, rows: int) -> Tensors:
   if own is None:
     tensors = {SHARED: np.pad(table, [(0, rows - len(table)), (0, 0)])}
   else:
-    tensors = {_ENCODER_TABLE: own, _DECODER_TABLE: table}
+    tensors = {ENCODER_TABLE: own, DECODER_TABLE: table}
   if params.share_embeddings == "none":
-    tensors[_SOFTMAX_TABLE] = weights["transformer/softmax/weights"]
+    tensors[SOFTMAX_TABLE] = weights["transformer/softmax/weights"]
   return tensors
 
 
@@ -210,9 +211,5 @@ def _encodings(transformer: Transformer, weights: Tensors) -> Tensors:
   if transformer.params.target_space_embedding:
     # It is added to every source token, as the encoding is.
     source = source + weights["transformer/target_space_embedding"]
-  return {
-    "model.encoder.embed_positions.weight": source,
-    "model.decoder.embed_positions.weight": transformer.positions.target(
-      number
-    ).numpy(),
-  }
+  target = transformer.positions.target(number).numpy()
+  return dict(zip(POSITION_TABLES, (source, target), strict=True))

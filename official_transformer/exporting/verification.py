@@ -28,6 +28,7 @@ from official_transformer.decoding.loading import LoadedModel
 from official_transformer.decoding.searcher import Searcher
 from official_transformer.errors import InputError, RunError
 from official_transformer.exporting.formats import SAVED_MODEL
+from official_transformer.model_params import EOS_ID
 
 MOST_SAMPLES = 200
 BATCH_SIZE = 32
@@ -58,6 +59,14 @@ class Samples:
   found: list[list[FoundSequence]]
   texts: list[str]
   dtype: str
+
+  @property
+  def pairs(self) -> list[tuple[list[int], list[int]]]:
+    """The ids of each line and of its translation, both with EOS."""
+    return [
+      (source, [*best.ids, EOS_ID])
+      for source, (best, *_) in zip(self.ids, self.found, strict=True)
+    ]
 
   @classmethod
   def of(cls, model: LoadedModel, lines: Iterable[str]) -> Samples:

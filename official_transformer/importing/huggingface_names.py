@@ -18,6 +18,14 @@ CLASSES = {
   MARIAN: "MarianMTModel",
 }
 SHARED = "model.shared.weight"
+ENCODER_TABLE = "model.encoder.embed_tokens.weight"
+DECODER_TABLE = "model.decoder.embed_tokens.weight"
+SOFTMAX_TABLE = "lm_head.weight"
+# Of the encoder, and of the decoder.
+POSITION_TABLES = (
+  "model.encoder.embed_positions.weight",
+  "model.decoder.embed_positions.weight",
+)
 BIAS = "final_logits_bias"
 # What config.json of an export has beside what `transformers` reads.
 OWN_PARAMS = "official_transformer_params"

@@ -26,6 +26,13 @@ from official_transformer.importing.huggingface_files import (
   read_tensors,
   stacks_of,
 )
+from official_transformer.importing.huggingface_names import (
+  BIAS,
+  DECODER_TABLE,
+  ENCODER_TABLE,
+  SHARED,
+  SOFTMAX_TABLE,
+)
 from official_transformer.importing.marian_vocabulary import (
   MarianVocabulary,
   read_vocabulary,
@@ -59,12 +66,7 @@ _ACTIVATIONS = {
   "relu": "relu",
   "gelu": "gelu",
 }
-_TABLES = (
-  "model.shared.weight",
-  "model.encoder.embed_tokens.weight",
-  "model.decoder.embed_tokens.weight",
-  "lm_head.weight",
-)
+_TABLES = (SHARED, ENCODER_TABLE, DECODER_TABLE, SOFTMAX_TABLE)
 _LAYER = r"model\.(encoder|decoder)\.layers\.(\d+)\."
 
 
@@ -208,9 +210,9 @@ def _params(
 ) -> TransformerParams:
   """Returns the parameters that a configuration stands for."""
   source, target = (len(v.pieces) for v in vocabularies)
-  one_table = "model.encoder.embed_tokens.weight" not in tensors
+  one_table = ENCODER_TABLE not in tensors
   share = "all" if one_table else "decoder"
-  if "lm_head.weight" in tensors:
+  if SOFTMAX_TABLE in tensors:
     share = "none"
   values = {
     "vocab_size": target,
@@ -251,15 +253,15 @@ def _assemble(
   values = stacks_of(tensors, paths)
   tables = {
     "embedding/weights": (
-      ("model.decoder.embed_tokens.weight", "model.shared.weight"),
+      (DECODER_TABLE, SHARED),
       target,
     ),
     "source_embedding/weights": (
-      ("model.encoder.embed_tokens.weight",),
+      (ENCODER_TABLE,),
       source,
     ),
-    "softmax/weights": (("lm_head.weight",), target),
-    "output/bias": (("final_logits_bias",), target),
+    "softmax/weights": ((SOFTMAX_TABLE,), target),
+    "output/bias": ((BIAS,), target),
   }
   for path, (names, vocabulary) in tables.items():
     found = next((tensors[n] for n in names if n in tensors), None)

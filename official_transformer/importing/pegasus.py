@@ -27,6 +27,7 @@ from official_transformer.importing.huggingface_files import (
 from official_transformer.importing.huggingface_names import (
   BIAS,
   OWN_PARAMS,
+  POSITION_TABLES,
   SHARED,
   VOCABULARY,
 )
@@ -45,11 +46,6 @@ from official_transformer.storage.typed_json import DAMAGE, read_record
 from official_transformer.text.vocabulary_files import (
   VocabFiles,
   load_vocabularies,
-)
-
-_POSITIONS = (
-  "model.encoder.embed_positions.weight",
-  "model.decoder.embed_positions.weight",
 )
 
 
@@ -149,7 +145,9 @@ def _assemble(
     values["transformer/output/bias"] = tensors[BIAS][0, : params.vocab_size]
   if layers := transformer.positions.layers:
     paths = [layer.table.path for layer in layers]
-    values |= zip(paths, (tensors[name] for name in _POSITIONS), strict=True)
+    values |= zip(
+      paths, (tensors[name] for name in POSITION_TABLES), strict=True
+    )
   return values
 
 
@@ -166,9 +164,9 @@ def _with_positions(
   Raises:
     InputError: if there are none.
   """
-  if missing := [name for name in _POSITIONS if name not in tensors]:
+  if missing := [name for name in POSITION_TABLES if name not in tensors]:
     raise InputError(f"{directory} has no {', '.join(missing)}")
-  stored = [tensors[name] for name in _POSITIONS]
+  stored = [tensors[name] for name in POSITION_TABLES]
   if params.positions != "learned":
     formula = POSITIONS[params.positions](params).source(len(stored[0]))
     if all(_is_rounded(formula.numpy(), table) for table in stored):
