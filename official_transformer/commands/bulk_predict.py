@@ -107,6 +107,8 @@ class BulkJob(NamedTuple):
       "longest_piece": plan.options.split_long_lines
       and plan.description.longest_piece,
       "replace_unk": plan.options.replace_unk,
+      "markup": plan.options.markup,
+      "keep": plan.options.keep and plan.options.keep.pattern,
       "output_format": self.output_format,
       "replace_invalid": self.replace_invalid,
       **{name: getattr(params, name) for name in DECODING_FIELDS},
@@ -295,7 +297,7 @@ def _missing(
   if earlier:
     # How they were made before there was a choice.
     before = {f.name: f.default for f in dataclasses.fields(TransformerParams)}
-    before |= {"split_sentences": False, "replace_unk": False}
+    before |= dict.fromkeys(("split_sentences", "replace_unk", "markup"), False)
     # Translations of earlier versions do not say it; see `_as_earlier`.
     before["longest_piece"] = settings["longest_piece"]
     for name, value in settings.items():

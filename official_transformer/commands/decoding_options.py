@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from typing import TYPE_CHECKING
 
 from official_transformer.commands.flag_records import Options, flag
@@ -152,11 +153,33 @@ class LineOptions(BatchOptions):
     "a word by itself, the word.",
     _NOTHING,
   )
+  keep: str | None = flag(
+    None,
+    "A regular expression: what it finds in a line is not translated, and "
+    "stands in the translation as it is, at the word that it stood at; "
+    "'%[sd]', say.",
+    _NOTHING,
+  )
+
+  @property
+  def kept(self) -> re.Pattern[str] | None:
+    """The same, compiled.
+
+    Raises:
+      InputError: if it is no regular expression.
+    """
+    try:
+      return re.compile(self.keep) if self.keep else None
+    except re.error as error:
+      raise InputError(
+        f"--keep={self.keep} is no regular expression: {error}"
+      ) from None
 
   def decoding(self) -> DecodingOptions:
     """Returns the same, as the decoder takes it."""
     return DecodingOptions(
       limits=self.limits,
+      keep=self.kept,
       replace_unk=self.replace_unk,
       split_sentences=self.split_sentences,
       split_long_lines=self.split_long_lines,

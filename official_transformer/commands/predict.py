@@ -5,22 +5,16 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-import sys
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from absl import logging
 
 from official_transformer.commands import beam_pipeline
-from official_transformer.commands.decoding_options import TranslationOptions
 from official_transformer.commands.flag_records import flag
 from official_transformer.commands.guidance_options import GuidanceOptions
-from official_transformer.commands.shared_options import BeamOptions
-from official_transformer.commands.text_options import (
-  FormatOptions,
-  InputOptions,
-  OutputOptions,
-)
+from official_transformer.commands.source_options import SourceOptions
+from official_transformer.commands.text_options import FormatOptions
 from official_transformer.decoding.engines import TENSORFLOW
 from official_transformer.decoding.options import AlignmentRule, DecodingOptions
 from official_transformer.errors import InputError
@@ -33,14 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class PredictOptions(
-  InputOptions,
-  OutputOptions,
-  TranslationOptions,
-  GuidanceOptions,
-  FormatOptions,
-  BeamOptions,
-):
+class PredictOptions(SourceOptions, GuidanceOptions, FormatOptions):
   """What is translated, and what is told of it."""
 
   heading = "Decoding: what is read and written"
@@ -58,12 +45,6 @@ class PredictOptions(
     "output_format",
   )
 
-  text: str | None = flag(None, "One sentence to translate.")
-  interactive: bool = flag(
-    False,
-    "Answer each line of standard input as soon as it is there, as on a "
-    "terminal.",
-  )
   n_best: int = flag(
     1,
     "Hypotheses to write for each line, best first: so many lines of text, "
@@ -83,6 +64,12 @@ class PredictOptions(
     (lambda o: not o.alignments, "there are no --alignments"),
     lower_bound=0,
   )
+  markup: str = flag(
+    "none",
+    "html: lines are HTML, or parts of it. Their text is translated, and tags "
+    "come back where alignments say.",
+    choices=("none", "html"),
+  )
   trace_dir: str | None = flag(
     None,
     "Where --mode=predict tells of each search, step by step: hypotheses, "
@@ -94,18 +81,6 @@ class PredictOptions(
   def takes_several(self) -> bool:
     """Whether several models may decide together."""
     return not self.runner
-
-  @property
-  def line_by_line(self) -> bool:
-    """Whether one line at a time is translated, on purpose."""
-    return self.interactive or self.text is not None
-
-  @property
-  def answers(self) -> bool:
-    """Whether lines are answered as they are typed."""
-    return self.interactive or (
-      self.file == text_files.STANDARD_STREAM and sys.stdin.isatty()
-    )
 
   @property
   def draws(self) -> bool:
@@ -125,10 +100,13 @@ class PredictOptions(
       samples = self.n_best
       if self.mbr:
         samples = max(samples, self.model[1].params.beam_size)
+    of_lines = super().decoding()
     return dataclasses.replace(
-      super().decoding(),
+      of_lines,
+      keep=of_lines.keep or self.kept_in_document,
       n_best=self.n_best,
       alignment=rule,
+      markup=self.markup == "html",
       search=self.search(samples),
     )
 
@@ -142,13 +120,21 @@ class PredictOptions(
     if self.runner:
       _check_bulk(self)
     else:
-      self._check_what()
+      self.check_what()
     self.check_engine()
     if self.alignments and self.engine != TENSORFLOW and not self.runner:
       raise InputError(
         "--alignments is read from TensorFlow's attention: leave --engine="
         f"{self.engine} out"
       )
+    if self.alignments or self.trace_dir:
+      for name, value in (("markup", self.markup), ("keep", self.keep)):
+        if value not in ("none", None):
+          raise InputError(
+            f"--{name}={value}: alignments and traces tell of text without "
+            "markup; leave --alignments and --trace_dir out"
+          )
+    self.check_document_flags(self.files_by_line)
     if not self.runner:
       _check_trace(self)
       self._check_files()
@@ -158,31 +144,12 @@ class PredictOptions(
     if self.files_by_line:
       options.check_guided()
 
-  def _check_what(self) -> None:
-    """Refuses anything but one thing to translate."""
-    if self.beam_options:
-      raise InputError("--beam_options are for --runner")
-    if self.interactive:
-      standard = (None, text_files.STANDARD_STREAM)
-      if self.text is not None or self.file not in standard:
-        raise InputError(
-          "--interactive answers lines of standard input; leave --text and "
-          "--file out"
-        )
-    elif (self.text is None) == (self.file is None):
-      raise InputError("nothing to translate: pass either --text or --file")
-    if self.answers and self.file_out != text_files.STANDARD_STREAM:
-      raise InputError(
-        "--interactive answers on standard output; see --file_out"
-      )
-    if self.text is not None:
-      _check_one_line(self.text)
-
   def _check_files(self) -> None:
     inputs = [self.file] if self.file is not None else []
     for path in inputs:
       text_files.check_input(path)
     self.check_output(inputs)
+    _ = self.document  # One that is none is refused before anything is loaded.
     if self.files_by_line:
       lines = 1 if self.file is None else text_files.count_lines(self.file)
       self.check_line_counts(lines)
@@ -197,6 +164,8 @@ class PredictOptions(
       self._translate_text(self.text)
     elif self.answers:
       self._answer()
+    elif self.document:
+      self.translate_document(self.document)
     else:
       self._translate_file()
 
@@ -268,9 +237,8 @@ class PredictOptions(
 
     lines = self.lines()
     translator = self.plan().load()
-    # A bar and translations on one terminal would be torn.
-    bar = self.file_out != text_files.STANDARD_STREAM or not sys.stdout.isatty()
-    with Progress(text_files.count_lines(str(self.file)), bar) as progress:
+    count = text_files.count_lines(str(self.file))
+    with Progress(count, self.shows_bar) as progress:
       stream = translator.translate_stream(self.requests(lines), progress.add)
       with contextlib.closing(stream):
         self._write(stream)
@@ -280,16 +248,6 @@ class PredictOptions(
     from official_transformer.decoding.output import lines_of
 
     self.write(lines_of(translations, self.output_format, self.n_best))
-
-
-def _check_one_line(text: str) -> None:
-  """Refuses a `--text` that is not one line that can be written."""
-  if "\n" in text:
-    raise InputError("--text takes one line; put several into a --file")
-  try:
-    text.encode("utf-8")
-  except UnicodeEncodeError:
-    raise InputError("--text is not UTF-8; check the terminal") from None
 
 
 def _check_bulk(options: PredictOptions) -> None:

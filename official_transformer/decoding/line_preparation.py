@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import re
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from official_transformer.decoding.long_lines import (
@@ -13,6 +14,7 @@ from official_transformer.decoding.long_lines import (
   cut_line,
   cut_sentences,
 )
+from official_transformer.decoding.options import DecodingOptions
 from official_transformer.decoding.phrases import (
   NO_CONSTRAINTS,
   DecodingConstraints,
@@ -22,6 +24,8 @@ from official_transformer.decoding.phrases import (
 from official_transformer.decoding.requests import LineRequest, is_guided
 from official_transformer.model_params import EOS_ID
 from official_transformer.search.options import DEFAULT_SEARCH, SearchOptions
+from official_transformer.text.html_text import parse_html
+from official_transformer.text.markup import Run, plain_run, set_apart
 from official_transformer.text.vocabulary_files import Tokenizers
 
 
@@ -59,6 +63,8 @@ class PreparedLine:
     written: a phrase to how a translation would hold it.
     margins: blanks before and behind its text, which a translation keeps; all
       before, if there is no text.
+    markup: of a line with markup, what divides its text, and the runs of text
+      between, which have the line's pieces.
   """
 
   pieces: list[Piece]
@@ -67,6 +73,7 @@ class PreparedLine:
   search: SearchOptions = DEFAULT_SEARCH
   written: Callable[[str], str] = str
   margins: tuple[str, str] = ("", "")
+  markup: tuple[str | PreparedRun, ...] = ()
 
   def unmet_by(self, text: str) -> tuple[str, ...]:
     """Returns which constraints a translation does not meet."""
@@ -82,6 +89,18 @@ class PreparedLine:
     ]
 
 
+class PreparedRun(NamedTuple):
+  """A run of a line's text between markup that divides it.
+
+  Attributes:
+    run: with the markup in it.
+    line: its text, as it is decoded.
+  """
+
+  run: Run
+  line: PreparedLine
+
+
 @dataclasses.dataclass(frozen=True)
 class LinePreparer:
   """Cuts lines into pieces and tokens.
@@ -91,16 +110,39 @@ class LinePreparer:
     longest_piece: most tokens of a piece, EOS included; None cuts no line.
     search: how lines are searched for that do not say.
     split_sentences: whether each sentence is a piece.
+    markup: whether lines are HTML that do not say.
+    keep: what of a line is written as it is.
   """
 
   tokenizers: Tokenizers
   longest_piece: int | None
   search: SearchOptions = DEFAULT_SEARCH
   split_sentences: bool = False
+  markup: bool = False
+  keep: re.Pattern[str] | None = None
+
+  @classmethod
+  def of(
+    cls, tokenizers: Tokenizers, options: DecodingOptions, longest_piece: int
+  ) -> LinePreparer:
+    """Returns one for a translator of these options."""
+    return cls(
+      tokenizers,
+      longest_piece if options.split_long_lines else None,
+      options.search,
+      bool(options.split_sentences),
+      options.markup,
+      options.keep,
+    )
 
   def prepare(self, request: str | LineRequest) -> PreparedLine:
     """Returns a line as it is decoded."""
     request = LineRequest.of(request)
+    is_html = self.markup if request.markup is None else request.markup
+    if is_html:
+      return self._in_runs(request, parse_html(request.text))
+    if self.keep and self.keep.search(request.text):
+      return self._in_runs(request, [plain_run(request.text)])
     whole = self.whole(request)
     # As the official model, which knows no sentences, has it: none.
     margins = _margins(request.text) if self.split_sentences else ("", "")
@@ -115,6 +157,33 @@ class LinePreparer:
         joint = ""
     return self._prepared(
       [piece for piece, _ in kept], [ids for _, ids in kept], whole, margins
+    )
+
+  def _in_runs(
+    self, request: LineRequest, parts: Iterable[str | Run]
+  ) -> PreparedLine:
+    """Returns a line, of whose parts the runs are translated, as decoded."""
+    of_text = dataclasses.replace(self, keep=None)
+    found: list[str | PreparedRun] = []
+    for part in parts:
+      run = set_apart(part, self.keep) if isinstance(part, Run) else None
+      if run is None or not run.has_text:
+        found.append(part if isinstance(part, str) else part.markup)
+        continue
+      # Tabs and several blanks mean nothing in HTML.
+      text = " ".join(run.text.split()) if run.is_html else run.text
+      line = of_text.prepare(
+        dataclasses.replace(request, text=text, markup=False)
+      )
+      found.append(PreparedRun(run, line))
+    lines = [part.line for part in found if isinstance(part, PreparedRun)]
+    return PreparedLine(
+      [piece for line in lines for piece in line.pieces],
+      [ids for line in lines for ids in line.ids],
+      request.constraints,
+      request.search or self.search,
+      self._written,
+      markup=tuple(found),
     )
 
   def _pieces(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 
 from absl import logging
 
@@ -117,6 +118,8 @@ class DecodingOptions:
       lines is cut, at the end of a clause or else of a word.
     replace_unk: whether unknown tokens are replaced by source text; see
       `unknown_words.replace_unknown`.
+    markup: whether lines are HTML, the tags of which come back.
+    keep: what of a line is no text, and is written as it is.
     n_best: most hypotheses returned for a line; at most the beam.
     engine: what computes.
     alignment: where word alignments are read, if they are wanted.
@@ -129,6 +132,8 @@ class DecodingOptions:
   split_sentences: bool | None = None
   split_long_lines: bool = True
   replace_unk: bool = False
+  markup: bool = False
+  keep: re.Pattern[str] | None = None
   n_best: int = 1
   engine: Engine = dataclasses.field(default_factory=Engine)
   alignment: AlignmentRule | None = None
@@ -144,15 +149,15 @@ class DecodingOptions:
       raise InputError(
         "padded_length is for XLA, which compiles TensorFlow's search alone"
       )
-    if self.alignment and self.engine.name != TENSORFLOW:
+    asking = [
+      name
+      for name in ("alignment", "replace_unk", "markup", "keep")
+      if getattr(self, name)
+    ]
+    if asking and self.engine.name != TENSORFLOW:
       raise InputError(
-        f"alignments are read from TensorFlow's attention, and the engine is "
-        f"{self.engine.name}"
-      )
-    if self.replace_unk and self.engine.name != TENSORFLOW:
-      raise InputError(
-        "replace_unk asks TensorFlow's attention what belongs together, and "
-        f"the engine is {self.engine.name}"
+        f"{asking[0]} asks TensorFlow's attention which words belong together, "
+        f"and the engine is {self.engine.name}"
       )
     if self.search.changes_search:
       self.check_guided()

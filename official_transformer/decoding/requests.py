@@ -36,11 +36,13 @@ class LineRequest:
     text: the line.
     constraints: of its translation.
     search: how it is searched for; None is the translator's own way.
+    markup: whether it is HTML; None is as the translator is told.
   """
 
   text: str
   constraints: DecodingConstraints = NO_CONSTRAINTS
   search: SearchOptions | None = None
+  markup: bool | None = None
 
   def __len__(self) -> int:
     return len(self.text)
@@ -61,6 +63,7 @@ class TranslationRequest:
     search: how all are searched for.
     n_best: most hypotheses of each.
     aligned: whether it is told which words come from which.
+    markup: whether lines are HTML; None is as the translator is told.
   """
 
   lines: tuple[str, ...]
@@ -68,6 +71,7 @@ class TranslationRequest:
   search: SearchOptions = DEFAULT_SEARCH
   n_best: int = 1
   aligned: bool = False
+  markup: bool | None = None
 
   @property
   def is_guided(self) -> bool:
@@ -79,7 +83,7 @@ class TranslationRequest:
     """Returns the lines, each with what is asked of it."""
     constraints = self.constraints or (NO_CONSTRAINTS,) * len(self.lines)
     return [
-      LineRequest(text, asked, self.search)
+      LineRequest(text, asked, self.search, self.markup)
       for text, asked in zip(self.lines, constraints, strict=True)
     ]
 
@@ -120,8 +124,19 @@ class TranslationRequest:
         f"n_best: {max(number, self.n_best)}; the beam has "
         f"{min(number, params.beam_size)}"
       )
-    if self.aligned and options.engine.name != TENSORFLOW:
+    markup = options.markup if self.markup is None else self.markup
+    if (self.aligned or markup) and options.engine.name != TENSORFLOW:
       raise RequestError(
-        "alignments and attention are TensorFlow's to tell; the engine is "
-        f"{options.engine.name}"
+        "alignments, attention and what puts markup back are TensorFlow's to "
+        f"tell; the engine is {options.engine.name}"
+      )
+    if (markup or options.keep) and self.aligned:
+      raise RequestError(
+        "alignments and attention tell of text without markup"
+        + ("; this service keeps some of it out" if options.keep else "")
+      )
+    if markup and any(asked.is_of_whole for asked in self.constraints):
+      raise RequestError(
+        "a line of HTML is translated in parts, and has no prefix and no "
+        "required phrases"
       )

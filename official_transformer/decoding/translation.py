@@ -18,6 +18,7 @@ from official_transformer.decoding.line_preparation import (
   PreparedLine,
 )
 from official_transformer.decoding.long_lines import Piece
+from official_transformer.decoding.markup import put_back
 from official_transformer.text.scripts import is_without_blanks
 from official_transformer.text.sentences import are_set_apart, ends_a_sentence
 from official_transformer.text.words import Span
@@ -102,6 +103,8 @@ def join_pieces(
       each piece, or of its last if it has fewer.
     with_alignment: whether a blank line has one, too.
   """
+  if line.markup:
+    return _with_markup(line, pieces)
   if pieces:
     found = _joined(line, pieces) if len(pieces) > 1 else pieces[0]
   else:
@@ -113,6 +116,53 @@ def join_pieces(
       dataclasses.replace(h, text=before + h.text + behind) for h in found
     ]
   return Translation(found, len(pieces), unmet)
+
+
+def _with_markup(
+  line: PreparedLine, pieces: list[list[Hypothesis]]
+) -> Translation:
+  """Joins the translations of a line of HTML, and puts its markup back."""
+  rest = iter(pieces)
+  parts = [
+    part
+    if isinstance(part, str)
+    else (
+      part.run,
+      join_pieces(part.line, list(itertools.islice(rest, len(part.line.ids)))),
+    )
+    for part in line.markup
+  ]
+  number = max(
+    (len(part[1].hypotheses) for part in parts if not isinstance(part, str)),
+    default=1,
+  )
+  hypotheses = []
+  for n in range(number):
+    texts, found = [], []
+    for part in parts:
+      if isinstance(part, str):
+        texts.append(part)
+        continue
+      run, translation = part
+      several = translation.hypotheses
+      hypothesis = several[min(n, len(several) - 1)]
+      alignment = hypothesis.alignment or Alignment([], [], [])
+      texts.append(put_back(run, hypothesis.text, alignment))
+      found.append(hypothesis)
+    hypotheses.append(_together("".join(texts), found))
+  return Translation(hypotheses, len(pieces), line.unmet_by(hypotheses[0].text))
+
+
+def _together(text: str, parts: Sequence[Hypothesis]) -> Hypothesis:
+  """Returns the hypothesis of a line whose parts have these."""
+  return Hypothesis(
+    text=text,
+    score=sum(part.score for part in parts),
+    tokens=[token for part in parts for token in part.tokens],
+    finished=all(part.finished for part in parts),
+    utility=_mean_utility(parts),
+    has_unknown=any(part.has_unknown for part in parts),
+  )
 
 
 def _joined(
@@ -129,16 +179,9 @@ def _joined(
       between = _joint(before.text, piece, text, part.text)
       text += between + part.text
       separators.append(Separator(piece.joint, between))
+    alignment = _join_alignments(parts, separators)
     hypotheses.append(
-      Hypothesis(
-        text=text,
-        score=sum(part.score for part in parts),
-        tokens=[token for part in parts for token in part.tokens],
-        finished=all(part.finished for part in parts),
-        alignment=_join_alignments(parts, separators),
-        utility=_mean_utility(parts),
-        has_unknown=any(part.has_unknown for part in parts),
-      )
+      dataclasses.replace(_together(text, parts), alignment=alignment)
     )
   return hypotheses
 

@@ -105,12 +105,7 @@ class Translator:
       options, limits=options.limits.for_beam(number)
     )
     self.longest_piece = longest_piece
-    self._preparer = LinePreparer(
-      self.tokenizers,
-      longest_piece if options.split_long_lines else None,
-      options.search,
-      bool(options.split_sentences),
-    )
+    self._preparer = LinePreparer.of(self.tokenizers, options, longest_piece)
     self.searchers = Searchers(models, self.tokenizers, self.options)
     self.attention_reader = None
     if options.engine.name == TENSORFLOW:
@@ -228,7 +223,7 @@ class Translator:
   ) -> Translation:
     """Translates one line by itself, at once; with alignments, if asked."""
     prepared = self.prepare(line)
-    aligned = aligned or self.options.alignment is not None
+    aligned |= bool(prepared.markup) or self.options.alignment is not None
     pieces = map_by_length(
       prepared.to_translate(),
       lambda piece: len(piece.ids),

@@ -55,7 +55,7 @@ def start_window(
     for piece in sources
   ]
   batches = batches_by_length(lengths, options.limits, options.workers)
-  aligned = options.alignment is not None
+  aligned = options.alignment is not None or any(w.markup for w in window)
 
   def translate(batch: list[int]) -> list[list[Hypothesis]]:
     found = translate_batch([sources[i] for i in batch], aligned)

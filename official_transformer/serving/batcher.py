@@ -102,7 +102,8 @@ class Job:
 
   def finish(self) -> None:
     """Tells whoever waits for the translations."""
-    aligned = self._request.aligned
+    has_markup = any(line.markup for line in self._lines)
+    aligned = self._request.aligned or has_markup
     pieces = iter(
       self.translator.hypotheses(
         [piece.asked for piece in self.pieces],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import pydantic
 
@@ -135,6 +135,10 @@ class Question(Guidance):
       description="One line, or several.", examples=[["A dog runs."]]
     )
   )
+  markup: Literal["none", "html"] = pydantic.Field(
+    "none",
+    description="html: tags come back where they belong, entities are text.",
+  )
   n_best: int = pydantic.Field(
     1, ge=1, description="Hypotheses of each line, at most the beam's."
   )
@@ -179,6 +183,7 @@ class Question(Guidance):
       search,
       self.n_best,
       self.alignments or self.attention,
+      self.markup == "html",
     )
 
 

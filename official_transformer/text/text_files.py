@@ -308,18 +308,33 @@ def write_lines(path: str, lines: Iterable[str]) -> int:
   Returns:
     The number of lines written.
   """
+  with _output(path) as (stream, at_once):
+    return _encode(stream, lines, at_once)
+
+
+def write_content(path: str, content: bytes) -> None:
+  """Writes a whole file; else as `write_lines`."""
+  with _output(path) as (stream, _):
+    stream.write(content)
+    stream.flush()
+
+
+@contextlib.contextmanager
+def _output(path: str) -> Iterator[tuple[BinaryIO | IO[bytes], bool]]:
+  """Gives a stream, and whether somebody may be waiting for each line."""
   if path == STANDARD_STREAM:
-    return _encode(standard_output(), lines, at_once=True)
-  if not file_system.is_remote(path) and (
+    yield standard_output(), True
+  elif not file_system.is_remote(path) and (
     os.path.islink(path) or (os.path.exists(path) and not os.path.isfile(path))
   ):
     with open(path, "wb") as stream:
-      return _encode(stream, lines, at_once=True)
-  with (
-    new_file(path, keep_incomplete=True) as aside,
-    file_system.open_file(aside, "wb") as stream,
-  ):
-    return _encode(stream, lines)
+      yield stream, True
+  else:
+    with (
+      new_file(path, keep_incomplete=True) as aside,
+      file_system.open_file(aside, "wb") as stream,
+    ):
+      yield stream, False
 
 
 def _encode(

@@ -19,6 +19,7 @@ MAY_IMPORT = {
   "commands": {
     "data",
     "decoding",
+    "documents",
     "evaluation",
     "exporting",
     "model",
@@ -31,6 +32,7 @@ MAY_IMPORT = {
   },
   "serving": {"decoding", "search"},
   "training": {"data", "model", "model_directory", "ops", "text"},
+  "documents": {"decoding", "text"},
   "evaluation": {"data", "decoding", "model_directory", "text"},
   "exporting": {
     "decoding",

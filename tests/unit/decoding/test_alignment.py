@@ -1,5 +1,7 @@
 import dataclasses
+import html
 import pathlib
+import re
 import sys
 
 import numpy as np
@@ -19,6 +21,7 @@ from official_transformer.decoding.alignment import (
 from official_transformer.decoding.engines import Engine
 from official_transformer.decoding.options import AlignmentRule, DecodingOptions
 from official_transformer.decoding.output import fields_of, text_lines
+from official_transformer.decoding.requests import LineRequest
 from official_transformer.decoding.translator import Translator
 from official_transformer.errors import InputError
 from official_transformer.text.words import words_of
@@ -250,3 +253,24 @@ def test_the_rule_finds_the_demo_grammars_true_words(
   assert chosen.error < sum(errors) / len(errors)
   for name in ("alignments", "demo_alignments"):
     del sys.modules[name]
+
+
+def test_html_comes_back_in_every_way_of_translating(aligning, trained_model):
+  """Its text is translated as plain text is."""
+  options = DecodingOptions(markup=True, n_best=2)
+  translator = Translator.load(trained_model, options=options)
+  line = "<p>The <b>old</b> man sleeps. The &#100;og runs.</p>\n<br>The cat "
+  plain = aligning.translate(["The old man sleeps. The dog runs.", "The cat "])
+  found, blank = translator.translate_stream([line, "<p> &nbsp;</p>"])
+  stripped = re.sub("<[^>]*>", "", found.text)
+  assert html.unescape(stripped) == "\n".join(plain)
+  assert found.text.startswith("<p>") and "</p>\n<br>" in found.text
+  assert found.text.count("<b>") == found.text.count("</b>") > 0
+  assert found.pieces == 3 and len(found.hypotheses) == 2
+  assert blank.text == "<p> &nbsp;</p>" and blank.pieces == 0
+  assert translator.translate_line(line).text == found.text
+  asked, given = aligning.translate_stream(
+    [LineRequest(line, markup=True), LineRequest("The cat ")]
+  )
+  assert asked.text == found.text and asked.hypotheses[0].alignment is None
+  assert given.text == plain[1]

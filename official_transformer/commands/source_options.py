@@ -1,0 +1,166 @@
+"""What is translated: a sentence, lines of a file or as typed, a document."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import re
+import sys
+from collections.abc import Iterable
+
+from absl import logging
+
+from official_transformer.commands.decoding_options import TranslationOptions
+from official_transformer.commands.flag_records import flag
+from official_transformer.commands.shared_options import BeamOptions
+from official_transformer.commands.text_options import (
+  InputOptions,
+  OutputOptions,
+)
+from official_transformer.decoding.engines import TENSORFLOW
+from official_transformer.documents.document import Document
+from official_transformer.documents.formats import (
+  FORMATS,
+  DocumentFormat,
+  format_of,
+  read_document,
+)
+from official_transformer.errors import InputError
+from official_transformer.text import text_files
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SourceOptions(
+  InputOptions, OutputOptions, TranslationOptions, BeamOptions
+):
+  """What is translated."""
+
+  heading = "Decoding: what is read and written"
+
+  text: str | None = flag(None, "One sentence to translate.")
+  interactive: bool = flag(
+    False,
+    "Answer each line of standard input as soon as it is there, as on a "
+    "terminal.",
+  )
+  file_format: str = flag(
+    "auto",
+    "What --file is: lines, or a document, whose text is translated, and all "
+    "else stays: html, subtitles (srt), gettext's messages (po), or Word's "
+    "docx. auto: as its name ends. With --runner: lines.",
+    choices=("auto", "lines", *FORMATS),
+  )
+
+  @property
+  def line_by_line(self) -> bool:
+    """Whether one line at a time is translated, on purpose."""
+    return self.interactive or self.text is not None
+
+  @property
+  def answers(self) -> bool:
+    """Whether lines are answered as they are typed."""
+    return self.interactive or (
+      self.file == text_files.STANDARD_STREAM and sys.stdin.isatty()
+    )
+
+  @property
+  def shows_bar(self) -> bool:
+    """Whether there is a bar of progress.
+
+    A bar and translations on one terminal would be torn.
+    """
+    return (
+      self.file_out != text_files.STANDARD_STREAM or not sys.stdout.isatty()
+    )
+
+  @property
+  def document_format(self) -> DocumentFormat | None:
+    """What the file is, if it is no lines."""
+    if self.file in (None, text_files.STANDARD_STREAM) or self.runner:
+      return FORMATS.get(self.file_format)
+    return format_of(str(self.file), self.file_format)
+
+  @functools.cached_property
+  def document(self) -> Document | None:
+    """The file, if it is no lines."""
+    if self.document_format is None:
+      return None
+    return read_document(str(self.file), self.document_format)
+
+  @property
+  def kept_in_document(self) -> re.Pattern[str] | None:
+    """What of a document is not translated, if nobody says otherwise."""
+    return self.document_format.kept if self.document_format else None
+
+  def check_what(self) -> None:
+    """Refuses anything but one thing to translate."""
+    if self.beam_options:
+      raise InputError("--beam_options are for --runner")
+    if self.interactive:
+      standard = (None, text_files.STANDARD_STREAM)
+      if self.text is not None or self.file not in standard:
+        raise InputError(
+          "--interactive answers lines of standard input; leave --text and "
+          "--file out"
+        )
+    elif (self.text is None) == (self.file is None):
+      raise InputError("nothing to translate: pass either --text or --file")
+    if self.answers and self.file_out != text_files.STANDARD_STREAM:
+      raise InputError(
+        "--interactive answers on standard output; see --file_out"
+      )
+    if self.text is not None:
+      _check_one_line(self.text)
+
+  def check_document_flags(self, by_line: Iterable[str]) -> None:
+    """Refuses what is not told of, or asked of, a document.
+
+    Args:
+      by_line: flags that say something of each line.
+    """
+    if not self.document_format:
+      return
+    if self.file in (None, text_files.STANDARD_STREAM) or self.runner:
+      raise InputError(
+        f"--file_format={self.file_format} is for one --file, without --runner"
+      )
+    for name in (
+      *("alignments", "trace_dir", "n_best", "output_format", "markup"),
+      *("invalid_utf8", *by_line),
+    ):
+      if name in self.given:
+        raise InputError(
+          f"--{name} is for lines, and {self.file} is a document; "
+          "--file_format=lines takes it as lines"
+        )
+    if self.engine != TENSORFLOW:
+      raise InputError(
+        f"{self.file} is a document, into which TensorFlow's attention puts "
+        f"markup back: leave --engine={self.engine} out"
+      )
+    if (
+      not self.document_format.is_text
+      and self.file_out == text_files.STANDARD_STREAM
+    ):
+      raise InputError(f"{self.file} is not text: pass --file_out")
+
+  def translate_document(self, document: Document) -> None:
+    """Translates what is text in a file."""
+    from official_transformer.decoding.progress import Progress
+
+    translator = self.plan().load()
+    with Progress(len(document.requests), self.shows_bar) as progress:
+      stream = translator.translate_stream(document.requests, progress.add)
+      texts = [translation.text for translation in stream]
+    text_files.write_content(self.file_out, document.translated(texts))
+    logging.info("translated %d texts of %s", len(texts), self.file)
+
+
+def _check_one_line(text: str) -> None:
+  """Refuses a `--text` that is not one line that can be written."""
+  if "\n" in text:
+    raise InputError("--text takes one line; put several into a --file")
+  try:
+    text.encode("utf-8")
+  except UnicodeEncodeError:
+    raise InputError("--text is not UTF-8; check the terminal") from None

@@ -1,0 +1,1 @@
+"""Files whose text is not lines: HTML, subtitles, messages, Word."""

@@ -1,0 +1,76 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from official_transformer.text.html_text import Run, parse_html
+
+
+def parts(markup):
+  """Returns dividers, and of runs the text, elements' tags and placeholders."""
+  return [
+    part
+    if isinstance(part, str)
+    else (
+      part.text,
+      ["".join(element) for element in part.elements],
+      [(p.place, p.markup) for p in part.placeholders],
+    )
+    for part in parse_html(markup)
+  ]
+
+
+@pytest.mark.parametrize(
+  ("markup", "found"),
+  [
+    ("a < b & c > d", [("a < b & c > d", [], [])]),
+    ("<p>A <b>dog</b></p>", ["<p>", ("A dog", ["<b></b>"], []), "</p>"]),
+    ("<B Class=x>Hi</B >", [("Hi", ["<B Class=x></B >"], [])]),
+    ("AT&amp;T &copy &#8364;&#x21;", [("AT&T © €!", [], [])]),
+    ("one<br>two", [("one", [], []), "<br>", ("two", [], [])]),
+    ("a <img src=b> c", [("a  c", [], [(2, "<img src=b>")])]),
+    ("a<b></b>", [("a", ["<b></b>"], [(1, "<b></b>")])]),
+    ("Run <code>a<i>b</i></code>!", [
+      ("Run !", [], [(4, "<code>a<i>b</i></code>")]),
+    ]),
+    ("H<sub>2</sub>O", [("HO", [], [(1, "<sub>2</sub>")])]),
+    ("x <i translate=no>y</i>", [("x ", [], [(2, "<i translate=no>y</i>")])]),
+    ("<p class=notranslate>y</p>", ["<p class=notranslate>y</p>"]),
+    ("<script>if (a<b) {}</script>x", [
+      "<script>if (a<b) {}</script>", ("x", [], []),
+    ]),
+    ("a <!-- b --> c", [("a ", [], []), "<!-- b -->", (" c", [], [])]),
+    # Tags without a partner, and elements that hold what divides.
+    ("<b>a", ["<b>", ("a", [], [])]),
+    ("a</b>", [("a", [], []), "</b>"]),
+    ("<b><i>a</b></i>", ["<b>", "<i>", ("a", [], []), "</b>", "</i>"]),
+    ("<a><p>b</p></a>", ["<a>", "<p>", ("b", [], []), "</p>", "</a>"]),
+    (" <hr/> - ", [" ", "<hr/>", " - "]),
+    ("", []),
+  ],
+)  # fmt: skip
+def test_markup_is_text_and_what_divides_it(markup, found):
+  assert parts(markup) == found
+
+
+def test_characters_know_their_elements():
+  (run,) = parse_html("a<b>b<i>c</i></b>d")
+  assert run.within == [(), (0,), (0, 1), ()]
+
+
+@given(
+  st.lists(
+    st.sampled_from(
+      "<b> </b> <i> </i> <p> </p> <br> <img> <code> </code> <!-- --> & &amp; "
+      "&#x; <script> </script> < > a 1 . é".split(" ")
+    )
+    | st.text(max_size=3)
+  )
+)
+def test_nothing_is_lost(pieces):
+  markup = "".join(pieces)
+  found = parse_html(markup)
+  assert "".join(p.markup if isinstance(p, Run) else p for p in found) == markup
+  for part in found:
+    if isinstance(part, Run):
+      assert len(part.within) == len(part.text)
+      assert part.has_text
