@@ -107,7 +107,7 @@ class BulkJob(NamedTuple):
       "longest_piece": plan.options.split_long_lines
       and plan.description.longest_piece,
       "replace_unk": plan.options.replace_unk,
-      "markup": plan.options.markup,
+      "markup": plan.options.is_html,
       "keep": plan.options.keep and plan.options.keep.pattern,
       "output_format": self.output_format,
       "replace_invalid": self.replace_invalid,

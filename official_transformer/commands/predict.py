@@ -106,7 +106,7 @@ class PredictOptions(SourceOptions, GuidanceOptions, FormatOptions):
       keep=of_lines.keep or self.kept_in_document,
       n_best=self.n_best,
       alignment=rule,
-      markup=self.markup == "html",
+      is_html=self.markup == "html",
       search=self.search(samples),
     )
 
@@ -127,13 +127,7 @@ class PredictOptions(SourceOptions, GuidanceOptions, FormatOptions):
         "--alignments is read from TensorFlow's attention: leave --engine="
         f"{self.engine} out"
       )
-    if self.alignments or self.trace_dir:
-      for name, value in (("markup", self.markup), ("keep", self.keep)):
-        if value not in ("none", None):
-          raise InputError(
-            f"--{name}={value}: alignments and traces tell of text without "
-            "markup; leave --alignments and --trace_dir out"
-          )
+    self._check_markup()
     self.check_document_flags(self.files_by_line)
     if not self.runner:
       _check_trace(self)
@@ -143,6 +137,22 @@ class PredictOptions(SourceOptions, GuidanceOptions, FormatOptions):
     options.check(self.model[1].params)
     if self.files_by_line:
       options.check_guided()
+
+  def _check_markup(self) -> None:
+    """Refuses what cannot be told of, or asked of, a line with markup."""
+    markup = [f"--markup={self.markup}"] if self.markup != "none" else []
+    if self.keep is not None:
+      markup.append(f"--keep={self.keep}")
+    of_whole = [
+      *("alignments", "trace_dir", "min_length"),
+      *(name for name in self.files_by_line),
+    ]
+    given = [f"--{name}" for name in of_whole if getattr(self, name)]
+    if markup and given:
+      raise InputError(
+        f"{markup[0]}: text is translated without its markup, in parts; leave "
+        f"{', '.join(given)} out"
+      )
 
   def _check_files(self) -> None:
     inputs = [self.file] if self.file is not None else []

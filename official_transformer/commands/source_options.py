@@ -47,7 +47,7 @@ class SourceOptions(
     "auto",
     "What --file is: lines, or a document, whose text is translated, and all "
     "else stays: html, subtitles (srt), gettext's messages (po), or Word's "
-    "docx. auto: as its name ends. With --runner: lines.",
+    "docx. auto: as its name ends.",
     choices=("auto", "lines", *FORMATS),
   )
 
@@ -76,9 +76,12 @@ class SourceOptions(
   @property
   def document_format(self) -> DocumentFormat | None:
     """What the file is, if it is no lines."""
-    if self.file in (None, text_files.STANDARD_STREAM) or self.runner:
+    if self.file in (None, text_files.STANDARD_STREAM):
       return FORMATS.get(self.file_format)
-    return format_of(str(self.file), self.file_format)
+    for path in str(self.file).split(","):
+      if found := format_of(path, self.file_format):
+        return found
+    return None
 
   @functools.cached_property
   def document(self) -> Document | None:
@@ -120,13 +123,16 @@ class SourceOptions(
     """
     if not self.document_format:
       return
-    if self.file in (None, text_files.STANDARD_STREAM) or self.runner:
+    if self.file in (None, text_files.STANDARD_STREAM):
+      raise InputError(f"--file_format={self.file_format} is for a --file")
+    if self.runner:
       raise InputError(
-        f"--file_format={self.file_format} is for one --file, without --runner"
+        f"--file={self.file}: --runner translates lines, and no documents; "
+        "--file_format=lines takes them as lines"
       )
     for name in (
-      *("alignments", "trace_dir", "n_best", "output_format", "markup"),
-      *("invalid_utf8", *by_line),
+      *("alignments", "trace_dir", "n_best", "output_format", "invalid_utf8"),
+      *("min_length", *by_line),
     ):
       if name in self.given:
         raise InputError(

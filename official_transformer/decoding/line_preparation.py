@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from official_transformer.decoding.long_lines import (
@@ -21,12 +21,18 @@ from official_transformer.decoding.phrases import (
   as_written,
   remembered,
 )
-from official_transformer.decoding.requests import LineRequest, is_guided
+from official_transformer.decoding.requests import (
+  LineRequest,
+  check_in_parts,
+  is_guided,
+)
 from official_transformer.model_params import EOS_ID
 from official_transformer.search.options import DEFAULT_SEARCH, SearchOptions
 from official_transformer.text.html_text import parse_html
-from official_transformer.text.markup import Run, plain_run, set_apart
+from official_transformer.text.markup import Run, keep_out, plain_run
 from official_transformer.text.vocabulary_files import Tokenizers
+
+_HTML_BLANKS = re.compile(r"[ \t\n\r\f]+")
 
 
 class PieceToTranslate(NamedTuple):
@@ -63,8 +69,8 @@ class PreparedLine:
     written: a phrase to how a translation would hold it.
     margins: blanks before and behind its text, which a translation keeps; all
       before, if there is no text.
-    markup: of a line with markup, what divides its text, and the runs of text
-      between, which have the line's pieces.
+    runs: of a line with markup, the runs of its text, whose pieces these are,
+      and what stands between them.
   """
 
   pieces: list[Piece]
@@ -73,7 +79,7 @@ class PreparedLine:
   search: SearchOptions = DEFAULT_SEARCH
   written: Callable[[str], str] = str
   margins: tuple[str, str] = ("", "")
-  markup: tuple[str | PreparedRun, ...] = ()
+  runs: tuple[str | PreparedRun, ...] = ()
 
   def unmet_by(self, text: str) -> tuple[str, ...]:
     """Returns which constraints a translation does not meet."""
@@ -83,6 +89,13 @@ class PreparedLine:
 
   def to_translate(self) -> list[PieceToTranslate]:
     """Returns what is searched for, piece by piece."""
+    if self.runs:
+      return [
+        piece
+        for run in self.runs
+        if isinstance(run, PreparedRun)
+        for piece in run.line.to_translate()
+      ]
     return [
       PieceToTranslate(piece.text, ids, self.constraints, self.search)
       for piece, ids in zip(self.pieces, self.ids, strict=True)
@@ -110,7 +123,7 @@ class LinePreparer:
     longest_piece: most tokens of a piece, EOS included; None cuts no line.
     search: how lines are searched for that do not say.
     split_sentences: whether each sentence is a piece.
-    markup: whether lines are HTML that do not say.
+    is_html: whether lines are HTML that do not say.
     keep: what of a line is written as it is.
   """
 
@@ -118,7 +131,7 @@ class LinePreparer:
   longest_piece: int | None
   search: SearchOptions = DEFAULT_SEARCH
   split_sentences: bool = False
-  markup: bool = False
+  is_html: bool = False
   keep: re.Pattern[str] | None = None
 
   @classmethod
@@ -131,18 +144,15 @@ class LinePreparer:
       longest_piece if options.split_long_lines else None,
       options.search,
       bool(options.split_sentences),
-      options.markup,
+      options.is_html,
       options.keep,
     )
 
   def prepare(self, request: str | LineRequest) -> PreparedLine:
     """Returns a line as it is decoded."""
     request = LineRequest.of(request)
-    is_html = self.markup if request.markup is None else request.markup
-    if is_html:
-      return self._in_runs(request, parse_html(request.text))
-    if self.keep and self.keep.search(request.text):
-      return self._in_runs(request, [plain_run(request.text)])
+    if (parts := self._parts(request)) is not None:
+      return self._in_runs(request, parts)
     whole = self.whole(request)
     # As the official model, which knows no sentences, has it: none.
     margins = _margins(request.text) if self.split_sentences else ("", "")
@@ -159,31 +169,45 @@ class LinePreparer:
       [piece for piece, _ in kept], [ids for _, ids in kept], whole, margins
     )
 
+  def _parts(self, request: LineRequest) -> Sequence[str | Run] | None:
+    """Returns what a line with markup is made of; None of any other."""
+    if request.parts is not None:
+      return request.parts
+    if self.is_html if request.is_html is None else request.is_html:
+      return parse_html(request.text)
+    if self.keep is None or not self.keep.search(request.text):
+      return None
+    # Tabs divide what is no sentence, too.
+    cells = re.split(r"(\t)", request.text.strip())
+    before, behind = (
+      _margins(request.text) if self.split_sentences else ("", "")
+    )
+    between = (cell if cell == "\t" else plain_run(cell) for cell in cells)
+    return [before, *between, behind]
+
   def _in_runs(
     self, request: LineRequest, parts: Iterable[str | Run]
   ) -> PreparedLine:
     """Returns a line, of whose parts the runs are translated, as decoded."""
-    of_text = dataclasses.replace(self, keep=None)
+    check_in_parts(request.constraints, request.search or self.search)
+    of_text = dataclasses.replace(self, is_html=False, keep=None)
     found: list[str | PreparedRun] = []
     for part in parts:
-      run = set_apart(part, self.keep) if isinstance(part, Run) else None
+      run = keep_out(part, self.keep) if isinstance(part, Run) else None
       if run is None or not run.has_text:
         found.append(part if isinstance(part, str) else part.markup)
         continue
-      # Tabs and several blanks mean nothing in HTML.
-      text = " ".join(run.text.split()) if run.is_html else run.text
+      # Line feeds and several blanks are one blank in HTML.
+      text = _HTML_BLANKS.sub(" ", run.text) if run.is_html else run.text
       line = of_text.prepare(
-        dataclasses.replace(request, text=text, markup=False)
+        dataclasses.replace(request, text=text, is_html=False, parts=None)
       )
       found.append(PreparedRun(run, line))
     lines = [part.line for part in found if isinstance(part, PreparedRun)]
     return PreparedLine(
       [piece for line in lines for piece in line.pieces],
       [ids for line in lines for ids in line.ids],
-      request.constraints,
-      request.search or self.search,
-      self._written,
-      markup=tuple(found),
+      runs=tuple(found),
     )
 
   def _pieces(

@@ -8,18 +8,17 @@ all markup is there, and well-formed.
 
 from __future__ import annotations
 
+import bisect
 import collections
+import difflib
 import enum
 import itertools
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from official_transformer.decoding.alignment import Alignment
-from official_transformer.text.markup import Placeholder, Run
+from official_transformer.text.markup import Elements, Part, Run
 from official_transformer.text.words import Span, words_of
-
-# Numbers of elements, outermost first.
-Elements = tuple[int, ...]
 
 
 class _Where(enum.IntEnum):
@@ -38,91 +37,123 @@ class _Segment(NamedTuple):
   elements: Elements
 
 
+class _Placeholder(NamedTuple):
+  """A placeholder, and the character of the source that it stands before."""
+
+  place: int
+  part: Part
+
+
+class _WordElements(NamedTuple):
+  """The elements of a word: of marks before it, of itself, and behind it."""
+
+  before: Elements
+  core: Elements
+  behind: Elements
+
+
+# What stands at the words of a translation.
+_Slots = dict[tuple[int, _Where], list[Part]]
+
+
 def put_back(run: Run, translation: str, alignment: Alignment) -> str:
   """Returns a run's translation with the run's elements and placeholders.
 
   Args:
-    run: the source.
+    run: the source, as `keep_out` returns it.
     translation: its text.
     alignment: which of its words come from which of the run's text.
   """
-  placement = _Placement(run, translation, alignment)
+  placement = _Placement(run, translation.strip(), alignment)
   if not placement.targets:  # There is no word for elements to be around.
     return run.markup
-  return _written(run, placement.segments())
-
-
-# What stands at the words of a translation.
-_Slots = dict[tuple[int, _Where], list[_Segment]]
+  before, behind = run.margins
+  return f"{before}{_written(run, placement.segments())}{behind}"
 
 
 class _Placement:
-  """Where the words of a translation are in the elements of its source.
-
-  Attributes:
-    sources: the words of the source.
-    targets: the words of the translation.
-    origins: of each of these, the number of the source word that it is aligned
-      with, or None.
-  """
+  """Where the words of a translation are in the elements of its source."""
 
   def __init__(self, run: Run, translation: str, alignment: Alignment) -> None:
     self._run = run
-    self._text = translation.strip()
-    self.sources = words_of(run.text)
-    self.targets = words_of(self._text)
-    self.origins: list[int | None] = [None] * len(self.targets)
+    self._translation = translation
+    self._source = run.text
+    # Of each character of the source.
+    self._within: list[Elements] = []
+    self._placeholders: list[_Placeholder] = []
+    for part in run.parts:
+      if part.is_text:
+        self._within += [part.elements] * len(part.written)
+      else:
+        place = len(self._within)
+        self._placeholders.append(_Placeholder(place, part))
+    self._sources = words_of(self._source)
+    self.targets = words_of(translation)
+    # Of each target word, its source word; of each of these, the target words.
+    self._origins: list[int | None] = [None] * len(self.targets)
+    self._aligned: dict[int, list[int]] = collections.defaultdict(list)
     # A model's form of text, such as NFKC, may cut it into other words.
-    of_sources = _scaled(len(alignment.source_words), len(self.sources))
-    of_targets = _scaled(len(alignment.target_words), len(self.targets))
+    of_sources = _matched(
+      alignment.source_words, [s.of(self._source) for s in self._sources]
+    )
+    of_targets = _matched(
+      alignment.target_words, [s.of(translation) for s in self.targets]
+    )
     for link in alignment.links:
-      self.origins[of_targets[link.target]] = of_sources[link.source]
+      self._origins[of_targets[link.target]] = of_sources[link.source]
+    for target, origin in enumerate(self._origins):
+      if origin is not None:
+        self._aligned[origin].append(target)
 
   def segments(self) -> list[_Segment]:
     """Returns all that is written, in its order."""
-    run, text = self._run, self._text
     elements = self._elements_of_targets()
+    first: list[Part] = []
+    last: list[Part] = []
     slots: _Slots = collections.defaultdict(list)
-    first, last = [], []
-    placeholders = [*run.placeholders, *self._lost(elements)]
-    for placeholder in sorted(placeholders, key=lambda p: p.place):
-      segment = _Segment(placeholder.markup, placeholder.elements)
-      if placeholder.place == 0:
-        first.append(segment)
-      elif placeholder.place == len(run.text):
-        last.append(segment)
+    placeholders = [*self._placeholders, *self._lost(elements)]
+    for place, part in sorted(placeholders, key=lambda p: p.place):
+      if place == 0:
+        first.append(part)
+      elif place == len(self._source):
+        last.append(part)
       else:
-        word, where = self._slot(placeholder.place)
-        markup = _set_apart(segment.markup, where)
-        slots[word, where].append(segment._replace(markup=markup))
-    found = [*first, _Segment(self._margin(0), ())]
-    for number, (span, within) in enumerate(
-      zip(self.targets, elements, strict=True)
-    ):
-      marks = _marks_apart(span.of(text))
-      for where, part, its in zip(_Where, marks, within, strict=False):
-        found += slots[number, where]
-        if part:
-          found.append(_Segment(run.written(part), its))
-      found += slots[number, _Where.BEHIND_WORD]
+        slots[self._slot(place)].append(part)
+    found = [s for part in first for s in _before(part)]
+    for number, span in enumerate(self.targets):
+      found += self._word(number, span, elements[number], slots)
       if number + 1 < len(self.targets):
-        gap = text[span.end : self.targets[number + 1].start]
-        both = _common(within[-1], elements[number + 1][0])
+        gap = self._translation[span.end : self.targets[number + 1].start]
+        both = _common(elements[number].behind, elements[number + 1].before)
         found.append(_Segment(gap, both))
-    return [*found, _Segment(self._margin(1), ()), *last]
+    return found + [s for part in last for s in _behind(part)]
 
-  def _margin(self, side: int) -> str:
-    """Returns the blanks before or behind the source."""
-    text = self._run.text
-    start = len(text) - len(text.lstrip())
-    return text[len(text.rstrip()) :] if side else text[:start]
+  def _word(
+    self, number: int, span: Span, within: _WordElements, slots: _Slots
+  ) -> list[_Segment]:
+    """Returns a word with the placeholders at it."""
+    before, core, behind = (
+      [_Segment(self._run.written(marks), its)] if marks else []
+      for marks, its in zip(
+        _marks_apart(span.of(self._translation)), within, strict=True
+      )
+    )
+    return [
+      *(s for p in slots[number, _Where.BEFORE_WORD] for s in _before(p)),
+      *before,
+      *(s for p in slots[number, _Where.BEFORE_CORE] for s in _before(p)),
+      *core,
+      *(s for p in slots[number, _Where.BEHIND_CORE] for s in _behind(p)),
+      *behind,
+      *(s for p in slots[number, _Where.BEHIND_WORD] for s in _behind(p)),
+    ]
 
-  def _elements_of_targets(self) -> list[tuple[Elements, Elements, Elements]]:
-    """Returns the elements of each word: of marks before, of it, and behind."""
-    sources = [self._elements_of_source(span) for span in self.sources]
+  def _elements_of_targets(self) -> list[_WordElements]:
+    """Returns the elements of each word of the translation."""
+    sources = [self._elements_of_source(span) for span in self._sources]
     cores = self._cores([core for _, core, _ in sources])
     found = []
-    for number, origin in enumerate(self.origins):
+    for number, origin in enumerate(self._origins):
       core = cores[number]
       before = cores[number - 1] if number else ()
       behind = cores[number + 1] if number + 1 < len(cores) else ()
@@ -131,7 +162,7 @@ class _Placement:
         own_first, _, own_last = sources[origin]
         first = first if own_first is None else own_first
         last = last if own_last is None else own_last
-      found.append((first, core, last))
+      found.append(_WordElements(first, core, last))
     return found
 
   def _cores(self, of_sources: Sequence[Elements]) -> list[Elements]:
@@ -140,22 +171,20 @@ class _Placement:
     A word that is aligned with none is in those elements that the words around
     it are both in.
     """
-    known = [None if o is None else of_sources[o] for o in self.origins]
-    found = []
-    for number, its in enumerate(known):
-      if its is None:
-        before = next((k for k in known[:number][::-1] if k is not None), ())
-        behind = next((k for k in known[number:] if k is not None), ())
-        its = _common(before, behind)
-      found.append(its)
-    return found
+    known = [None if o is None else of_sources[o] for o in self._origins]
+    before = _filled(known)
+    behind = _filled(known[::-1])[::-1]
+    return [
+      _common(before[n], behind[n]) if its is None else its
+      for n, its in enumerate(known)
+    ]
 
   def _elements_of_source(
     self, span: Span
   ) -> tuple[Elements | None, Elements, Elements | None]:
     """Returns the elements of a word, and of marks before and behind it."""
-    within = self._run.within[span.start : span.end]
-    first, core, last = map(len, _marks_apart(span.of(self._run.text)))
+    within = self._within[span.start : span.end]
+    first, core, last = map(len, _marks_apart(span.of(self._source)))
     # A tag may be within a word: the elements of most of it count.
     most = collections.Counter(within[first : first + core]).most_common(1)
     return (
@@ -164,22 +193,30 @@ class _Placement:
       within[first + core] if last else None,
     )
 
-  def _lost(
-    self, of_targets: Sequence[tuple[Elements, Elements, Elements]]
-  ) -> list[Placeholder]:
+  def _lost(self, of_targets: Iterable[_WordElements]) -> list[_Placeholder]:
     """Returns elements that nothing is in any more, as placeholders."""
-    run = self._run
-    lost = {number for its in run.within for number in its}
-    lost -= {n for its in of_targets for part in its for n in part}
-    lost -= {n for p in run.placeholders for n in p.elements}
+    kept = {n for its in of_targets for part in its for n in part}
+    kept |= {n for _, part in self._placeholders for n in part.elements}
+    # By the elements that are lost, the place and the elements of the first
+    # character that is in them.
+    first: dict[int, tuple[int, Elements]] = {}
+    seen: set[Elements] = set()
+    for place, elements in enumerate(self._within):
+      if elements not in seen:
+        seen.add(elements)
+        for number in elements:
+          if number not in kept:
+            first.setdefault(number, (place, elements))
     found = []
-    for number in sorted(lost, reverse=True):  # Inner ones have larger numbers.
-      if number not in lost:
+    # Inner ones have larger numbers: they bring the outer ones along.
+    for number in sorted(first, reverse=True):
+      if number in kept:
         continue
-      place = next(n for n, its in enumerate(run.within) if number in its)
-      outer = run.within[place][: run.within[place].index(number)]
-      found.append(Placeholder(place, "".join(run.elements[number]), outer))
-      lost -= set(outer)
+      place, elements = first[number]
+      outer = elements[: elements.index(number)]
+      tags = "".join(self._run.elements[number])
+      found.append(_Placeholder(place, Part(tags, outer, is_text=False)))
+      kept.update(outer)
     return found
 
   def _slot(self, place: int) -> tuple[int, _Where]:
@@ -190,43 +227,63 @@ class _Placement:
     Args:
       place: in the source; something is on either side.
     """
-    text = self._run.text
-    before = [span for span in self.sources if span.start < place]
-    touches_next = not text[place].isspace()
-    if before and before[-1].end >= place:
-      touched = self._targets_of(len(before) - 1)
-      if touched and not touches_next:
+    number = self._words_before(place)
+    touched = self._aligned.get(number - 1)
+    if touched and self._sources[number - 1].end >= place:
+      marks = self._source[self._sources[number - 1].start : place]
+      if self._source[place].isspace():
         return touched[-1], _Where.BEHIND_WORD
-      if touched and any(map(str.isalnum, text[before[-1].start : place])):
+      if any(map(str.isalnum, marks)):
         return touched[-1], _Where.BEHIND_CORE
-      if touched:
-        return touched[0], _Where.BEFORE_CORE
-    if following := self._targets_of(len(before)):
+      return touched[0], _Where.BEFORE_CORE
+    if following := self._aligned.get(number):
       return following[0], _Where.BEFORE_WORD
-    if preceding := self._targets_of(len(before) - 1):
-      return preceding[-1], _Where.BEHIND_WORD
-    share = len(before) / max(len(self.sources), 1)
-    number = round(share * len(self.targets))
-    if number < len(self.targets):
-      return number, _Where.BEFORE_WORD
-    return number - 1, _Where.BEHIND_WORD
+    if touched:
+      return touched[-1], _Where.BEHIND_WORD
+    share = number / max(len(self._sources), 1)
+    target = round(share * len(self.targets))
+    if target < len(self.targets):
+      return target, _Where.BEFORE_WORD
+    return target - 1, _Where.BEHIND_WORD
 
-  def _targets_of(self, source: int) -> list[int]:
-    """Returns the words that are aligned with one of the source."""
-    return [n for n, origin in enumerate(self.origins) if origin == source]
-
-
-def _set_apart(markup: str, where: _Where) -> str:
-  """Returns a placeholder with its blank, if it has one, on the right side."""
-  bare = markup.strip(" ")
-  if bare == markup:
-    return markup
-  return f"{bare} " if where is _Where.BEFORE_WORD else f" {bare}"
+  def _words_before(self, place: int) -> int:
+    """Returns how many words of the source begin before a place."""
+    return bisect.bisect_left(self._sources, place, key=lambda s: s.start)
 
 
-def _scaled(count: int, wanted: int) -> list[int]:
-  """Returns for each of `count` things which of `wanted` is in its place."""
-  return [n * wanted // count for n in range(count)]
+def _before(part: Part) -> list[_Segment]:
+  """Returns what is written of a placeholder before a word."""
+  blank = [_Segment(" ", ())] if part.is_apart else []
+  return [_Segment(part.written, part.elements), *blank]
+
+
+def _behind(part: Part) -> list[_Segment]:
+  """Returns what is written of a placeholder behind a word."""
+  blank = [_Segment(" ", ())] if part.is_apart else []
+  return [*blank, _Segment(part.written, part.elements)]
+
+
+def _filled(known: Sequence[Elements | None]) -> list[Elements]:
+  """Returns each one's own elements, or else those of the last one before."""
+  found: list[Elements] = []
+  for its in known:
+    before = found[-1] if found else ()
+    found.append(before if its is None else its)
+  return found
+
+
+def _matched(theirs: Sequence[str], ours: Sequence[str]) -> list[int]:
+  """Returns for each of some words which of others is in its place."""
+  if len(theirs) == len(ours):
+    return list(range(len(ours)))
+  found: list[int] = []
+  matcher = difflib.SequenceMatcher(None, theirs, ours, autojunk=False)
+  for _, start, end, other_start, other_end in matcher.get_opcodes():
+    size = max(other_end - other_start, 1)
+    for n in range(end - start):
+      place = other_start + n * size // (end - start)
+      found.append(min(place, len(ours) - 1))
+  return found
 
 
 def _marks_apart(word: str) -> tuple[str, str, str]:

@@ -118,7 +118,7 @@ class DecodingOptions:
       lines is cut, at the end of a clause or else of a word.
     replace_unk: whether unknown tokens are replaced by source text; see
       `unknown_words.replace_unknown`.
-    markup: whether lines are HTML, the tags of which come back.
+    is_html: whether lines are HTML, the tags of which come back.
     keep: what of a line is no text, and is written as it is.
     n_best: most hypotheses returned for a line; at most the beam.
     engine: what computes.
@@ -132,7 +132,7 @@ class DecodingOptions:
   split_sentences: bool | None = None
   split_long_lines: bool = True
   replace_unk: bool = False
-  markup: bool = False
+  is_html: bool = False
   keep: re.Pattern[str] | None = None
   n_best: int = 1
   engine: Engine = dataclasses.field(default_factory=Engine)
@@ -149,15 +149,22 @@ class DecodingOptions:
       raise InputError(
         "padded_length is for XLA, which compiles TensorFlow's search alone"
       )
-    asking = [
-      name
-      for name in ("alignment", "replace_unk", "markup", "keep")
-      if getattr(self, name)
-    ]
-    if asking and self.engine.name != TENSORFLOW:
+    asking = {
+      "alignments": self.alignment,
+      "replace_unk": self.replace_unk,
+      "markup": self.is_html,
+      "keep": self.keep,
+    }
+    asked = [name for name, value in asking.items() if value]
+    if asked and self.engine.name != TENSORFLOW:
       raise InputError(
-        f"{asking[0]} asks TensorFlow's attention which words belong together, "
-        f"and the engine is {self.engine.name}"
+        f"{asked[0]} needs TensorFlow's attention, which tells which words "
+        f"belong together: leave the engine {self.engine.name} out"
+      )
+    if self.alignment and (self.is_html or self.keep):
+      raise InputError(
+        "alignments tell of text without markup; leave them out, or markup and "
+        "keep"
       )
     if self.search.changes_search:
       self.check_guided()

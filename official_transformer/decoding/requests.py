@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 from official_transformer.decoding.engines import TENSORFLOW
 from official_transformer.decoding.options import DecodingOptions
@@ -16,6 +17,7 @@ from official_transformer.model_params import (
   TransformerParams,
 )
 from official_transformer.search.options import DEFAULT_SEARCH, SearchOptions
+from official_transformer.text.markup import Run
 from official_transformer.text.tokenizer import Tokenizer
 
 
@@ -28,6 +30,21 @@ def is_guided(constraints: DecodingConstraints, search: SearchOptions) -> bool:
   return constraints != NO_CONSTRAINTS or search.changes_search
 
 
+def check_in_parts(
+  constraints: DecodingConstraints, search: SearchOptions
+) -> None:
+  """Refuses what is asked of a line as a whole, if it has markup.
+
+  Raises:
+    RequestError: for a prefix, required phrases, or a least length.
+  """
+  if constraints.is_of_whole or search.min_length:
+    raise RequestError(
+      "a line with markup is translated in parts, and has no prefix, required "
+      "phrases or least length"
+    )
+
+
 @dataclasses.dataclass(frozen=True)
 class LineRequest:
   """A line, and what its translation is to be like.
@@ -36,13 +53,16 @@ class LineRequest:
     text: the line.
     constraints: of its translation.
     search: how it is searched for; None is the translator's own way.
-    markup: whether it is HTML; None is as the translator is told.
+    is_html: whether it is; None is as the translator is told.
+    parts: what is in its place, if it has markup of another kind: runs of text,
+      and what stands between them.
   """
 
   text: str
   constraints: DecodingConstraints = NO_CONSTRAINTS
   search: SearchOptions | None = None
-  markup: bool | None = None
+  is_html: bool | None = None
+  parts: Sequence[str | Run] | None = None
 
   def __len__(self) -> int:
     return len(self.text)
@@ -63,7 +83,7 @@ class TranslationRequest:
     search: how all are searched for.
     n_best: most hypotheses of each.
     aligned: whether it is told which words come from which.
-    markup: whether lines are HTML; None is as the translator is told.
+    is_html: whether lines are; None is as the translator is told.
   """
 
   lines: tuple[str, ...]
@@ -71,7 +91,7 @@ class TranslationRequest:
   search: SearchOptions = DEFAULT_SEARCH
   n_best: int = 1
   aligned: bool = False
-  markup: bool | None = None
+  is_html: bool | None = None
 
   @property
   def is_guided(self) -> bool:
@@ -83,7 +103,7 @@ class TranslationRequest:
     """Returns the lines, each with what is asked of it."""
     constraints = self.constraints or (NO_CONSTRAINTS,) * len(self.lines)
     return [
-      LineRequest(text, asked, self.search, self.markup)
+      LineRequest(text, asked, self.search, self.is_html)
       for text, asked in zip(self.lines, constraints, strict=True)
     ]
 
@@ -124,19 +144,17 @@ class TranslationRequest:
         f"n_best: {max(number, self.n_best)}; the beam has "
         f"{min(number, params.beam_size)}"
       )
-    markup = options.markup if self.markup is None else self.markup
-    if (self.aligned or markup) and options.engine.name != TENSORFLOW:
+    is_html = options.is_html if self.is_html is None else self.is_html
+    if (self.aligned or is_html) and options.engine.name != TENSORFLOW:
       raise RequestError(
         "alignments, attention and what puts markup back are TensorFlow's to "
         f"tell; the engine is {options.engine.name}"
       )
-    if (markup or options.keep) and self.aligned:
+    if (is_html or options.keep) and self.aligned:
       raise RequestError(
         "alignments and attention tell of text without markup"
         + ("; this service keeps some of it out" if options.keep else "")
       )
-    if markup and any(asked.is_of_whole for asked in self.constraints):
-      raise RequestError(
-        "a line of HTML is translated in parts, and has no prefix and no "
-        "required phrases"
-      )
+    if is_html:
+      for constraints in self.constraints or (NO_CONSTRAINTS,):
+        check_in_parts(constraints, self.search)

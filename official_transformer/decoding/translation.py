@@ -16,6 +16,7 @@ from official_transformer.decoding.hypotheses import FoundSequence
 from official_transformer.decoding.line_preparation import (
   PieceToTranslate,
   PreparedLine,
+  PreparedRun,
 )
 from official_transformer.decoding.long_lines import Piece
 from official_transformer.decoding.markup import put_back
@@ -101,14 +102,16 @@ def join_pieces(
     line: as it was cut.
     pieces: each one's hypotheses. The n-th of the line is made of the n-th of
       each piece, or of its last if it has fewer.
-    with_alignment: whether a blank line has one, too.
+    with_alignment: whether alignments are told; of a blank line, too.
   """
-  if line.markup:
+  if line.runs:
     return _with_markup(line, pieces)
   if pieces:
     found = _joined(line, pieces) if len(pieces) > 1 else pieces[0]
   else:
     found = (ALIGNED_BLANK if with_alignment else BLANK).hypotheses
+  if not with_alignment:
+    found = [dataclasses.replace(h, alignment=None) for h in found]
   unmet = line.unmet_by(found[0].text)
   before, behind = line.margins
   if before or behind:
@@ -121,36 +124,51 @@ def join_pieces(
 def _with_markup(
   line: PreparedLine, pieces: list[list[Hypothesis]]
 ) -> Translation:
-  """Joins the translations of a line of HTML, and puts its markup back."""
+  """Joins the translations of a line's runs, and puts markup back.
+
+  Which words belong together is told of no line with markup: its words are
+  others.
+  """
   rest = iter(pieces)
-  parts = [
+  found = [
     part
     if isinstance(part, str)
-    else (
-      part.run,
-      join_pieces(part.line, list(itertools.islice(rest, len(part.line.ids)))),
-    )
-    for part in line.markup
+    else _translated_run(part, list(itertools.islice(rest, len(part.line.ids))))
+    for part in line.runs
   ]
-  number = max(
-    (len(part[1].hypotheses) for part in parts if not isinstance(part, str)),
-    default=1,
-  )
+  runs = [part for part in found if not isinstance(part, str)]
+  number = max((len(run.hypotheses) for run in runs), default=1)
   hypotheses = []
   for n in range(number):
-    texts, found = [], []
-    for part in parts:
-      if isinstance(part, str):
-        texts.append(part)
-        continue
-      run, translation = part
-      several = translation.hypotheses
-      hypothesis = several[min(n, len(several) - 1)]
-      alignment = hypothesis.alignment or Alignment([], [], [])
-      texts.append(put_back(run, hypothesis.text, alignment))
-      found.append(hypothesis)
-    hypotheses.append(_together("".join(texts), found))
-  return Translation(hypotheses, len(pieces), line.unmet_by(hypotheses[0].text))
+    texts = [
+      part
+      if isinstance(part, str)
+      else part.hypotheses[min(n, len(part.hypotheses) - 1)].text
+      for part in found
+    ]
+    parts = [r.hypotheses[min(n, len(r.hypotheses) - 1)] for r in runs]
+    hypotheses.append(_together("".join(texts), parts))
+  unmet = dict.fromkeys(name for run in runs for name in run.unmet)
+  return Translation(hypotheses, len(pieces), tuple(unmet))
+
+
+def _translated_run(
+  prepared: PreparedRun, pieces: list[list[Hypothesis]]
+) -> Translation:
+  """Joins the translation of one run, and puts its markup back."""
+  found = join_pieces(prepared.line, pieces, with_alignment=True)
+  hypotheses = [
+    dataclasses.replace(
+      hypothesis,
+      text=put_back(
+        prepared.run,
+        hypothesis.text,
+        hypothesis.alignment or Alignment([], [], []),
+      ),
+    )
+    for hypothesis in found.hypotheses
+  ]
+  return dataclasses.replace(found, hypotheses=hypotheses)
 
 
 def _together(text: str, parts: Sequence[Hypothesis]) -> Hypothesis:

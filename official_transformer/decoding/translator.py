@@ -223,12 +223,13 @@ class Translator:
   ) -> Translation:
     """Translates one line by itself, at once; with alignments, if asked."""
     prepared = self.prepare(line)
-    aligned |= bool(prepared.markup) or self.options.alignment is not None
+    aligned |= self.options.alignment is not None
+    reads = aligned or bool(prepared.runs)
     pieces = map_by_length(
       prepared.to_translate(),
       lambda piece: len(piece.ids),
       self.options.limits_within_line(self.params.beam_size),
-      lambda batch: self._translate_batch(batch, aligned),
+      lambda batch: self._translate_batch(batch, reads),
     )
     return join_pieces(prepared, pieces, aligned)
 

@@ -55,7 +55,8 @@ def start_window(
     for piece in sources
   ]
   batches = batches_by_length(lengths, options.limits, options.workers)
-  aligned = options.alignment is not None or any(w.markup for w in window)
+  is_asked = options.alignment is not None
+  aligned = is_asked or any(line.runs for line in window)
 
   def translate(batch: list[int]) -> list[list[Hypothesis]]:
     found = translate_batch([sources[i] for i in batch], aligned)
@@ -70,7 +71,7 @@ def start_window(
       found.update(zip(batch, future.result(), strict=True))
     pieces = (found[i] for i in range(len(sources)))
     return [
-      join_pieces(line, list(itertools.islice(pieces, len(line.ids))), aligned)
+      join_pieces(line, list(itertools.islice(pieces, len(line.ids))), is_asked)
       for line in window
     ]
 

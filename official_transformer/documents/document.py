@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import abc
 import codecs
-import html
-import re
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from official_transformer.decoding.requests import LineRequest
 from official_transformer.errors import InputError
-
-_TAG = re.compile(r"</?[A-Za-z][^<>]*>")
-_REFERENCE = re.compile(r"&(?:#\w+|\w+);")
+from official_transformer.text.html_text import parse_html
 
 
 class Document(abc.ABC):
@@ -33,36 +30,52 @@ class Document(abc.ABC):
     """
 
 
-def decode_text(content: bytes) -> str:
-  """Returns a file's text.
+class DecodedFile(NamedTuple):
+  """A text file's content.
 
-  Raises:
-    InputError: if it is not UTF-8.
+  Attributes:
+    text: without the mark of its encoding.
+    mark: of it, at the beginning; may be empty.
+    charset: what it is written in.
   """
-  try:
-    return content.decode("utf-8")
-  except UnicodeDecodeError as error:
-    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+
+  text: str
+  mark: bytes
+  charset: str
+
+  @classmethod
+  def of(cls, content: bytes, charset: str = "utf-8") -> DecodedFile:
+    """Reads a file.
+
+    Raises:
+      InputError: if it is not in that charset.
+    """
+    mark = codecs.BOM_UTF8 if content.startswith(codecs.BOM_UTF8) else b""
+    content = content[len(mark) :]
+    try:
+      return cls(content.decode(charset), mark, charset)
+    except LookupError:
       raise InputError(
-        "it is UTF-16; convert it: iconv -f UTF-16 -t UTF-8"
+        f"it says that it is in {charset:.40}, which is no charset known here"
       ) from None
-    raise InputError(
-      f"byte {error.start} is not UTF-8; convert the file, from Latin-1, say: "
-      "iconv -f LATIN1 -t UTF-8"
-    ) from None
+    except UnicodeDecodeError as error:
+      if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        remedy = "it is UTF-16; convert it: iconv -f UTF-16 -t UTF-8"
+      else:
+        remedy = (
+          f"byte {error.start + len(mark)} is not {charset.upper()}; convert "
+          "it: iconv -f LATIN1 -t UTF-8, say"
+        )
+      raise InputError(remedy) from None
+
+  def encoded(self, text: str, errors: str = "strict") -> bytes:
+    """Returns another text as this file is written."""
+    return self.mark + text.encode(self.charset, errors)
 
 
 def tagged_request(text: str) -> LineRequest:
-  """Returns the request of a text that may hold tags such as `<i>`."""
-  return LineRequest(text, markup=_TAG.search(text) is not None)
+  """Returns the request of a text that may hold tags such as `<i>`.
 
-
-def as_in(source: str, translation: str) -> str:
-  """Returns what a `tagged_request` gave, with `&` written as in its source.
-
-  Subtitles and messages have tags, but seldom references such as `&amp;`, which
-  `--markup=html` writes.
+  Subtitles and messages have them, but no references such as `&amp;`.
   """
-  if _TAG.search(source) is None or _REFERENCE.search(source):
-    return translation
-  return html.unescape(translation)
+  return LineRequest(text, parts=parse_html(text, has_references=False))

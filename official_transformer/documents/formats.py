@@ -10,6 +10,7 @@ from typing import NamedTuple
 from official_transformer.documents.document import Document
 from official_transformer.errors import InputError
 from official_transformer.storage import file_system
+from official_transformer.text.text_files import COMPRESSED
 
 AUTO, LINES = "auto", "lines"
 
@@ -53,19 +54,21 @@ def _read_word(content: bytes) -> Document:
   return WordDocument(content)
 
 
+_ADDRESS = r"https?://[^\s<>\"]*[^\s<>\".,;:!?)]|[\w.+-]+@[\w-]+(?:\.[\w-]+)+"
+# What a program fills: ICU's ways, templates', shells' and Python's, printf's.
+_FILLED = (
+  r"\{\w+,\s*(?:plural|select|selectordinal),.*\}|\{\{.*?\}\}"
+  r"|[$%]?\{[^{}\s]*\}|%<\w+>"
+  r"|%(?:\(\w+\)|\d+\$)?[-+#0]*[\d*]*(?:\.[\d*]+)?(?:hh?|ll?|[Lzjt])?[a-zA-Z%]"
+)
 FORMATS = {
-  "html": DocumentFormat(_read_html),
+  "html": DocumentFormat(_read_html, kept=re.compile(_ADDRESS)),
   # Places on the screen, of some players.
   "srt": DocumentFormat(_read_subtitles, kept=re.compile(r"\{\\[^}]*\}")),
-  # What a program fills: printf's, Python's and others' ways, and addresses.
   "po": DocumentFormat(
-    _read_messages,
-    kept=re.compile(
-      r"%(?:\(\w+\)|\d+\$)?[-+#0]*\d*(?:\.\d+)?(?:hh?|ll?|[Lzjt])?[a-zA-Z%]"
-      r"|\$?\{[^{}\s]*\}|https?://\S*[^\s.,;:!?)]"
-    ),
+    _read_messages, kept=re.compile(f"{_FILLED}|{_ADDRESS}")
   ),
-  "docx": DocumentFormat(_read_word, is_text=False),
+  "docx": DocumentFormat(_read_word, is_text=False, kept=re.compile(_ADDRESS)),
 }
 _BY_ENDING = {".htm": "html", ".xhtml": "html"} | {
   f".{name}": name for name in FORMATS
@@ -81,7 +84,9 @@ def format_of(path: str, file_format: str) -> DocumentFormat | None:
       tells.
   """
   if file_format == AUTO:
-    ending = os.path.splitext(path)[1].lower()
+    # Of a compressed file, what it is within tells.
+    path = path.lower().removesuffix(".gz").removesuffix(".zst")
+    ending = os.path.splitext(path)[1]
     file_format = _BY_ENDING.get(ending, LINES)
   return FORMATS.get(file_format)
 
@@ -92,6 +97,8 @@ def read_document(path: str, document_format: DocumentFormat) -> Document:
   Raises:
     InputError: if it is not what its format says, or a library is missing.
   """
+  if path.endswith(COMPRESSED):
+    raise InputError(f"{path} is a document, and compressed: unpack it first")
   try:
     return document_format.read(file_system.read_bytes(path))
   except ImportError as error:

@@ -2,22 +2,38 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from official_transformer.decoding.requests import LineRequest
-from official_transformer.documents.document import Document, decode_text
+from official_transformer.documents.document import DecodedFile, Document
 from official_transformer.text.html_text import parse_html
 from official_transformer.text.markup import Run
 
+# Where browsers look for it.
+_HEAD = 1024
+_CHARSET = re.compile(
+  rb"""<meta[^>]*\bcharset\s*=\s*["']?\s*([\w.:-]+)
+  | ^\s*<\?xml[^>]*\bencoding\s*=\s*["']([\w.:-]+)""",
+  re.IGNORECASE | re.VERBOSE,
+)
+
 
 class HtmlDocument(Document):
-  """An HTML file, or a part of one."""
+  """An HTML file, or a part of one.
+
+  It is written in the charset that it declares, or else in UTF-8; characters
+  that this lacks become references.
+  """
 
   def __init__(self, content: bytes) -> None:
-    self._parts = parse_html(decode_text(content))
-    # What divides runs is not within them: each is HTML by itself.
+    declared = _CHARSET.search(content[:_HEAD])
+    names = [name for name in declared.groups() if name] if declared else []
+    charset = names[0].decode("ascii") if names else "utf-8"
+    self._file = DecodedFile.of(content, charset)
+    self._parts = parse_html(self._file.text)
     self.requests = [
-      LineRequest(part.markup, markup=True)
+      LineRequest(part.text, parts=[part])
       for part in self._parts
       if isinstance(part, Run)
     ]
@@ -28,4 +44,4 @@ class HtmlDocument(Document):
     parts = [
       part if isinstance(part, str) else next(rest) for part in self._parts
     ]
-    return "".join(parts).encode("utf-8")
+    return self._file.encoded("".join(parts), "xmlcharrefreplace")

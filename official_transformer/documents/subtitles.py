@@ -1,21 +1,25 @@
-"""SubRip subtitles: numbers, times and line breaks stay."""
+"""SubRip subtitles, of which all but their text stays byte for byte."""
 
 from __future__ import annotations
 
-import codecs
+import itertools
 import re
 from collections.abc import Sequence
 
-import srt
-
 from official_transformer.documents.document import (
+  DecodedFile,
   Document,
-  as_in,
-  decode_text,
   tagged_request,
 )
 from official_transformer.errors import InputError
 
+_TIME = r"\d+:\d\d?:\d\d?(?:[,.:]\d+)?"
+# Numbers may be missing, and blank lines be more or fewer.
+_HEAD = re.compile(
+  rf"^(?:[^\S\n]*\d[^\n]*\n)?[^\S\n]*{_TIME}[^\S\n]*-->[^\S\n]*{_TIME}"
+  r"[^\n]*\n?",
+  re.MULTILINE,
+)
 # Two people speak in one subtitle.
 _SPEAKER = re.compile(r"\s*(?:<[^>]*>)*[-\u2013\u2014]")
 # A tag, with the blanks in it, is part of a word.
@@ -31,35 +35,45 @@ class Subtitles(Document):
   """
 
   def __init__(self, content: bytes) -> None:
-    self._has_mark = content.startswith(codecs.BOM_UTF8)
-    text = decode_text(content.removeprefix(codecs.BOM_UTF8))
-    self._line_end = "\r\n" if "\r\n" in text else "\n"
-    try:
-      self._subtitles = list(srt.parse(text.replace("\r\n", "\n")))
-    except (srt.SRTParseError, ValueError) as error:
-      raise InputError(f"it is not a .srt file: {error}") from None
-    # Of each subtitle: groups of lines that are translated together.
-    self._groups = [_groups(s.content.split("\n")) for s in self._subtitles]
-    self._texts = [
-      " ".join(line.strip() for line in group)
-      for groups in self._groups
-      for group in groups
+    self._file = DecodedFile.of(content)
+    text = self._file.text.replace("\r\n", "\n")
+    self._line_end = "\r\n" if "\r\n" in self._file.text else "\n"
+    heads = list(_HEAD.finditer(text))
+    if text.strip() and not heads:
+      raise InputError(
+        "it is not a .srt file: no line is like 00:00:01,000 --> "
+        f"00:00:02,000; the first is {text.strip().splitlines()[0]!r:.60}"
+      )
+    # What stays, and groups of lines that are translated together.
+    self._parts: list[str | list[str]] = []
+    place = 0
+    for head, following in itertools.pairwise([*heads, None]):
+      assert head is not None
+      end = following.start() if following else len(text)
+      lines = text[head.end() : end].rstrip()
+      self._parts.append(text[place : head.end()])
+      for group in _groups(lines.split("\n")) if lines else []:
+        self._parts += [group, "\n"]
+      if lines:
+        self._parts.pop()
+      place = head.end() + len(lines)
+    self._parts.append(text[place:])
+    self.requests = [
+      tagged_request(" ".join(line.strip() for line in part))
+      for part in self._parts
+      if not isinstance(part, str)
     ]
-    self.requests = [tagged_request(text) for text in self._texts]
 
   def translated(self, translations: Sequence[str]) -> bytes:
     """Returns the file with translations in the place of the texts."""
-    rest = iter(
-      as_in(source, translation)
-      for source, translation in zip(self._texts, translations, strict=True)
+    rest = iter(translations)
+    text = "".join(
+      part
+      if isinstance(part, str)
+      else "\n".join(_divide(next(rest), len(part)))
+      for part in self._parts
     )
-    for subtitle, groups in zip(self._subtitles, self._groups, strict=True):
-      subtitle.content = "\n".join(
-        line for group in groups for line in _divide(next(rest), len(group))
-      )
-    text = srt.compose(self._subtitles, reindex=False, strict=False)
-    mark = codecs.BOM_UTF8 if self._has_mark else b""
-    return mark + text.replace("\n", self._line_end).encode("utf-8")
+    return self._file.encoded(text.replace("\n", self._line_end))
 
 
 def _groups(lines: list[str]) -> list[list[str]]:
@@ -77,11 +91,12 @@ def _divide(text: str, count: int) -> list[str]:
   """Divides text into lines of about the same length; fewer if it is short."""
   words = _WORD.findall(text)
   lengths = [len(_TAG.sub("", word)) + 1 for word in words]
+  whole = sum(lengths)
   lines: list[list[str]] = [[] for _ in range(count)]
   done = 0
   for word, length in zip(words, lengths, strict=True):
     # The line that the middle of the word is on.
-    place = (done + length / 2) / sum(lengths)
+    place = (done + length / 2) / whole
     lines[min(int(place * count), count - 1)].append(word)
     done += length
   return [" ".join(line) for line in lines if line]

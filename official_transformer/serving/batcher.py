@@ -102,13 +102,13 @@ class Job:
 
   def finish(self) -> None:
     """Tells whoever waits for the translations."""
-    has_markup = any(line.markup for line in self._lines)
-    aligned = self._request.aligned or has_markup
+    aligned = self._request.aligned
+    reads = aligned or any(line.runs for line in self._lines)
     pieces = iter(
       self.translator.hypotheses(
         [piece.asked for piece in self.pieces],
         [self._found[n] for n in range(len(self.pieces))],
-        aligned,
+        reads,
       )
     )
     translations = [

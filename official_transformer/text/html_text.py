@@ -1,19 +1,18 @@
 """Text with HTML in it: what of it is translated, and where its tags were.
 
 A document, or a line of one, is cut at what divides text: tags of blocks,
-comments, scripts, and tags without a partner. What lies between is a run of
-text, with elements such as `<b>` over parts of it, and placeholders such as
-`<img>` at places in it.
+scripts, and tags without a partner. What lies between is a run of text, with
+elements such as `<b>` over parts of it, and placeholders such as `<img>` or a
+comment at places in it.
 """
 
 from __future__ import annotations
 
-import bisect
+import collections
 import dataclasses
 import html
-import html.parser
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from official_transformer.text.markup import Element, Run, RunBuilder
 
@@ -30,24 +29,51 @@ _VOID = _INLINE_VOID | frozenset(
 )
 # Elements whose content is no text to translate, but lies within a sentence: a
 # formula, the number of a footnote.
-_KEPT = frozenset("code kbd math samp sub sup svg".split())
+_KEPT = frozenset("code kbd math samp sub sup svg var".split())
 # Elements whose content is not shown, or stays as it is.
 _KEPT_BLOCKS = frozenset(
-  "audio canvas iframe object pre script style template textarea var "
-  "video".split()
+  "audio canvas iframe object pre script style template textarea video".split()
+)
+# Elements in which nothing but their end tag is a tag.
+_RAW = frozenset("iframe noembed noframes script style textarea xmp".split())
+# Quotes count behind = alone, as browsers read them. What is not complete goes
+# on to the end.
+_TOKEN = re.compile(
+  r"""
+  (?P<comment><!--(?:>|->|.*?(?:--!?>|\Z)))
+  | (?P<other><!\[CDATA\[.*?(?:\]\]>|\Z)
+    | <!doctype[^>\[]*(?:\[.*?\]\s*)?(?:>|\Z)
+    | <\?.*?(?:\?>|\Z)
+    | <!.*?(?:>|\Z)
+    | </(?![a-z]).*?(?:>|\Z))
+  | <(?P<slash>/?)(?P<name>[a-z][^\s/>]*+)
+    (?P<attributes>(?:[^>=]++|=\s*+(?:"[^"]*+"|'[^']*+')?)*+)
+    (?P<closed>>)?
+  """,
+  re.IGNORECASE | re.DOTALL | re.VERBOSE,
+)
+_NOT_TRANSLATED = re.compile(
+  r"""\btranslate\s*=\s*["']?no\b
+  | \bclass\s*=\s*(?:"[^"]*|'[^']*|[^\s"'>]*)\bnotranslate\b""",
+  re.IGNORECASE | re.VERBOSE,
 )
 _REFERENCE = re.compile(r"&(?:#\d+|#[xX][0-9a-fA-F]+|[A-Za-z][A-Za-z0-9]*);?")
 
 
-def parse_html(markup: str) -> list[str | Run]:
+def parse_html(markup: str, has_references: bool = True) -> list[str | Run]:
   """Cuts markup into runs of text, and what divides them, as it is written.
 
   All of it is in the result, in its order. Nothing is refused: a tag without a
   partner divides text.
+
+  Args:
+    markup: of a document, or a part of one.
+    has_references: whether `&amp;` stands for `&`, as in HTML. Subtitles and
+      messages have tags alone.
   """
-  tokens = _tokens(markup)
+  tokens = list(_tokens(markup))
   _match(tokens)
-  return _runs(tokens, markup)
+  return _runs(tokens, markup, has_references)
 
 
 @dataclasses.dataclass
@@ -57,7 +83,8 @@ class _Token:
   Attributes:
     start: where it begins.
     end: where it ends.
-    kind: `text`, `start`, `end`, `placeholder` or `divider`.
+    kind: `text`, `start`, `end`, `kept`, `placeholder`, `divider`, or `within`
+      another one.
     name: of a tag.
     partner: of a start or an end tag within a sentence, the other one.
   """
@@ -69,161 +96,166 @@ class _Token:
   partner: int | None = None
 
 
-class _Parser(html.parser.HTMLParser):
-  """Notes where tags and all else begin."""
-
-  def __init__(self, markup: str) -> None:
-    super().__init__(convert_charrefs=False)
-    self.found: list[_Token] = []
-    # The parser tells lines and columns.
-    self._lines = [0]
-    for match in re.finditer("\n", markup):
-      self._lines.append(match.end())
-    self.feed(markup)
-    self.close()
-
-  def _note(self, kind: str, name: str = "") -> None:
-    line, column = self.getpos()
-    self.found.append(_Token(self._lines[line - 1] + column, 0, kind, name))
-
-  def handle_starttag(self, tag: str, attrs: object) -> None:
-    """Notes a start tag, or a tag without an end."""
-    kept = {"translate": "no", "class": "notranslate"}
-    is_kept = any(
-      name in kept and kept[name] in (value or "").lower().split()
-      for name, value in attrs  # type: ignore[attr-defined]
-    )
-    if tag in _VOID:
-      kind = "placeholder" if tag in _INLINE_VOID else "divider"
-    elif is_kept or tag in _KEPT or tag in _KEPT_BLOCKS:
-      kind = "kept"
-    else:
-      kind = "start"
-    self._note(kind, tag)
-
-  def handle_startendtag(self, tag: str, attrs: object) -> None:
-    """Notes a tag that is closed by itself."""
-    is_inline = tag in _INLINE | _INLINE_VOID | _KEPT
-    self._note("placeholder" if is_inline else "divider", tag)
-
-  def handle_endtag(self, tag: str) -> None:
-    """Notes an end tag."""
-    self._note("end", tag)
-
-  def handle_data(self, data: str) -> None:
-    """Notes text."""
-    self._note("text")
-
-  def handle_entityref(self, name: str) -> None:
-    """Notes a reference such as `&amp;`."""
-    self._note("text")
-
-  def handle_charref(self, name: str) -> None:
-    """Notes a reference such as `&#38;`."""
-    self._note("text")
-
-  def handle_comment(self, data: str) -> None:
-    """Notes a comment."""
-    self._note("divider")
-
-  def handle_decl(self, decl: str) -> None:
-    """Notes a declaration."""
-    self._note("divider")
-
-  def handle_pi(self, data: str) -> None:
-    """Notes a processing instruction."""
-    self._note("divider")
-
-  def unknown_decl(self, data: str) -> None:
-    """Notes a marked section."""
-    self._note("divider")
+def _tokens(markup: str) -> Iterator[_Token]:
+  """Yields the parts of markup, one behind the other."""
+  place = 0
+  while match := _TOKEN.search(markup, place):
+    if match.start() > place:
+      yield _Token(place, match.start(), "text")
+    start, place = match.span()
+    name = (match["name"] or "").lower()
+    yield _Token(start, place, _kind(match, name), name)
+    if name in _RAW and not match["slash"] and match["closed"]:
+      end = re.compile(rf"</{name}(?![^\s/>])", re.IGNORECASE)
+      found = end.search(markup, place)
+      stop = found.start() if found else len(markup)
+      if stop > place:
+        yield _Token(place, stop, "divider")
+      place = stop
+  if place < len(markup):
+    yield _Token(place, len(markup), "text")
 
 
-def _tokens(markup: str) -> list[_Token]:
-  """Returns the parts of markup, each to where the next begins."""
-  found = _Parser(markup).found
-  if not found or found[0].start:
-    found.insert(0, _Token(0, 0, "text"))
-  for token, after in zip(found, [*found[1:], None], strict=True):
-    token.end = after.start if after else len(markup)
-  return found
+def _kind(match: re.Match[str], name: str) -> str:
+  """Returns what a tag, or what is like one, is."""
+  if match["comment"]:
+    return "placeholder"
+  if not name or not match["closed"]:
+    return "divider"
+  if match["slash"]:
+    return "end"
+  if name in _VOID:
+    return "placeholder" if name in _INLINE_VOID else "divider"
+  if match["attributes"].endswith("/"):
+    is_inline = name in _INLINE | _KEPT
+    return "placeholder" if is_inline else "divider"
+  if name in _KEPT | _KEPT_BLOCKS or _NOT_TRANSLATED.search(
+    match["attributes"]
+  ):
+    return "kept"
+  return "start"
+
+
+@dataclasses.dataclass
+class _Opened:
+  """A start tag whose end tag has not come yet.
+
+  Attributes:
+    number: of its token.
+    divides: whether something in the element divides text.
+  """
+
+  number: int
+  divides: bool = False
 
 
 def _match(tokens: list[_Token]) -> None:
   """Finds partners; tags that cannot lie within a sentence become dividers."""
-  is_open: list[int] = []
-  pairs = []
+  is_open = [_Opened(-1)]  # The whole markup.
+  names: collections.Counter[str] = collections.Counter()
   for number, token in enumerate(tokens):
-    if token.kind in ("start", "kept"):
-      is_open.append(number)
+    if token.kind == "divider":
+      is_open[-1].divides = True
+    elif token.kind in ("start", "kept"):
+      is_open.append(_Opened(number))
+      names[token.name] += 1
     elif token.kind == "end":
-      names = [tokens[n].name for n in is_open]
-      if token.name not in names:
+      if not names[token.name]:
         token.kind = "divider"
+        is_open[-1].divides = True
         continue
       # Those that were opened later have no end.
-      place = len(names) - 1 - names[::-1].index(token.name)
-      for lost in is_open[place + 1 :]:
-        tokens[lost].kind = "divider"
-      pairs.append((is_open[place], number))
-      del is_open[place:]
-  for lost in is_open:
-    tokens[lost].kind = "divider"
-  # Inner ones come first: what holds a divider is one.
-  dividers = [n for n, token in enumerate(tokens) if token.kind == "divider"]
-  for first, last in pairs:
-    if tokens[first].kind == "kept":
-      _keep(tokens, first, last)
-      if tokens[first].kind == "divider":
-        bisect.insort(dividers, first)
-      continue
-    place = bisect.bisect(dividers, first)
-    holds_divider = place < len(dividers) and dividers[place] < last
-    if tokens[first].name not in _INLINE or holds_divider:
-      tokens[first].kind = tokens[last].kind = "divider"
-      bisect.insort(dividers, first)
-      bisect.insort(dividers, last)
-    else:
-      tokens[first].partner, tokens[last].partner = last, first
+      while tokens[is_open[-1].number].name != token.name:
+        _leave_open(tokens, is_open, names, number)
+      opened = is_open.pop()
+      names[token.name] -= 1
+      _close(tokens, opened, number, is_open[-1])
+  while len(is_open) > 1:
+    _leave_open(tokens, is_open, names, len(tokens))
 
 
-def _keep(tokens: list[_Token], first: int, last: int) -> None:
-  """Makes an element with all that it holds one placeholder, or one divider."""
-  name = tokens[first].name
-  is_inline = name in _INLINE | _KEPT
-  tokens[first].kind = "placeholder" if is_inline else "divider"
-  tokens[first].end = tokens[last].end
-  for token in tokens[first + 1 : last + 1]:
-    token.kind = "nothing"
+def _leave_open(
+  tokens: list[_Token],
+  is_open: list[_Opened],
+  names: collections.Counter[str],
+  end: int,
+) -> None:
+  """Takes away the innermost start tag, which has no end tag before `end`."""
+  opened = is_open.pop()
+  is_open[-1].divides = True
+  token = tokens[opened.number]
+  names[token.name] -= 1
+  if token.kind == "kept":
+    # What is in it ends where another block begins or ends.
+    for inner in tokens[opened.number + 1 : end]:
+      if inner.name and inner.name not in _INLINE | _INLINE_VOID | _KEPT:
+        break
+      inner.kind = "within"
+      token.end = inner.end
+  token.kind = "divider"
 
 
-def _runs(tokens: Sequence[_Token], markup: str) -> list[str | Run]:
+def _close(
+  tokens: list[_Token], opened: _Opened, last: int, outer: _Opened
+) -> None:
+  """Makes two tags an element, a placeholder, or dividers."""
+  first = tokens[opened.number]
+  if first.kind == "kept":
+    is_inline = first.name in _INLINE | _KEPT
+    first.kind = "placeholder" if is_inline else "divider"
+    first.end = tokens[last].end
+    for inner in tokens[opened.number + 1 : last + 1]:
+      inner.kind = "within"
+    outer.divides |= not is_inline
+  elif first.name in _INLINE and not opened.divides:
+    first.partner, tokens[last].partner = last, opened.number
+  else:
+    first.kind = tokens[last].kind = "divider"
+    outer.divides = True
+
+
+def _runs(
+  tokens: Sequence[_Token], markup: str, has_references: bool
+) -> list[str | Run]:
   """Returns runs and dividers."""
   found: list[str | Run] = []
-  run = RunBuilder(is_html=True)
+  builder = RunBuilder(has_references)
   for token in tokens:
-    if token.kind == "nothing":
-      continue
     written = markup[token.start : token.end]
     if token.kind == "divider":
-      found += run.finish()
-      found.append(written)
-      run = RunBuilder(is_html=True)
-      continue
-    run.markup += written
-    if token.kind == "text":
-      run.add_text(_resolved(written))
+      found += [*_finished(builder), written]
+      builder = RunBuilder(has_references)
+    elif token.kind == "text":
+      text = _resolved(written) if has_references else written
+      builder.add_text(text, written)
     elif token.kind == "start":
       assert token.partner is not None
       end = tokens[token.partner]
-      run.open(Element(written, markup[end.start : end.end]))
+      builder.open(Element(written, markup[end.start : end.end]))
     elif token.kind == "end":
-      run.close()
-    else:
-      run.add_placeholder(written)
-  return found + run.finish()
+      builder.close()
+    elif token.kind == "placeholder":
+      builder.add_placeholder(written)
+  return [*found, *_finished(builder)]
+
+
+def _finished(builder: RunBuilder) -> list[str | Run]:
+  """Returns a run, or its markup if there is nothing to translate."""
+  run = builder.finish()
+  if run.has_text:
+    return [run]
+  return [run.markup] if run.markup else []
 
 
 def _resolved(text: str) -> str:
   """Returns text without references to characters."""
-  return _REFERENCE.sub(lambda match: html.unescape(match[0]), text)
+  return _REFERENCE.sub(_character, text)
+
+
+def _character(reference: re.Match[str]) -> str:
+  """Returns what a reference stands for; of blanks, a plain one.
+
+  A line feed would end the line that is translated.
+  """
+  found = html.unescape(reference[0])
+  return " " if found.isspace() and found != "\u00a0" else found

@@ -7,11 +7,11 @@ or `{0}`.
 
 from __future__ import annotations
 
-import collections
 import dataclasses
 import html
+import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 _BLANK = " "
@@ -26,6 +26,9 @@ _PAIRS = {
   "\u00ab": "\u00bb",
 }
 
+# Numbers of the elements that something is in, outermost first.
+Elements = tuple[int, ...]
+
 
 class Element(NamedTuple):
   """An element over a part of a run: its two tags as they are written."""
@@ -34,40 +37,47 @@ class Element(NamedTuple):
   end: str
 
 
-class Placeholder(NamedTuple):
-  """Something at a place in a run that is no text.
+class Part(NamedTuple):
+  """Text of a run in the same elements, or a placeholder.
 
   Attributes:
-    place: of the character that it stands before.
-    markup: as it is written.
-    elements: numbers of the elements that it is in, outermost first.
+    written: text without markup, or a placeholder as it is written.
+    elements: that it is in.
+    is_text: whether it is text.
+    is_apart: of a placeholder, whether a blank sets it apart from the text
+      beside it, which the text itself does not have.
   """
 
-  place: int
-  markup: str
-  elements: tuple[int, ...]
+  written: str
+  elements: Elements
+  is_text: bool = True
+  is_apart: bool = False
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(frozen=True)
 class Run:
   """Text that is translated together, and the markup in it.
 
+  Every element holds a character that is no blank, or a placeholder.
+
   Attributes:
-    text: without markup.
-    elements: that lie over parts of it.
-    within: of each character, numbers of the elements that it is in, outermost
-      first.
-    placeholders: in the order of their places.
+    parts: in order.
+    elements: that lie over parts.
     markup: all of it as it is written.
     is_html: whether characters such as `&` are written as references.
+    margins: blanks before and behind all parts.
   """
 
-  text: str = ""
-  elements: list[Element] = dataclasses.field(default_factory=list)
-  within: list[tuple[int, ...]] = dataclasses.field(default_factory=list)
-  placeholders: list[Placeholder] = dataclasses.field(default_factory=list)
-  markup: str = ""
+  parts: tuple[Part, ...]
+  elements: tuple[Element, ...]
+  markup: str
   is_html: bool = False
+  margins: tuple[str, str] = ("", "")
+
+  @property
+  def text(self) -> str:
+    """The text alone."""
+    return "".join(part.written for part in self.parts if part.is_text)
 
   @property
   def has_text(self) -> bool:
@@ -80,136 +90,233 @@ class Run:
 
 
 class RunBuilder:
-  """Makes a run of its parts.
-
-  Attributes:
-    markup: of all parts so far.
-  """
+  """Makes a run of its parts."""
 
   def __init__(self, is_html: bool = False) -> None:
-    self.markup = ""
-    self._run = Run(is_html=is_html)
-    self._open: list[tuple[int, int]] = []  # Numbers, and where they begin.
+    self._is_html = is_html
+    self._parts: list[Part] = []
+    self._elements: list[Element] = []
+    self._markup: list[str] = []
+    # Of each open element, its number, and how many parts are before it.
+    self._open: list[tuple[int, int]] = []
 
-  def add_text(self, text: str) -> None:
-    """Adds text within all elements that are open."""
-    self._run.text += text
-    within = tuple(number for number, _ in self._open)
-    self._run.within += [within] * len(text)
+  def add_text(self, text: str, markup: str | None = None) -> None:
+    """Adds text within all elements that are open.
+
+    Args:
+      text: without markup.
+      markup: as it is written, if otherwise.
+    """
+    if text:
+      self._parts.append(Part(text, self._within()))
+    self._markup.append(text if markup is None else markup)
 
   def add_placeholder(self, markup: str) -> None:
     """Adds what is no text."""
-    within = tuple(number for number, _ in self._open)
-    place = len(self._run.text)
-    self._run.placeholders.append(Placeholder(place, markup, within))
+    self._parts.append(Part(markup, self._within(), is_text=False))
+    self._markup.append(markup)
 
   def open(self, element: Element) -> None:
     """Begins an element."""
-    self._open.append((len(self._run.elements), len(self._run.text)))
-    self._run.elements.append(element)
+    self._open.append((len(self._elements), len(self._parts)))
+    self._elements.append(element)
+    self._markup.append(element.start)
 
   def close(self) -> None:
-    """Ends the innermost element; one without text is a placeholder."""
+    """Ends the innermost element; one that holds nothing is a placeholder."""
     number, start = self._open.pop()
-    is_empty = start == len(self._run.text) and not any(
-      number in placeholder.elements for placeholder in self._run.placeholders
+    element = self._elements[number]
+    self._markup.append(element.end)
+    inner = self._parts[start:]
+    if all(part.is_text and not part.written.strip() for part in inner):
+      del self._parts[start:]
+      content = "".join(part.written for part in inner)
+      whole = f"{element.start}{content}{element.end}"
+      self._parts.append(Part(whole, self._within(), is_text=False))
+
+  def finish(self) -> Run:
+    """Returns the run; all elements are closed."""
+    return Run(
+      tuple(self._parts),
+      tuple(self._elements),
+      "".join(self._markup),
+      self._is_html,
     )
-    if is_empty:
-      self.add_placeholder("".join(self._run.elements[number]))
 
-  def finish(self) -> list[str | Run]:
-    """Returns the run, or its markup if there is nothing to translate."""
-    self._run.markup = self.markup
-    if self._run.has_text:
-      return [self._run]
-    return [self.markup] if self.markup else []
+  def _within(self) -> Elements:
+    return tuple(number for number, _ in self._open)
 
 
-class _Part(NamedTuple):
-  """A character of a run, or a placeholder."""
-
-  written: str
-  elements: tuple[int, ...]
-  is_text: bool
-
-
-def plain_run(line: str) -> Run:
+def plain_run(text: str) -> Run:
   """Returns a run of text without markup."""
-  return Run(line, within=[()] * len(line), markup=line)
+  return Run((Part(text, ()),), (), text)
 
 
-def set_apart(run: Run, kept: re.Pattern[str] | None = None) -> Run:
-  """Makes placeholders of what a pattern finds in the text of a run.
+def keep_out(run: Run, kept: re.Pattern[str] | None = None) -> Run:
+  """Returns a run as it is translated: its text as if there were no markup.
 
-  Blanks and brackets around a placeholder belong to it, where the text would
-  have none without it.
+  What a pattern finds becomes a placeholder. Placeholders side by side are one.
+  Blanks and brackets that are there for a placeholder are no text: `See {0}
+  now` is `See now`, `See {0}.` is `See.`, and `See ({0}).` is, too.
+
+  Args:
+    run: as it is written.
+    kept: what is no text, if anything.
   """
-  parts = []
-  matches = kept.finditer(run.text) if kept else ()
-  spans = iter([match.span() for match in matches if match[0]])
-  start, end = next(spans, (len(run.text), len(run.text)))
-  for place, part in _parts(run):
-    if part.is_text and place == end:
-      start, end = next(spans, (len(run.text), len(run.text)))
-    if not part.is_text or place < start:
-      parts.append(part)
-    elif place == start:
-      written = run.written(run.text[start:end])
-      parts.append(_Part(written, part.elements, is_text=False))
-  found = dataclasses.replace(run, text="", within=[], placeholders=[])
-  for part in _with_surroundings(parts):
+  parts = list(_kept_apart(run, kept) if kept else run.parts)
+  parts = _bracketed(_joined(_cut(parts)))
+  before, parts = _margin(parts)
+  behind, parts = _margin(parts[::-1])
+  parts = _set_apart(_joined(parts[::-1], over_blanks=True))
+  return dataclasses.replace(
+    run, parts=tuple(_joined(parts)), margins=(before, behind[::-1])
+  )
+
+
+def _kept_apart(run: Run, kept: re.Pattern[str]) -> Iterator[Part]:
+  """Yields parts with placeholders for what a pattern finds in the text.
+
+  What is found over the border of an element becomes several.
+  """
+  found = [match.span() for match in kept.finditer(run.text) if match[0]]
+  spans = iter(found)
+  start, end = next(spans, (len(run.markup), len(run.markup)))
+  place = 0
+  for part in run.parts:
+    if not part.is_text:
+      yield part
+      continue
+    stop = place + len(part.written)
+    while place < stop:
+      if place >= end:
+        start, end = next(spans, (len(run.text), len(run.text) + 1))
+      is_text = place < start
+      until = min(stop, start if is_text else end)
+      written = part.written[len(part.written) - (stop - place) :][
+        : until - place
+      ]
+      if is_text:
+        yield Part(written, part.elements)
+      else:
+        yield Part(run.written(written), part.elements, is_text=False)
+      place = until
+
+
+def _cut(parts: Iterable[Part]) -> list[Part]:
+  """Returns parts whose text is in single characters beside placeholders.
+
+  Blanks and brackets there can be taken away, and the rest stays whole.
+  """
+  found: list[Part] = []
+  for part in parts:
+    text = part.written
+    pieces = [text]
     if part.is_text:
-      found.text += part.written
-      found.within.append(part.elements)
-    else:
-      place = len(found.text)
-      found.placeholders.append(Placeholder(place, part.written, part.elements))
+      first = len(text) - len(text.lstrip()) + 2
+      last = max(len(text.rstrip()) - 2, first)
+      pieces = [*text[:first], text[first:last], *text[last:]]
+    found += [part._replace(written=piece) for piece in pieces if piece]
   return found
 
 
-def _parts(run: Run) -> Iterator[tuple[int, _Part]]:
-  """Yields characters and placeholders in order, with their places."""
-  rest = collections.deque(run.placeholders)
-  for place, character in enumerate(run.text):
-    while rest and rest[0].place == place:
-      yield place, _Part(rest[0].markup, rest.popleft().elements, is_text=False)
-    yield place, _Part(character, run.within[place], is_text=True)
-  for placeholder in rest:
-    yield (
-      len(run.text),
-      _Part(placeholder.markup, placeholder.elements, is_text=False),
-    )
+def _joined(parts: Iterable[Part], over_blanks: bool = False) -> list[Part]:
+  """Joins placeholders that are side by side in the same elements.
 
-
-def _with_surroundings(parts: list[_Part]) -> list[_Part]:
-  """Gives placeholders the blanks and brackets that are theirs alone.
-
-  `See {0} now` is `See now` without `{0} `, `See {0}.` is `See.`, and
-  `See ({0}).` likewise.
+  Args:
+    parts: in order.
+    over_blanks: whether those are joined, too, that have blanks between them.
   """
-  found: list[_Part] = []
-  rest = collections.deque(parts)
-  while rest:
-    part = rest.popleft()
+  found: list[Part] = []
+  # A placeholder, and what may be joined to it.
+  group: list[Part] = []
+  for part in parts:
+    fits = bool(group) and group[0].elements == part.elements
+    if fits and (not part.is_text or (over_blanks and _is_blank(part))):
+      group.append(part)
+      continue
+    found += _as_one(group)
+    group = []
     if part.is_text:
       found.append(part)
-      continue
-    before, behind = _character(found, -1), _character(rest, 0)
-    if behind and _PAIRS.get(before) == behind:
+    else:
+      group = [part]
+  return found + _as_one(group)
+
+
+def _as_one(group: list[Part]) -> list[Part]:
+  """Joins placeholders with the blanks between, not those behind the last."""
+  last = max((n for n, p in enumerate(group) if not p.is_text), default=-1)
+  if last < 1:
+    return group
+  written = "".join(part.written for part in group[: last + 1])
+  return [group[0]._replace(written=written), *group[last + 1 :]]
+
+
+def _is_blank(part: Part) -> bool:
+  return part.is_text and part.written.isspace()
+
+
+def _bracketed(parts: list[Part]) -> list[Part]:
+  """Gives placeholders the brackets or quotes that nothing else is in."""
+  found: list[Part] = []
+  rest = iter(range(len(parts)))
+  for n in rest:
+    part = parts[n]
+    before = found[-1] if found else None
+    behind = parts[n + 1] if n + 1 < len(parts) else None
+    if (
+      not part.is_text
+      and before
+      and behind
+      and before.is_text
+      and behind.is_text
+      and before.elements == part.elements == behind.elements
+      and _PAIRS.get(before.written) == behind.written
+    ):
       found.pop()
-      rest.popleft()
-      part = part._replace(written=before + part.written + behind)
-      before, behind = _character(found, -1), _character(rest, 0)
-    if before == behind == _BLANK:
-      rest.popleft()
-      part = part._replace(written=part.written + _BLANK)
-    elif before == _BLANK and behind and not behind.isalnum():
-      found.pop()
-      part = part._replace(written=_BLANK + part.written)
+      next(rest)
+      part = part._replace(
+        written=before.written + part.written + behind.written
+      )
     found.append(part)
   return found
 
 
-def _character(parts: Sequence[_Part], place: int) -> str:
-  """Returns the character at a place, or nothing if there is none."""
-  return parts[place].written if parts and parts[place].is_text else ""
+def _margin(parts: list[Part]) -> tuple[str, list[Part]]:
+  """Returns the blanks at the beginning, and the rest."""
+  number = sum(1 for _ in itertools.takewhile(_is_blank, parts))
+  return "".join(part.written for part in parts[:number]), parts[number:]
+
+
+def _set_apart(parts: list[Part]) -> list[Part]:
+  """Takes away one of two blanks around a placeholder, or one before a mark."""
+  found: list[Part] = []
+  rest = iter(range(len(parts)))
+  for n in rest:
+    part = parts[n]
+    if part.is_text:
+      found.append(part)
+      continue
+    before = found[-1] if found else None
+    behind = parts[n + 1] if n + 1 < len(parts) else None
+    blank_before = before is None or before.written == _BLANK
+    if blank_before and _is_outside(behind, part):
+      next(rest)
+      part = part._replace(is_apart=True)
+    elif _is_outside(before, part) and (
+      behind is None or (behind.is_text and not behind.written[0].isalnum())
+    ):
+      found.pop()
+      part = part._replace(is_apart=True)
+    found.append(part)
+  return found
+
+
+def _is_outside(blank: Part | None, placeholder: Part) -> bool:
+  """Returns whether something is a blank in no element that is not around."""
+  return (
+    blank is not None
+    and blank.is_text
+    and blank.written == _BLANK
+    and placeholder.elements[: len(blank.elements)] == blank.elements
+  )

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from official_transformer.decoding.alignment import Alignment, Link
 from official_transformer.decoding.markup import put_back
 from official_transformer.text.html_text import parse_html
-from official_transformer.text.markup import Run, plain_run, set_apart
+from official_transformer.text.markup import Run, keep_out, plain_run
 from official_transformer.text.words import words_of
 
 
@@ -23,7 +23,7 @@ def translated(markup, translation, links):
     part
     if isinstance(part, str)
     else put_back(
-      set_apart(part),
+      keep_out(part),
       translation,
       Alignment(words(part.text), words(translation), links),
     )
@@ -91,7 +91,7 @@ KEPT = re.compile(r"\{\w*\}|%s|https?://\S*[^\s.]")
   ],
 )  # fmt: skip
 def test_what_is_kept_stands_at_its_word(line, text, translation, links, found):
-  run = set_apart(plain_run(line), KEPT)
+  run = keep_out(plain_run(line), KEPT)
   pairs = [Link(*map(int, link.split("-"))) for link in links.split()]
   alignment = Alignment(words(run.text), words(translation), pairs)
   assert run.text.strip() == text
@@ -142,7 +142,7 @@ def test_every_tag_is_there_and_all_are_well_formed(markup, data):
     if not isinstance(part, Run):
       written.append(part)
       continue
-    part = set_apart(part)
+    part = keep_out(part)
     translation = data.draw(
       st.lists(st.sampled_from(["Ein", "Hund,", "<rennt>", "&"])).map(" ".join)
     )

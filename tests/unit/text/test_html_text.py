@@ -5,6 +5,17 @@ from hypothesis import strategies as st
 from official_transformer.text.html_text import Run, parse_html
 
 
+def placed(run):
+  """Returns placeholders, and the characters that they stand before."""
+  place, found = 0, []
+  for part in run.parts:
+    if part.is_text:
+      place += len(part.written)
+    else:
+      found.append((place, part.written))
+  return found
+
+
 def parts(markup):
   """Returns dividers, and of runs the text, elements' tags and placeholders."""
   return [
@@ -13,7 +24,7 @@ def parts(markup):
     else (
       part.text,
       ["".join(element) for element in part.elements],
-      [(p.place, p.markup) for p in part.placeholders],
+      placed(part),
     )
     for part in parse_html(markup)
   ]
@@ -38,7 +49,19 @@ def parts(markup):
     ("<script>if (a<b) {}</script>x", [
       "<script>if (a<b) {}</script>", ("x", [], []),
     ]),
-    ("a <!-- b --> c", [("a ", [], []), "<!-- b -->", (" c", [], [])]),
+    ("a <!-- b --> c", [("a  c", [], [(2, "<!-- b -->")])]),
+    ("x <!-- b", [("x ", [], [(2, "<!-- b")])]),
+    ("x <a b=c", [("x ", [], []), "<a b=c"]),
+    ("<![ x ]]> y", ["<![ x ]]>", (" y", [], [])]),
+    ("a</>b", [("a", [], []), "</>", ("b", [], [])]),
+    ("<a b=it's>c</a>", [("c", ["<a b=it's></a>"], [])]),
+    ("<a b='>'>c</a>", [("c", ["<a b='>'></a>"], [])]),
+    ("<a b>c</a >", [("c", ["<a b></a >"], [])]),
+    ("<p class=notranslate>a<p>b", [
+      "<p class=notranslate>a", "<p>", ("b", [], []),
+    ]),
+    ("a<b> </b>", [("a", ["<b></b>"], [(1, "<b> </b>")])]),
+    ("a&#10;b&nbsp;c", [("a b\u00a0c", [], [])]),
     # Tags without a partner, and elements that hold what divides.
     ("<b>a", ["<b>", ("a", [], [])]),
     ("a</b>", [("a", [], []), "</b>"]),
@@ -54,7 +77,7 @@ def test_markup_is_text_and_what_divides_it(markup, found):
 
 def test_characters_know_their_elements():
   (run,) = parse_html("a<b>b<i>c</i></b>d")
-  assert run.within == [(), (0,), (0, 1), ()]
+  assert [part.elements for part in run.parts] == [(), (0,), (0, 1), ()]
 
 
 @given(
