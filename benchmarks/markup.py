@@ -204,7 +204,7 @@ def main() -> None:
   parser.add_argument("--seed", type=int, default=20)
   given = parser.parse_args()
   translator = Translator.load(
-    given.model_dir, options=DecodingOptions(markup=True)
+    given.model_dir, options=DecodingOptions(is_html=True)
   )
   if not given.source:
     measure_demo(translator, given.count, given.seed)

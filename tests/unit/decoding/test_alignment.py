@@ -257,7 +257,7 @@ def test_the_rule_finds_the_demo_grammars_true_words(
 
 def test_html_comes_back_in_every_way_of_translating(aligning, trained_model):
   """Its text is translated as plain text is."""
-  options = DecodingOptions(markup=True, n_best=2)
+  options = DecodingOptions(is_html=True, n_best=2)
   translator = Translator.load(trained_model, options=options)
   line = "<p>The <b>old</b> man sleeps. The &#100;og runs.</p>\n<br>The cat "
   plain = aligning.translate(["The old man sleeps. The dog runs.", "The cat "])
@@ -270,7 +270,7 @@ def test_html_comes_back_in_every_way_of_translating(aligning, trained_model):
   assert blank.text == "<p> &nbsp;</p>" and blank.pieces == 0
   assert translator.translate_line(line).text == found.text
   asked, given = aligning.translate_stream(
-    [LineRequest(line, markup=True), LineRequest("The cat ")]
+    [LineRequest(line, is_html=True), LineRequest("The cat ")]
   )
   assert asked.text == found.text and asked.hypotheses[0].alignment is None
   assert given.text == plain[1]

@@ -13,6 +13,9 @@ from official_transformer.text.markup import Run, keep_out, plain_run
 from official_transformer.text.words import words_of
 
 
+KEPT = re.compile(r"\{\w*\}|%s|foo bar|https?://\S*[^\s.]")
+
+
 def words(text):
   return [span.of(text) for span in words_of(text)]
 
@@ -23,7 +26,7 @@ def translated(markup, translation, links):
     part
     if isinstance(part, str)
     else put_back(
-      keep_out(part),
+      keep_out(part, KEPT),
       translation,
       Alignment(words(part.text), words(translation), links),
     )
@@ -60,6 +63,12 @@ def translated(markup, translation, links):
     ("x &amp; y", "<u> & z", "0-0 1-1 2-2", "&lt;u&gt; &amp; z"),
     (" \n<i> x </i>\t", "y", "0-0", " \n <i>y</i> \t"),
     ("<b>x</b>", "", "", "<b>x</b>"),
+    ("Go <a>%s</a> now", "Geh jetzt", "0-0 1-1", "Geh <a>%s</a> jetzt"),
+    ("The foo <b>bar</b> dogs", "Die Hunde", "0-0 1-1",
+     "Die foo <b>bar</b> Hunde"),
+    ("The <i>(</i>%s<i>)</i> dog", "Der () Hund", "0-0 1-1 2-2",
+     "Der <i>(</i>%s<i>)</i> Hund"),
+    ("dogs<b> </b><img>.", "Hunde.", "0-0", "Hunde<b> </b><img>."),
   ],
 )  # fmt: skip
 def test_words_are_in_the_elements_of_their_source(
@@ -67,9 +76,6 @@ def test_words_are_in_the_elements_of_their_source(
 ):
   pairs = [Link(*map(int, link.split("-"))) for link in links.split()]
   assert translated(markup, translation, pairs) == found
-
-
-KEPT = re.compile(r"\{\w*\}|%s|https?://\S*[^\s.]")
 
 
 @pytest.mark.parametrize(
@@ -84,6 +90,11 @@ KEPT = re.compile(r"\{\w*\}|%s|https?://\S*[^\s.]")
     ("dog%s, cat", "dog, cat", "Katze, Hund", "0-1 1-0", "Katze, Hund%s"),
     ("dog%s, cat", "dog, cat", "Hund, Katze", "0-0 1-1", "Hund%s, Katze"),
     ("un%sdo it", "undo it", "tu es", "0-0 1-1", "tu%s es"),
+    ("dogs %s %s %s run", "dogs run", "Hunde rennen", "0-0 1-1",
+     "Hunde %s %s %s rennen"),
+    ("'%s' '%s' run", "run", "rennt", "0-0", "'%s' '%s' rennt"),
+    ("  %s  The dog  ", "The dog", "Der Hund", "0-0 1-1",
+     "  %s  Der Hund  "),
     # Nobody knows where; before the word that is as far along the line.
     ("a b %s c", "a b c", "x y z", "", "x y %s z"),
     ("  a %s <b> & c\t", "a <b> & c", "<x> & y", "0-0 3-2",

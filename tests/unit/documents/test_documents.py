@@ -33,7 +33,11 @@ def read(name, content):
 
 
 def asked(document):
-  return [request.text for request in document.requests]
+  """Returns the markup of what is translated."""
+  return [
+    "".join(p if isinstance(p, str) else p.markup for p in request.parts)
+    for request in document.requests
+  ]
 
 
 def test_the_end_of_a_name_tells_the_format():
@@ -55,7 +59,6 @@ def test_html_is_cut_into_its_texts():
   assert asked(document) == [
     "A dog", "The <b>old\n man</b> sleeps. &copy;", "One", "x &lt; y"
   ]  # fmt: skip
-  assert all(request.markup for request in document.requests)
   # Each is one run by itself.
   for text in asked(document):
     (run,) = parse_html(text)
@@ -93,11 +96,10 @@ def test_subtitles_keep_times_and_lines():
     '- No, <font color="red">not now</font>!',
     "{\\an8}Go.",
   ]
-  assert [r.markup for r in document.requests] == [True, False, True, False]
   assert FORMATS["srt"].kept.findall(asked(document)[3]) == ["{\\an8}"]
   found = document.translated(
     [
-      "Der alte Mann <i>sieht</i> einen Hund &amp; eine Katze.",
+      "Der alte Mann <i>sieht</i> einen Hund & eine Katze.",
       "- Ja.",
       '- Nein, <font color="red">nicht jetzt</font>!',
       "{\\an8}Geh.",
@@ -118,9 +120,19 @@ def test_subtitles_keep_times_and_lines():
 
 def test_subtitles_come_back_as_they_were():
   document = read("srt", SUBTITLES.encode())
-  texts = [text.replace("&", "&amp;") for text in asked(document)]
-  found = document.translated(texts).decode()
+  found = document.translated(asked(document)).decode()
   assert found.split() == SUBTITLES.split()
+
+
+def test_odd_subtitles_stay_byte_for_byte():
+  odd = (
+    "\n\n0001\n0:0:1.5 --> 0:0:2\nA\n\n\n\n00:00:03,000 --> 00:00:04,000 X1:2\n"
+    "B\n\n3\n00:00:05,000 --> 00:00:06,000\n\n\n4\n00:00:07,000 --> 00:00:08,000\n"
+    "C\n\n\n"
+  )
+  document = read("srt", odd.encode())
+  assert asked(document) == ["A", "B", "C"]
+  assert document.translated(["A", "B", "C"]).decode() == odd
 
 
 def test_a_short_translation_of_several_lines():
@@ -171,7 +183,7 @@ def test_messages_without_a_translation_get_one():
     "Open <b>%s</b> & save", "%d file", "%d files", "Two lines.", "Here."
   ]  # fmt: skip
   found = document.translated([
-    "<b>%s</b> öffnen &amp; sichern", "%d Datei", "%d Dateien", "Zwei.", "Hier."
+    "<b>%s</b> öffnen & sichern", "%d Datei", "%d Dateien", "Zwei.", "Hier."
   ])  # fmt: skip
   expected = (
     MESSAGES.replace(
@@ -183,6 +195,22 @@ def test_messages_without_a_translation_get_one():
     .replace('Here.\\n"\nmsgstr ""',
              'Here.\\n"\nmsgstr ""\n"\\n"\n"  Zwei.\\n"\n"Hier.\\n"')
   )  # fmt: skip
+  assert found.decode() == expected
+
+
+def test_messages_of_others_stay_byte_for_byte():
+  """Escapes, line ends, comments and the mark of the encoding, too."""
+  content = (
+    '\ufeffmsgid ""\r\nmsgstr "Content-Type: text/plain; charset=UTF-8\\n"\r\n'
+    '#: b.c:2 a.c:1\r\n#. x\r\nmsgid "bell \\a \\"q\\" \\\\"\r\nmsgstr "x \\a"\r\n\r\n'
+    'msgid "New"\r\nmsgstr ""\r\n\r\n# The end.'
+  )
+  document = read("po", content.encode())
+  assert asked(document) == ["New"]
+  found = document.translated(['Neu "\\\a'])
+  expected = content.replace(
+    '"New"\r\nmsgstr ""', '"New"\r\nmsgstr "Neu \\"\\\\\\a"'
+  )
   assert found.decode() == expected
 
 
@@ -240,6 +268,11 @@ FIELD = (
   '</w:instrText></w:r><w:r><w:fldChar w:fldCharType="separate"/></w:r>'
   '<w:r><w:t>7</w:t></w:r><w:r><w:fldChar w:fldCharType="end"/></w:r>'
 )
+LINK = (
+  '<w:r><w:fldChar w:fldCharType="begin"/></w:r><w:r><w:instrText>HYPERLINK "x"'
+  '</w:instrText></w:r><w:r><w:fldChar w:fldCharType="separate"/></w:r>{}'
+  '<w:r><w:fldChar w:fldCharType="end"/></w:r>'
+)
 PICTURE = "<w:r><w:drawing><w:inline/></w:drawing></w:r>"
 
 
@@ -269,9 +302,21 @@ PICTURE = "<w:r><w:drawing><w:inline/></w:drawing></w:r>"
      'Page <img id="1"> of it<img id="2">', 'S. <img id="1"><img id="2">',
      text("S. ") + FIELD + PICTURE),
     ('<w:bookmarkStart w:id="0"/>' + text("A") + '<w:bookmarkEnd w:id="0"/>'
-     + text("B"),
-     "AB", "C",
-     '<w:bookmarkStart w:id="0"/>' + text("C") + '<w:bookmarkEnd w:id="0"/>'),
+     + text(" B"),
+     '<i id="0">A</i> B', '<i id="0">C</i> D <i id="0">E</i>',
+     '<w:bookmarkStart w:id="0"/>' + text("C") + text(" D ") + text("E")
+     + '<w:bookmarkEnd w:id="0"/>'),
+    # One that ends in another paragraph.
+    (text("A") + '<w:bookmarkStart w:id="0"/>' + text(" B"), "A B", "C D",
+     '<w:bookmarkStart w:id="0"/>' + text("C D")),
+    (LINK.format(text("A dog")) + text(" sleeps now."),
+     '<i id="1">A dog</i> sleeps now.', 'Nun <i id="1">schläft</i>.',
+     text("Nun ") + LINK.format(text("schläft")) + text(".")),
+    ("<w:sdt><w:sdtPr/><w:sdtContent>" + text("A") + "</w:sdtContent></w:sdt>"
+     + text(" dog"),
+     '<a id="1">A</a> dog', '<a id="1">Ein</a> Hund',
+     "<w:sdt><w:sdtPr/><w:sdtContent>" + text("Ein")
+     + "</w:sdtContent></w:sdt>" + text(" Hund")),
     ("<w:r><w:t>A</w:t><w:tab/><w:t>B</w:t></w:r>", 'A<br id="1">B',
      'C<br id="1">D', text("C") + "<w:r><w:tab/></w:r>" + text("D")),
   ],
@@ -316,7 +361,10 @@ def test_all_parts_of_word_are_read_but_fields():
     ("html", b"<p>caf\xe9", "byte 6 is not UTF-8.*iconv"),
     ("html", "x".encode("utf-16"), "it is UTF-16"),
     ("srt", b"hello\n", "it is not a .srt file"),
-    ("po", b"hello\n", "there is no msgid"),
+    ("po", b"hello\n", "line 1 is no comment"),
+    ("po", b'msgid "a"\n', "the message in line 1 has no msgstr"),
+    ("po", b'msgid ""\nmsgstr "charset=ISO-8859-1"\n', "msgconv"),
+    ("html", b"<meta charset=x-none>", "which is no charset known here"),
     ("po", b'msgid "a\nmsgstr', "it is not a .po file"),
     ("docx", b"hello", "it is not a .docx file"),
     ("docx", word_file("</w:p>"), "its XML is damaged"),
