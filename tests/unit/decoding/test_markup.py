@@ -12,7 +12,6 @@ from official_transformer.text.html_text import parse_html
 from official_transformer.text.markup import Run, keep_out, plain_run
 from official_transformer.text.words import words_of
 
-
 KEPT = re.compile(r"\{\w*\}|%s|foo bar|https?://\S*[^\s.]")
 
 
