@@ -19,7 +19,7 @@ EXTRAS = {
   "zstd": ["zstandard"],
   "beam": ["apache-beam>=2.60"],
 }
-EXTRAS["documents"] = ["lxml", "polib", "srt"]
+EXTRAS["documents"] = ["lxml"]
 EXTRAS["huggingface"] = ["safetensors>=0.4", "tokenizers>=0.20"]
 EXTRAS["marian"] = EXTRAS["huggingface"]  # Its earlier name.
 EXTRAS["ray"] = ["ray[serve]>=2.40", *EXTRAS["server"]]

@@ -124,7 +124,10 @@ class SourceOptions(
     if not self.document_format:
       return
     if self.file in (None, text_files.STANDARD_STREAM):
-      raise InputError(f"--file_format={self.file_format} is for a --file")
+      raise InputError(
+        f"--file_format={self.file_format} is for a file, and no --text or "
+        "standard input"
+      )
     if self.runner:
       raise InputError(
         f"--file={self.file}: --runner translates lines, and no documents; "

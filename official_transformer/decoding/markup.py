@@ -253,13 +253,13 @@ class _Placement:
 
 def _before(part: Part) -> list[_Segment]:
   """Returns what is written of a placeholder before a word."""
-  blank = [_Segment(" ", ())] if part.is_apart else []
+  blank = [_Segment(part.blanks, ())] if part.blanks else []
   return [_Segment(part.written, part.elements), *blank]
 
 
 def _behind(part: Part) -> list[_Segment]:
   """Returns what is written of a placeholder behind a word."""
-  blank = [_Segment(" ", ())] if part.is_apart else []
+  blank = [_Segment(part.blanks, ())] if part.blanks else []
   return [*blank, _Segment(part.written, part.elements)]
 
 

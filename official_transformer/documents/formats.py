@@ -8,6 +8,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from official_transformer.documents.document import Document
+from official_transformer.documents.html_document import HtmlDocument
+from official_transformer.documents.messages import Messages
+from official_transformer.documents.subtitles import Subtitles
 from official_transformer.errors import InputError
 from official_transformer.storage import file_system
 from official_transformer.text.text_files import COMPRESSED
@@ -29,26 +32,8 @@ class DocumentFormat(NamedTuple):
   kept: re.Pattern[str] | None = None
 
 
-# The libraries need not be installed.
-def _read_html(content: bytes) -> Document:
-  from official_transformer.documents.html_document import HtmlDocument
-
-  return HtmlDocument(content)
-
-
-def _read_subtitles(content: bytes) -> Document:
-  from official_transformer.documents.subtitles import Subtitles
-
-  return Subtitles(content)
-
-
-def _read_messages(content: bytes) -> Document:
-  from official_transformer.documents.messages import Messages
-
-  return Messages(content)
-
-
 def _read_word(content: bytes) -> Document:
+  # lxml need not be installed for the other formats.
   from official_transformer.documents.word import WordDocument
 
   return WordDocument(content)
@@ -62,12 +47,10 @@ _FILLED = (
   r"|%(?:\(\w+\)|\d+\$)?[-+#0]*[\d*]*(?:\.[\d*]+)?(?:hh?|ll?|[Lzjt])?[a-zA-Z%]"
 )
 FORMATS = {
-  "html": DocumentFormat(_read_html, kept=re.compile(_ADDRESS)),
+  "html": DocumentFormat(HtmlDocument, kept=re.compile(_ADDRESS)),
   # Places on the screen, of some players.
-  "srt": DocumentFormat(_read_subtitles, kept=re.compile(r"\{\\[^}]*\}")),
-  "po": DocumentFormat(
-    _read_messages, kept=re.compile(f"{_FILLED}|{_ADDRESS}")
-  ),
+  "srt": DocumentFormat(Subtitles, kept=re.compile(r"\{\\[^}]*\}")),
+  "po": DocumentFormat(Messages, kept=re.compile(f"{_FILLED}|{_ADDRESS}")),
   "docx": DocumentFormat(_read_word, is_text=False, kept=re.compile(_ADDRESS)),
 }
 _BY_ENDING = {".htm": "html", ".xhtml": "html"} | {

@@ -44,14 +44,14 @@ class Part(NamedTuple):
     written: text without markup, or a placeholder as it is written.
     elements: that it is in.
     is_text: whether it is text.
-    is_apart: of a placeholder, whether a blank sets it apart from the text
-      beside it, which the text itself does not have.
+    blanks: that set a placeholder apart from the text beside it, and are not
+      in the text itself.
   """
 
   written: str
   elements: Elements
   is_text: bool = True
-  is_apart: bool = False
+  blanks: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -289,34 +289,43 @@ def _margin(parts: list[Part]) -> tuple[str, list[Part]]:
 
 
 def _set_apart(parts: list[Part]) -> list[Part]:
-  """Takes away one of two blanks around a placeholder, or one before a mark."""
+  """Takes away the blanks behind a placeholder, or one before a mark.
+
+  Behind it only if there is a blank before it, too, or no text at all.
+  """
   found: list[Part] = []
-  rest = iter(range(len(parts)))
-  for n in rest:
-    part = parts[n]
+  last_text: Part | None = None
+  place = 0
+  while place < len(parts):
+    part = parts[place]
+    place += 1
     if part.is_text:
+      last_text = part
       found.append(part)
       continue
-    before = found[-1] if found else None
-    behind = parts[n + 1] if n + 1 < len(parts) else None
-    blank_before = before is None or before.written == _BLANK
-    if blank_before and _is_outside(behind, part):
-      next(rest)
-      part = part._replace(is_apart=True)
-    elif _is_outside(before, part) and (
-      behind is None or (behind.is_text and not behind.written[0].isalnum())
+    start = place
+    if last_text is None or last_text.written == _BLANK:
+      while place < len(parts) and _is_outside(parts[place], part):
+        place += 1
+    behind = parts[place] if place < len(parts) else None
+    blanks = _BLANK * (place - start)
+    if (
+      not blanks
+      and found
+      and _is_outside(found[-1], part)
+      and (
+        behind is None or (behind.is_text and not behind.written[0].isalnum())
+      )
     ):
-      found.pop()
-      part = part._replace(is_apart=True)
-    found.append(part)
+      blanks = found.pop().written
+    found.append(part._replace(blanks=blanks))
   return found
 
 
-def _is_outside(blank: Part | None, placeholder: Part) -> bool:
+def _is_outside(blank: Part, placeholder: Part) -> bool:
   """Returns whether something is a blank in no element that is not around."""
   return (
-    blank is not None
-    and blank.is_text
+    blank.is_text
     and blank.written == _BLANK
     and placeholder.elements[: len(blank.elements)] == blank.elements
   )

@@ -62,7 +62,7 @@ def test_messages_keep_what_a_program_fills(trained_model, tmp_path):
     ("page.po", [], "page.po: it is not a .po file"),
     ("page.txt", ["--file_format=srt"], "page.txt: it is not a .srt file"),
     ("page.txt", ["--keep=("], r"--keep=\( is no regular expression"),
-    ("-", ["--file_format=html"], "is for one --file"),
+    ("-", ["--file_format=html"], "is for a file"),
   ],
 )
 def test_what_does_not_fit_is_refused(

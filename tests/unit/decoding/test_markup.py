@@ -65,8 +65,6 @@ def translated(markup, translation, links):
     ("Go <a>%s</a> now", "Geh jetzt", "0-0 1-1", "Geh <a>%s</a> jetzt"),
     ("The foo <b>bar</b> dogs", "Die Hunde", "0-0 1-1",
      "Die foo <b>bar</b> Hunde"),
-    ("The <i>(</i>%s<i>)</i> dog", "Der () Hund", "0-0 1-1 2-2",
-     "Der <i>(</i>%s<i>)</i> Hund"),
     ("dogs<b> </b><img>.", "Hunde.", "0-0", "Hunde<b> </b><img>."),
   ],
 )  # fmt: skip

@@ -126,9 +126,10 @@ def test_subtitles_come_back_as_they_were():
 
 def test_odd_subtitles_stay_byte_for_byte():
   odd = (
-    "\n\n0001\n0:0:1.5 --> 0:0:2\nA\n\n\n\n00:00:03,000 --> 00:00:04,000 X1:2\n"
-    "B\n\n3\n00:00:05,000 --> 00:00:06,000\n\n\n4\n00:00:07,000 --> 00:00:08,000\n"
-    "C\n\n\n"
+    "\n\n0001\n0:0:1.5 --> 0:0:2\nA\n\n\n\n"
+    "00:00:03,000 --> 00:00:04,000 X1:2\nB\n\n"
+    "3\n00:00:05,000 --> 00:00:06,000\n\n\n"
+    "4\n00:00:07,000 --> 00:00:08,000\nC\n\n\n"
   )
   document = read("srt", odd.encode())
   assert asked(document) == ["A", "B", "C"]
@@ -202,7 +203,8 @@ def test_messages_of_others_stay_byte_for_byte():
   """Escapes, line ends, comments and the mark of the encoding, too."""
   content = (
     '\ufeffmsgid ""\r\nmsgstr "Content-Type: text/plain; charset=UTF-8\\n"\r\n'
-    '#: b.c:2 a.c:1\r\n#. x\r\nmsgid "bell \\a \\"q\\" \\\\"\r\nmsgstr "x \\a"\r\n\r\n'
+    "#: b.c:2 a.c:1\r\n#. x\r\n"
+    'msgid "bell \\a \\"q\\" \\\\"\r\nmsgstr "x \\a"\r\n\r\n'
     'msgid "New"\r\nmsgstr ""\r\n\r\n# The end.'
   )
   document = read("po", content.encode())
