@@ -30,8 +30,8 @@ from official_transformer.serving.batcher import (
   TooMuchError,
 )
 from official_transformer.serving.gate import NO_KEY, Gate, has_key
-from official_transformer.serving.json_body import CLIENT_GONE, JsonRoute
 from official_transformer.serving.metrics import CONTENT_TYPE, Metrics
+from official_transformer.serving.request_body import CLIENT_GONE, JsonRoute
 from official_transformer.serving.request_guard import RequestGuard
 from official_transformer.serving.schemas import (
   Answer,
