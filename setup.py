@@ -14,6 +14,7 @@ EXTRAS = {
   "server": [
     *("fastapi>=0.110", "fastapi-offline>=1.7", "uvicorn>=0.30"),
     *("h11>=0.14", "uvloop", "prometheus-client>=0.20", "urllib3>=2"),
+    *("babel", "py3langid>=0.4"),
   ],
   "tensorflow-serving": ["tensorflow-serving-api>=2.19"],
   "zstd": ["zstandard"],
@@ -36,7 +37,7 @@ EXTRAS["dev"] = [
   *EXTRAS["plots"],
   *EXTRAS["huggingface"],
   *EXTRAS["documents"],
-  *("httpx2", "playwright"),
+  *("httpx2", "playwright", "libretranslatepy"),
 ]
 
 setuptools.setup(

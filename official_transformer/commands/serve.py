@@ -5,7 +5,9 @@ What watches over workers imports no TensorFlow.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import functools
 import ipaddress
 import itertools
 import os
@@ -21,6 +23,11 @@ from official_transformer.commands.flag_records import REQUIRED, Options, flag
 from official_transformer.errors import InputError
 from official_transformer.hardware.startup import start_tensorflow
 from official_transformer.model_directory.directory import LATEST
+from official_transformer.serving.directions import (
+  UNNAMED,
+  Direction,
+  parse_directions,
+)
 from official_transformer.serving.settings import (
   API_KEY_VARIABLE,
   LONGEST_SECONDS,
@@ -32,6 +39,7 @@ from official_transformer.storage import file_system
 
 if TYPE_CHECKING:
   from official_transformer.decoding.translator import Translator
+  from official_transformer.serving.local_service import LocalService
   from official_transformer.serving.model_host import Newest
 
 _MODULE = "official_transformer.translation_server"
@@ -102,7 +110,11 @@ class ServiceOptions(LimitOptions, EngineOptions):
   heading = "translation_server"
 
   model_dir: str = flag(
-    REQUIRED, "The model directory.", path=True, short_name="md"
+    REQUIRED,
+    "The model directory; or several, each with its direction: "
+    "en-de=DIR,de-en=DIR.",
+    path=True,
+    short_name="md",
   )
   host: str = flag(
     LOCAL_HOSTS[0],
@@ -142,9 +154,11 @@ class ServiceOptions(LimitOptions, EngineOptions):
       InputError: for the first thing that is wrong.
     """
     try:
+      import babel  # noqa: F401
       import fastapi  # noqa: F401
       import fastapi_offline  # noqa: F401
       import prometheus_client  # noqa: F401
+      import py3langid  # noqa: F401
       import uvicorn  # noqa: F401
     except ImportError as error:
       raise InputError(
@@ -158,8 +172,21 @@ class ServiceOptions(LimitOptions, EngineOptions):
         "--allowed_hosts names an empty host; * is any, and without the flag "
         "the default holds"
       )
-    self.check_engine()
-    self.check_model()
+    for options in self.by_direction.values():
+      options.check_engine()
+      options.check_model()
+
+  @functools.cached_property
+  def by_direction(self) -> dict[Direction, ServiceOptions]:
+    """The options of each model, which name it alone.
+
+    Raises:
+      InputError: if directions are not as they should be.
+    """
+    return {
+      direction: dataclasses.replace(self, model_dir=path)
+      for direction, path in parse_directions(self.model_dir).items()
+    }
 
   def run(self) -> None:
     """Answers requests, or has workers do so."""
@@ -190,7 +217,7 @@ class ServiceOptions(LimitOptions, EngineOptions):
     self._serve(listener, key)
 
   def _serve(self, listener: socket.socket, key: str | None) -> None:
-    """Loads the model and answers.
+    """Loads the models and answers.
 
     Args:
       listener: a bound socket.
@@ -209,30 +236,36 @@ class ServiceOptions(LimitOptions, EngineOptions):
     limits = self.granted
     limit_processors(max(1, processors() // self.server_workers))
     metrics = Metrics()
-    # How many hypotheses it gives of a line, each request says.
-    host = ModelHost(self._loader(), self._newest, limits, metrics.on_batch)
-    service = LocalService(host)
-    # Another of the service's processes may be asked for them.
-    service.measure(metrics)
-    application = create_application(
-      service, limits, metrics, Access(key, self._hosts())
-    )
-    # Before anybody is told: a socket that does not listen refuses.
-    listener.listen(limits.connections)
-    address, port = listener.getsockname()[:2]
-    logging.info(
-      "ready: http://%s:%d/ answers with %s (process %d)",
-      f"[{address}]" if ":" in address else address,
-      port,
-      host.translator.checkpoint,
-      os.getpid(),
-    )
-    try:
+    services: dict[Direction, LocalService] = {}
+    with contextlib.ExitStack() as hosts:
+      for direction, options in self.by_direction.items():
+        # How many hypotheses it gives of a line, each request says.
+        on_batch = functools.partial(metrics.on_batch, str(direction))
+        host = ModelHost(options.loader(), options.newest, limits, on_batch)
+        hosts.callback(host.close)
+        service = LocalService(host, str(direction))
+        # Another of the service's processes may be asked for them.
+        service.measure(metrics)
+        services[direction] = service
+      application = create_application(
+        services, limits, metrics, Access(key, self._hosts())
+      )
+      # Before anybody is told: a socket that does not listen refuses.
+      listener.listen(limits.connections)
+      address, port = listener.getsockname()[:2]
+      logging.info(
+        "ready: http://%s:%d/ answers with %s (process %d)",
+        f"[{address}]" if ":" in address else address,
+        port,
+        ", ".join(_named(*item) for item in services.items()),
+        os.getpid(),
+      )
       if self.reload_secs:
-        host.watch(self.reload_secs, lambda: service.measure(metrics))
+        for service in services.values():
+          service.host.watch(
+            self.reload_secs, functools.partial(service.measure, metrics)
+          )
       serve(application, listener, limits)
-    finally:
-      host.close()
 
   def _hosts(self) -> frozenset[str]:
     """Returns the names that requests may give the service; none is any."""
@@ -241,7 +274,7 @@ class ServiceOptions(LimitOptions, EngineOptions):
       names = (*LOCAL_HOSTS, self.host) if is_local(self.host) else ("*",)
     return frozenset() if "*" in names else frozenset(map(host_of, names))
 
-  def _loader(self) -> Callable[[int | None], Translator]:
+  def loader(self) -> Callable[[int | None], Translator]:
     """Returns what loads the model, each time as its directory is then."""
     # What has been checked is not read again; what is made anew is.
     anew = iter(lambda: dataclasses.replace(self), None)
@@ -257,7 +290,7 @@ class ServiceOptions(LimitOptions, EngineOptions):
       plan = dataclasses.replace(plan, checkpoint=str(step))
     return plan.load()
 
-  def _newest(self) -> Newest:
+  def newest(self) -> Newest:
     """Tells the newest checkpoint from others."""
     from official_transformer.serving.model_host import Newest
 
@@ -268,6 +301,12 @@ class ServiceOptions(LimitOptions, EngineOptions):
     files = sorted(file_system.names_in(path))
     states = (file_system.state(os.path.join(path, n)) for n in files)
     return Newest(steps[0], (*files, *map(tuple, states)))
+
+
+def _named(direction: Direction, service: LocalService) -> str:
+  """Returns what answers in a direction, as the log has it."""
+  name = "" if direction == UNNAMED else f"{direction}: "
+  return f"{name}{service.host.translator.checkpoint}"
 
 
 def is_local(host: str) -> bool:

@@ -14,6 +14,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
 
+from absl import logging
 from lxml import etree
 
 from official_transformer.decoding.requests import LineRequest
@@ -29,6 +30,8 @@ from official_transformer.text.html_text import parse_html
 
 _MAIN = "word/document"
 _PARTS = re.compile(r"word/(document|header|footer|footnotes|endnotes)\d*\.xml")
+# They may hold text, too.
+_LEFT_OUT = re.compile(r"word/(comments|charts|diagrams)\b.*\.xml")
 _STRICT = "http://purl.oclc.org/ooxml/"
 # Bytes of XML, above which a file is not what a person has written.
 _MOST = 100_000_000
@@ -92,6 +95,13 @@ def _read_parts(content: bytes) -> dict[str, etree._Element]:
         )
       if damaged := archive.testzip():
         raise InputError(f"{damaged} in it is damaged")
+      left_out = {
+        match[1]
+        for name in archive.namelist()
+        if (match := _LEFT_OUT.fullmatch(name))
+      }
+      if left_out:
+        logging.info("not translated: %s", ", ".join(sorted(left_out)))
       found = {
         part.filename: etree.fromstring(archive.read(part), parser)
         for part in parts

@@ -1,79 +1,60 @@
 """The service's addresses: what is asked, what is answered, what is refused.
 
 Errors are JSON, `{"error": {"status": 413, "message": "..."}}`, and say what is
-granted. Nothing here knows how lines become translations: `Service` does.
+granted; LibreTranslate's clients get them as they expect. Nothing here knows
+how lines become translations: a `Service` does.
 """
 
 from __future__ import annotations
 
 import asyncio
 import pathlib
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import fastapi
 import fastapi_offline
+import pydantic
 from absl import logging
 from fastapi import exceptions, responses
 from fastapi.security import HTTPBearer
 from starlette.exceptions import HTTPException
 
 from official_transformer.decoding.output import fields_of
-from official_transformer.decoding.requests import (
-  RequestError,
-  TranslationRequest,
-)
-from official_transformer.decoding.translation import Translation
-from official_transformer.errors import InputError
-from official_transformer.serving.batcher import (
-  ClosedError,
-  QueueFullError,
-  TooMuchError,
+from official_transformer.decoding.requests import RequestError
+from official_transformer.serving.directions import UNNAMED, Direction
+from official_transformer.serving.dispatcher import (
+  Dispatcher,
+  Service,
+  Translated,
+  check_text,
 )
 from official_transformer.serving.gate import NO_KEY, Gate, has_key
+from official_transformer.serving.libretranslate import (
+  DetectQuestion,
+  LibreAnswer,
+  LibreQuestion,
+  LibreTranslate,
+)
 from official_transformer.serving.metrics import CONTENT_TYPE, Metrics
-from official_transformer.serving.request_body import CLIENT_GONE, JsonRoute
 from official_transformer.serving.request_guard import RequestGuard
 from official_transformer.serving.schemas import (
   Answer,
-  Model,
+  Languages,
   Question,
+  Ready,
   Refusal,
+)
+from official_transformer.serving.service_route import (
+  OURS,
+  THEIRS,
+  TRANSLATE,
+  ServiceRoute,
+  problem_of,
 )
 from official_transformer.serving.settings import ANYONE, Access, ServiceLimits
 
 PAGE = pathlib.Path(__file__).with_name("page.html")
-# Seconds, where asking again may help.
-RETRY_AFTER = "1"
-
-
-class Translated(NamedTuple):
-  """What became of lines, and by which model."""
-
-  translations: list[Translation]
-  model: Model
-
-
-class Service(Protocol):
-  """What translates for the addresses below."""
-
-  async def translate(self, request: TranslationRequest) -> Translated:
-    """Translates lines.
-
-    Raises:
-      RequestError: if they ask for what the model cannot do.
-      TooMuchError, QueueFullError, ClosedError: if they are not taken on.
-      InputError: if the memory does not suffice for them.
-    """
-
-  def is_ready(self) -> bool:
-    """Whether lines are taken on."""
-
-  def model(self) -> Model:
-    """Returns what is known of the model in use."""
-
-  def measure(self, metrics: Metrics) -> None:
-    """Sets the measurements that change by themselves."""
-
 
 _REFUSALS: dict[int | str, dict[str, Any]] = {
   status: {"model": Refusal, "description": text}
@@ -83,7 +64,7 @@ _REFUSALS: dict[int | str, dict[str, Any]] = {
     421: "a host that this service is not",
     408: "the request did not arrive in time",
     413: "too large: bytes, lines or tokens",
-    415: "a Content-Type or Content-Encoding other than plain JSON's",
+    415: "a Content-Type or Content-Encoding that is not read",
     422: "something is missing, unknown, too long or of another type",
     429: "too much is waiting; try again later",
     503: "not ready, or ending",
@@ -92,8 +73,20 @@ _REFUSALS: dict[int | str, dict[str, Any]] = {
 }
 
 
+def _format_of(body: Any) -> str:
+  """Returns the format of a question."""
+  return THEIRS if isinstance(body, dict) and "q" in body else OURS
+
+
+_Asked = Annotated[
+  Annotated[Question, pydantic.Tag(OURS)]
+  | Annotated[LibreQuestion, pydantic.Tag(THEIRS)],
+  pydantic.Discriminator(_format_of),
+]
+
+
 def create_application(
-  service: Service,
+  services: Mapping[Direction, Service],
   limits: ServiceLimits,
   metrics: Metrics,
   access: Access = ANYONE,
@@ -101,7 +94,7 @@ def create_application(
   """Returns the ASGI application.
 
   Args:
-    service: translates.
+    services: translate, each in a direction; one may be `UNNAMED`.
     limits: what a request may ask for.
     metrics: what is counted.
     access: who is answered.
@@ -109,49 +102,72 @@ def create_application(
   # Its pages of documentation fetch nothing from elsewhere.
   app = fastapi_offline.FastAPIOffline(
     title="Translation",
-    description="Lines in, translated lines out.",
+    description="Lines in, translated lines out. LibreTranslate's clients can "
+    "be used, too, which may send forms instead of JSON.",
   )
-  app.router.route_class = JsonRoute
+  app.router.route_class = ServiceRoute
+  app.state.access = access
+  dispatcher = Dispatcher(services, limits)
+  libretranslate = LibreTranslate(dispatcher, access.key is not None)
   _add_error_handlers(app)
-  _add_probes(app, service)
+  _add_probes(app, services, metrics)
+  _add_translation(app, dispatcher, libretranslate)
+  _add_languages(app, libretranslate)
+  app.add_middleware(Gate, access=access, refuse=refusal)
+  app.add_middleware(RequestGuard, limits=limits, metrics=metrics)
+  return app
 
-  async def check_key(request: fastapi.Request) -> None:
-    """Refuses again what the gate has, however the path is written."""
-    if not has_key(dict(request.headers.raw), access.key):
-      raise HTTPException(*NO_KEY)
 
+def _add_translation(
+  app: fastapi.FastAPI, dispatcher: Dispatcher, libretranslate: LibreTranslate
+) -> None:
+  """Adds the address that translates."""
+  # For the interface's description.
   scheme = HTTPBearer(auto_error=False, description="The API key, if any.")
-  # The scheme is for the interface's description.
-  guarded = [fastapi.Depends(scheme), fastapi.Depends(check_key)]
 
   @app.post(
-    "/translate",
-    response_model=Answer,
+    TRANSLATE,
+    response_model=Answer | LibreAnswer,
     responses=_REFUSALS,
-    dependencies=guarded,
+    dependencies=[fastapi.Depends(scheme)],
   )
-  async def translate(question: Question, request: fastapi.Request) -> Any:
+  async def translate(question: _Asked, request: fastapi.Request) -> Any:
     """Translates one line or several."""
-    _check(question, limits)
+    # Answers are not validated: they are what we have made.
+    if isinstance(question, LibreQuestion):
+      answer = await libretranslate.translate(question, request)
+      return responses.JSONResponse(answer)
+    _check(question, dispatcher)
     try:
       asked = question.request()
     except RequestError as error:
       raise HTTPException(422, str(error)) from None
-    work = asyncio.ensure_future(service.translate(asked))
-    found = await _unless_given_up(work, request, limits.seconds)
-    # Not validated: it is what we have made.
+    direction = dispatcher.choose(question.source, question.target)
+    found = await dispatcher.translate(direction, asked, request)
     if question.attention:  # Much to write, while others wait.
       return await asyncio.to_thread(_answer, found, question)
     return _answer(found, question)
 
-  @app.get("/metrics", dependencies=guarded, include_in_schema=False)
-  async def measurements() -> fastapi.Response:
-    service.measure(metrics)
-    return fastapi.Response(metrics.text(), media_type=CONTENT_TYPE)
 
-  app.add_middleware(Gate, access=access, refuse=refusal)
-  app.add_middleware(RequestGuard, limits=limits, metrics=metrics)
-  return app
+def _add_languages(
+  app: fastapi.FastAPI, libretranslate: LibreTranslate
+) -> None:
+  """Adds what clients of LibreTranslate ask for beside translations."""
+
+  @app.post("/detect")
+  async def detect(question: DetectQuestion) -> list[dict[str, Any]]:
+    """Tells which of the languages a text is in, the likeliest first."""
+    return [d._asdict() for d in await libretranslate.detect(question.q)]
+
+  @app.get("/languages")
+  async def languages() -> list[dict[str, Any]]:
+    """Tells which languages are translated into which."""
+    return libretranslate.languages()
+
+  @app.get("/frontend/settings")
+  async def settings() -> dict[str, Any]:
+    """Tells what LibreTranslate's own page and clients ask at start."""
+    return libretranslate.settings()
 
 
 def _answer(found: Translated, question: Question) -> fastapi.Response:
@@ -166,17 +182,15 @@ def _answer(found: Translated, question: Question) -> fastapi.Response:
   )
 
 
-def _check(question: Question, limits: ServiceLimits) -> None:
+def _check(question: Question, dispatcher: Dispatcher) -> None:
   """Refuses what asks for more than is granted."""
-  lines = question.lines
-  if len(lines) > limits.lines:
-    raise HTTPException(
-      413, f"{len(lines)} lines; a request may have {limits.lines}"
-    )
-  for number, line in enumerate(lines, start=1):
-    _check_text(f"line {number}", line, limits.line_characters)
-  for prefix in question.prefixes:
-    _check_text("prefixes: one", prefix, limits.line_characters)
+  limits = dispatcher.limits
+  dispatcher.check_lines(question.lines)
+  for name, line in [
+    *((f"line {n}", line) for n, line in enumerate(question.lines, start=1)),
+    *(("prefixes: one", prefix) for prefix in question.prefixes),
+  ]:
+    _check_line(name, line, limits.line_characters)
   for name, phrases in [
     ("forbidden_phrases", question.forbidden_phrases),
     *(("required_phrases", asked) for asked in question.required_phrases),
@@ -186,74 +200,23 @@ def _check(question: Question, limits: ServiceLimits) -> None:
         422, f"{name}: {len(phrases)}; there may be {limits.phrases}"
       )
     for phrase in phrases:
-      _check_text(f"{name}: one", phrase, limits.phrase_characters)
+      _check_line(f"{name}: one", phrase, limits.phrase_characters)
 
 
-def _check_text(name: str, text: str, most: int) -> None:
-  """Refuses a text that is too long, or that no line can hold."""
-  if len(text) > most:
+def _check_line(name: str, text: str, most: int) -> None:
+  """Refuses a text that is too long, or that is more than a line."""
+  check_text(name, text, most)
+  if "\n" in text or "\r" in text:
     raise HTTPException(
-      422, f"{name} has {len(text)} characters; it may have {most}"
+      422, f"{name} has a line feed in it: pass a list of lines"
     )
-  if problem := _problem_of(text):
-    raise HTTPException(422, f"{name} has {problem}")
 
 
-def _problem_of(line: str) -> str | None:
-  """Returns what makes a string no line of text, if anything does."""
-  if "\n" in line or "\r" in line:
-    return "a line feed in it: pass a list of lines"
-  try:
-    line.encode("utf-8")
-  except UnicodeEncodeError:
-    return "half of a surrogate pair in it, which is no text"
-  return None
-
-
-async def _unless_given_up(
-  work: asyncio.Future[Translated],
-  request: fastapi.Request,
-  seconds: float,
-) -> Translated:
-  """Waits for translations, for as long as anyone wants them."""
-  gone: asyncio.Future = asyncio.ensure_future(_disconnection(request))
-  try:
-    await asyncio.wait(
-      [work, gone], timeout=seconds, return_when=asyncio.FIRST_COMPLETED
-    )
-    if work.done():
-      return work.result()
-    if gone.done():
-      raise HTTPException(CLIENT_GONE, "the client has gone")
-    raise HTTPException(504, f"not translated within {seconds:g} seconds")
-  except RequestError as error:
-    raise HTTPException(422, str(error)) from None
-  except TooMuchError as error:
-    raise HTTPException(
-      413, f"the lines have {error}, and no more may ever wait"
-    ) from None
-  except QueueFullError:
-    raise HTTPException(
-      429, "too much is waiting; try again", {"Retry-After": RETRY_AFTER}
-    ) from None
-  except ClosedError:
-    raise HTTPException(
-      503, "the service is ending", {"Retry-After": RETRY_AFTER}
-    ) from None
-  except InputError as error:
-    raise HTTPException(413, str(error)) from None
-  finally:
-    work.cancel()
-    gone.cancel()
-
-
-async def _disconnection(request: fastapi.Request) -> None:
-  """Returns when the client has gone."""
-  while (await request.receive())["type"] != "http.disconnect":
-    pass
-
-
-def _add_probes(app: fastapi.FastAPI, service: Service) -> None:
+def _add_probes(
+  app: fastapi.FastAPI,
+  services: Mapping[Direction, Service],
+  metrics: Metrics,
+) -> None:
   """Adds what tells whether the service is there, and the page."""
   page = PAGE.read_text(encoding="utf-8")
 
@@ -263,11 +226,28 @@ def _add_probes(app: fastapi.FastAPI, service: Service) -> None:
     return {"status": "alive"}
 
   @app.get("/ready", responses={503: _REFUSALS[503]})
-  async def ready() -> Model:
+  async def ready() -> Ready:
     """Tells whether translations are to be had, and by which model."""
-    if not service.is_ready():
+    if not all(service.is_ready() for service in services.values()):
       raise HTTPException(503, "not ready")
-    return service.model()
+    model = next(iter(services.values())).model()
+    directions = [Languages(**d._asdict()) for d in services if d != UNNAMED]
+    return Ready(**model.model_dump(), directions=directions)
+
+  async def check_key(request: fastapi.Request) -> None:
+    """Refuses again what the gate has, however the path is written."""
+    if not has_key(dict(request.headers.raw), app.state.access.key):
+      raise HTTPException(*NO_KEY)
+
+  @app.get(
+    "/metrics",
+    dependencies=[fastapi.Depends(check_key)],
+    include_in_schema=False,
+  )
+  async def measurements() -> fastapi.Response:
+    for service in services.values():
+      service.measure(metrics)
+    return fastapi.Response(metrics.text(), media_type=CONTENT_TYPE)
 
   @app.get("/", include_in_schema=False)
   async def type_here() -> responses.HTMLResponse:
@@ -279,17 +259,11 @@ def _add_error_handlers(app: fastapi.FastAPI) -> None:
 
   @app.exception_handler(HTTPException)
   async def refuse(_: fastapi.Request, error: Any) -> fastapi.Response:
-    return refusal(error.status_code, str(error.detail), error.headers)
+    return refusal(*problem_of(error))
 
   @app.exception_handler(exceptions.RequestValidationError)
   async def invalid(_: fastapi.Request, error: Any) -> fastapi.Response:
-    problems = error.errors()
-    status = 400 if any(p["type"] == "json_invalid" for p in problems) else 422
-    said = "; ".join(
-      f"{'.'.join(map(str, p['loc'][1:])) or 'body'}: {p['msg']}"
-      for p in problems[:5]
-    )
-    return refusal(status, said)
+    return refusal(*problem_of(error))
 
   @app.exception_handler(Exception)
   async def fail(_: fastapi.Request, error: Exception) -> fastapi.Response:

@@ -18,7 +18,9 @@ NO_KEY = (
   {"WWW-Authenticate": "Bearer"},
 )
 # What demands it; the routes themselves do, too, by whatever path.
-_GUARDED = ("/translate", "/metrics")
+_GUARDED = ("/translate", "/detect", "/metrics")
+# What may have it in the body instead, for the route to find.
+_IN_BODY = ("/translate", "/detect")
 
 
 class Gate:
@@ -75,6 +77,8 @@ class Gate:
     path = scope["path"].removeprefix(scope.get("root_path", ""))
     if path not in _GUARDED or has_key(headers, self._access.key):
       return None
+    if path in _IN_BODY and b"authorization" not in headers:
+      return None
     return self._refuse(*NO_KEY)
 
 
@@ -83,6 +87,14 @@ def has_key(headers: Mapping[bytes, bytes], key: str | None) -> bool:
   if key is None:
     return True
   scheme, _, given = headers.get(b"authorization", b"").partition(b" ")
+  return is_key(given.strip(), key) and scheme.lower() == b"bearer"
+
+
+def is_key(given: object, key: str) -> bool:
+  """Returns whether what a request has is the API key."""
+  if isinstance(given, str):
+    given = given.encode("utf-8", "replace")
   # In a time that does not tell how much of it is right.
-  is_right = hmac.compare_digest(given.strip(), key.encode("utf-8"))
-  return scheme.lower() == b"bearer" and is_right
+  return isinstance(given, bytes) and hmac.compare_digest(
+    given, key.encode("utf-8")
+  )

@@ -8,8 +8,8 @@ from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from official_transformer.serving.application import RETRY_AFTER, refusal
-from official_transformer.serving.settings import ServiceLimits
+from official_transformer.serving.application import refusal
+from official_transformer.serving.settings import RETRY_AFTER, ServiceLimits
 
 # Of a request's head, and of what follows a body in chunks: h11 counts both,
 # and reads no request while it answers another one.

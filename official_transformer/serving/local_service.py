@@ -7,8 +7,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 from official_transformer.decoding.requests import TranslationRequest
 from official_transformer.decoding.translator import Translator
-from official_transformer.serving.application import Translated
 from official_transformer.serving.batcher import Job
+from official_transformer.serving.dispatcher import Translated
 from official_transformer.serving.metrics import Metrics
 from official_transformer.serving.model_host import ModelHost
 from official_transformer.serving.schemas import Model
@@ -22,10 +22,12 @@ class LocalService:
 
   Attributes:
     host: holds the model.
+    direction: of the model, as measurements name it.
   """
 
-  def __init__(self, host: ModelHost) -> None:
+  def __init__(self, host: ModelHost, direction: str = "") -> None:
     self.host = host
+    self.direction = direction
     self._cutters = ThreadPoolExecutor(thread_name_prefix="cut")
 
   async def translate(self, request: TranslationRequest) -> Translated:
@@ -57,10 +59,13 @@ class LocalService:
 
   def measure(self, metrics: Metrics) -> None:
     """Sets the measurements that change by themselves."""
-    metrics.queued_tokens.set(self.host.batcher.queued_tokens)
-    metrics.model_step.set(self.model().step)
-    metrics.reloads.set(self.host.reloads)
-    metrics.failed_reloads.set(self.host.failed_reloads)
+    for gauge, value in [
+      (metrics.queued_tokens, self.host.batcher.queued_tokens),
+      (metrics.model_step, self.model().step),
+      (metrics.reloads, self.host.reloads),
+      (metrics.failed_reloads, self.host.failed_reloads),
+    ]:
+      gauge.labels(self.direction).set(value)
 
 
 def _give_up(cutting: Future[Job]) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Literal
 
 import prometheus_client
 from prometheus_client import multiprocess
 
 MULTIPROCESS_DIR = "PROMETHEUS_MULTIPROC_DIR"
+# What a count is of; nothing where no direction has a name.
+_DIRECTION = ["direction"]
 _SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 _SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
@@ -31,11 +34,13 @@ class Metrics:
     self.lines = prometheus_client.Counter(
       "translation_lines_total",
       "Lines, and parts of long ones, that were handed to the model.",
+      _DIRECTION,
       registry=self.registry,
     )
     self.tokens = prometheus_client.Counter(
       "translation_source_tokens_total",
       "Their tokens.",
+      _DIRECTION,
       registry=self.registry,
     )
     self.seconds = prometheus_client.Histogram(
@@ -47,6 +52,7 @@ class Metrics:
     self.batch_lines = prometheus_client.Histogram(
       "translation_batch_lines",
       "Lines of a batch.",
+      _DIRECTION,
       buckets=_SIZES,
       registry=self.registry,
     )
@@ -54,6 +60,7 @@ class Metrics:
       "translation_requests_in_progress",
       "Requests to /translate that are not answered yet.",
       "livesum",
+      [],
     )
     self.queued_tokens = self._gauge(
       "translation_queued_tokens", "Tokens that wait.", "livesum"
@@ -73,18 +80,24 @@ class Metrics:
     )
 
   def _gauge(
-    self, name: str, text: str, mode: Literal["livesum", "livemin"]
+    self,
+    name: str,
+    text: str,
+    mode: Literal["livesum", "livemin"],
+    labels: Sequence[str] = _DIRECTION,
   ) -> prometheus_client.Gauge:
     return prometheus_client.Gauge(
-      name, text, registry=self.registry, multiprocess_mode=mode
+      name, text, labels, registry=self.registry, multiprocess_mode=mode
     )
 
-  def on_batch(self, lines: int, tokens: int, queued_tokens: int) -> None:
+  def on_batch(
+    self, direction: str, lines: int, tokens: int, queued_tokens: int
+  ) -> None:
     """Counts a batch, and sets what still waits."""
-    self.queued_tokens.set(queued_tokens)
-    self.batch_lines.observe(lines)
-    self.lines.inc(lines)
-    self.tokens.inc(tokens)
+    self.queued_tokens.labels(direction).set(queued_tokens)
+    self.batch_lines.labels(direction).observe(lines)
+    self.lines.labels(direction).inc(lines)
+    self.tokens.labels(direction).inc(tokens)
 
   def text(self) -> bytes:
     """Returns the measurements of all processes."""

@@ -28,10 +28,9 @@ from official_transformer.decoding.requests import (
   TranslationRequest,
 )
 from official_transformer.decoding.translation import Translation
-from official_transformer.serving.application import (
-  Translated,
-  create_application,
-)
+from official_transformer.serving.application import create_application
+from official_transformer.serving.directions import UNNAMED
+from official_transformer.serving.dispatcher import Translated
 from official_transformer.serving.local_service import describe
 from official_transformer.serving.metrics import Metrics
 from official_transformer.serving.schemas import Model
@@ -98,7 +97,7 @@ class _ReplicaService:
 
   def measure(self, metrics: Metrics) -> None:
     """Sets the measurements that change by themselves."""
-    metrics.model_step.set(self.model().step)
+    metrics.model_step.labels("").set(self.model().step)
 
 
 @functools.lru_cache
@@ -110,7 +109,7 @@ def _metrics() -> Metrics:
 def _application() -> fastapi.FastAPI:
   """Returns what a replica answers with."""
   return create_application(
-    _ReplicaService(),
+    {UNNAMED: _ReplicaService()},
     _LIMITS,
     _metrics(),
     Access(os.environ.get(API_KEY_VARIABLE) or None),
@@ -164,7 +163,7 @@ class TranslationReplica:
     """Translates a batch of lines; callers give one each."""
     encode = self.translator.tokenizers.source.encode
     tokens = sum(len(encode(line.text)) for line in lines)
-    _metrics().on_batch(len(lines), tokens, queued_tokens=0)
+    _metrics().on_batch("", len(lines), tokens, queued_tokens=0)
     return await asyncio.to_thread(self._translate, lines)
 
   async def align_line(self, line: LineRequest) -> Translation:

@@ -32,6 +32,19 @@ class Model(pydantic.BaseModel):
   )
 
 
+class Languages(pydantic.BaseModel):
+  """A direction, as codes of languages."""
+
+  source: str = pydantic.Field(examples=["en"])
+  target: str = pydantic.Field(examples=["de"])
+
+
+class Ready(Model):
+  """The model in use, the first of several, and all directions."""
+
+  directions: list[Languages]
+
+
 def _check_strings(value: Any) -> Any:
   """Refuses a list at its first element that is no string, not at each."""
   if isinstance(value, list) and not all(isinstance(s, str) for s in value):
@@ -134,6 +147,15 @@ class Question(Guidance):
     pydantic.Field(
       description="One line, or several.", examples=[["A dog runs."]]
     )
+  )
+  source: str | None = pydantic.Field(
+    None,
+    description="The language of the text, if the service has models of "
+    "several directions.",
+    examples=["en"],
+  )
+  target: str | None = pydantic.Field(
+    None, description="The language of translations.", examples=["de"]
   )
   markup: Literal["none", "html"] = pydantic.Field(
     "none",

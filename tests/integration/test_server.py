@@ -160,8 +160,10 @@ def test_many_clients_are_each_answered_their_own(server, lines, expected):
     thread.join()
   assert not problems
   measured = server.get("/metrics")
-  (batches,) = re.findall(r"\ntranslation_batch_lines_count (.+)", measured)
-  (translated,) = re.findall(r"\ntranslation_lines_total (.+)", measured)
+  batches, translated = (
+    re.search(rf'\n{name}{{direction=""}} (.+)', measured)[1]
+    for name in ("translation_batch_lines_count", "translation_lines_total")
+  )
   assert float(batches) < float(translated)
 
 
@@ -362,7 +364,7 @@ def test_several_workers_are_one_service(demo_model, tmp_path):
     wait_for(
       lambda: 'requests_total{status="200"} 10.0' in server.get("/metrics")
     )
-    assert "translation_model_step 30.0" in server.get("/metrics")
+    assert 'translation_model_step{direction=""} 30.0' in server.get("/metrics")
     # One that is killed is replaced, and the other answers meanwhile.
     os.kill(workers[0], 9)
     wait_for(lambda: has_ended(workers[0]))

@@ -18,12 +18,12 @@ def test_a_checkpoint_whose_files_are_replaced_is_another(tmp_path):
     (checkpoint / name).write_bytes(b"old")
   (tmp_path / "model.json").write_text("{}")
   options = ServiceOptions(model_dir=str(tmp_path))
-  seen = [options._newest()]
-  assert options._newest() == seen[0]
+  seen = [options.newest()]
+  assert options.newest() == seen[0]
   before = os.stat(checkpoint)
   for name in names:  # As `cp` does: the directory's own time stays.
     (checkpoint / name).write_bytes(b"news")
-    seen.append(options._newest())
+    seen.append(options.newest())
   after = os.stat(checkpoint)
   assert before.st_mtime_ns == after.st_mtime_ns
   assert len(set(seen)) == 3

@@ -21,6 +21,7 @@ from official_transformer.decoding.alignment import (
 from official_transformer.decoding.engines import Engine
 from official_transformer.decoding.options import AlignmentRule, DecodingOptions
 from official_transformer.decoding.output import fields_of, text_lines
+from official_transformer.decoding.phrases import DecodingConstraints
 from official_transformer.decoding.requests import LineRequest
 from official_transformer.decoding.translator import Translator
 from official_transformer.errors import InputError
@@ -274,3 +275,12 @@ def test_html_comes_back_in_every_way_of_translating(aligning, trained_model):
   )
   assert asked.text == found.text and asked.hypotheses[0].alignment is None
   assert given.text == plain[1]
+  # What is forbidden is so in every part.
+  words = plain[0].split()
+  constraints = DecodingConstraints(forbidden=(words[0], words[-1]))
+  without = aligning.translate_line(
+    LineRequest(line, constraints, is_html=True)
+  )
+  assert not {words[0], words[-1]} & set(
+    re.sub("<[^>]*>", " ", without.text).split()
+  )

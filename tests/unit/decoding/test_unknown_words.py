@@ -116,5 +116,5 @@ def test_text_is_that_of_the_models_form(tokenizer):
 
 
 def test_it_needs_attention():
-  with pytest.raises(InputError, match="replace_unk asks TensorFlow's"):
+  with pytest.raises(InputError, match="replace_unk needs TensorFlow's"):
     DecodingOptions(replace_unk=True, engine=Engine("ctranslate2"))

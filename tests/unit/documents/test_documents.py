@@ -384,3 +384,14 @@ def test_a_zip_file_without_text_is_refused():
   zipfile.ZipFile(found, "w").close()
   with pytest.raises(InputError, match="there is no word/document.xml"):
     read("docx", found.getvalue())
+
+
+def test_text_that_is_left_out_is_told_of(caplog):
+  paragraph = f"<w:p>{text('A dog')}</w:p>"
+  body = f"<w:body>{paragraph}</w:body>"
+  with caplog.at_level("INFO", "absl"):
+    read("docx", word_file(body))
+    assert caplog.messages == []
+    document = read("docx", word_file(body, comments=paragraph))
+  assert len(document.requests) == 1
+  assert caplog.messages == ["not translated: comments"]

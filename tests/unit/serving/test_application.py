@@ -18,6 +18,7 @@ from official_transformer.decoding.phrases import DecodingConstraints
 from official_transformer.decoding.requests import TranslationRequest
 from official_transformer.errors import InputError
 from official_transformer.serving.application import create_application
+from official_transformer.serving.directions import UNNAMED
 from official_transformer.serving.local_service import LocalService
 from official_transformer.serving.metrics import Metrics
 from official_transformer.serving.model_host import ModelHost, Newest
@@ -39,7 +40,9 @@ def host():
 
 @pytest.fixture
 def client(host):
-  application = create_application(LocalService(host), LIMITS, Metrics())
+  application = create_application(
+    {UNNAMED: LocalService(host)}, LIMITS, Metrics()
+  )
   return TestClient(application, raise_server_exceptions=False)
 
 
@@ -164,10 +167,10 @@ def test_other_addresses_and_methods_are_refused(client):
   [
     ({}, b'{"text": "a"}', 415, "there is no Content-Type"),
     (
-      {"content-type": "application/x-www-form-urlencoded"},
-      b"a=b",
+      {"content-type": "text/plain"},
+      b'{"text": "a"}',
       415,
-      "Content-Type: application/x-www-form-urlencoded: send JSON",
+      "Content-Type: text/plain: send JSON",
     ),
     (
       {"content-type": "application/json", "content-encoding": "gzip"},
@@ -220,7 +223,7 @@ def test_too_much_and_too_late(client, host):
   searcher.go.clear()
   hasty = dataclasses.replace(LIMITS, seconds=0.5)
   late = TestClient(
-    create_application(LocalService(host), hasty, Metrics())
+    create_application({UNNAMED: LocalService(host)}, hasty, Metrics())
   ).post("/translate", json={"text": "abc"})
   assert "0.5 seconds" in refusal(late, 504)
   # The search goes on with what it has begun; this waits.
@@ -256,7 +259,7 @@ def test_probes_page_and_measurements(client, host):
   measured = client.get("/metrics").text
   assert 'translation_requests_total{status="200"} 1.0' in measured
   assert 'translation_requests_total{status="422"} 1.0' in measured
-  assert "translation_model_step 1.0" in measured
+  assert 'translation_model_step{direction=""} 1.0' in measured
   host.close()
   refusal(client.get("/ready"), 503)
   refusal(client.post("/translate", json={"text": "ab"}), 503)
@@ -264,7 +267,7 @@ def test_probes_page_and_measurements(client, host):
 
 def test_a_key_is_demanded_if_there_is_one(host):
   application = create_application(
-    LocalService(host), LIMITS, Metrics(), Access(key="sésame")
+    {UNNAMED: LocalService(host)}, LIMITS, Metrics(), Access(key="sésame")
   )
   client = TestClient(application)
   for headers in (
@@ -310,7 +313,7 @@ def test_other_hosts_are_refused_if_names_are_given(host, named, status):
   """As of a page whose own name leads to this machine."""
   access = Access(hosts=frozenset({"localhost", "127.0.0.1", "::1"}))
   application = create_application(
-    LocalService(host), LIMITS, Metrics(), access
+    {UNNAMED: LocalService(host)}, LIMITS, Metrics(), access
   )
   client = TestClient(application)
   headers = {"Host": named}

@@ -1,0 +1,221 @@
+"""LibreTranslate's wire format, by services that translate backwards."""
+
+import pytest
+from serving_fakes import make_translator
+
+pytest.importorskip("fastapi")
+from fastapi.testclient import TestClient
+
+from official_transformer.serving.application import create_application
+from official_transformer.serving.directions import UNNAMED, Direction
+from official_transformer.serving.local_service import LocalService
+from official_transformer.serving.metrics import Metrics
+from official_transformer.serving.model_host import ModelHost, Newest
+from official_transformer.serving.settings import Access, ServiceLimits
+
+EN_DE, DE_EN = Direction("en", "de"), Direction("de", "en")
+LIMITS = ServiceLimits(
+  body_bytes=2000, lines=5, line_characters=50, queued_tokens=90
+)
+ASKED = {"source": "en", "target": "de"}
+
+
+@pytest.fixture
+def hosts():
+  """A model of each direction."""
+  hosts = {
+    direction: ModelHost(lambda _: make_translator(), lambda: Newest(1), LIMITS)
+    for direction in (EN_DE, DE_EN)
+  }
+  yield hosts
+  for host in hosts.values():
+    host.close()
+
+
+def client_of(hosts, access=Access()):  # noqa: B008
+  services = {d: LocalService(host, str(d)) for d, host in hosts.items()}
+  application = create_application(services, LIMITS, Metrics(), access)
+  return TestClient(application, raise_server_exceptions=False)
+
+
+@pytest.fixture
+def client(hosts):
+  return client_of(hosts)
+
+
+def post(client, path="/translate", status=200, **request):
+  answer = client.post(path, **request)
+  assert answer.status_code == status, answer.text
+  return answer.json()
+
+
+def refused(client, status, path="/translate", **request):
+  """Returns an error as clients of LibreTranslate read it."""
+  found = post(client, path, status, **request)
+  assert list(found) == ["error"]
+  return found["error"]
+
+
+@pytest.mark.parametrize(
+  "request_of",
+  [
+    lambda fields: {"json": fields},
+    lambda fields: {"data": fields},
+    lambda fields: {"params": fields},
+    # As a browser's FormData is sent.
+    lambda fields: {"files": {n: (None, v) for n, v in fields.items()}},
+  ],
+  ids=["json", "form", "address", "parts"],
+)
+def test_every_kind_of_body_is_read(client, request_of):
+  found = post(client, **request_of({"q": "ab\n\ncd\r\n", **ASKED}))
+  assert found == {"translatedText": "ba\n\ndc\r\n"}
+
+
+def test_the_direction_chooses_the_model(client, hosts):
+  for source, target in hosts:
+    fields = {"q": "abc", "source": source, "target": target}
+    assert post(client, json=fields) == {"translatedText": "cba"}
+  for host in hosts.values():
+    # One batch is the warming up.
+    assert len(host.translator.searchers.plain.batches) == 2
+  asked = {"text": "abc", "source": "de", "target": "en"}
+  assert post(client, json=asked)["translations"][0]["translation"] == "cba"
+  asked = {"text": "abc"}
+  answer = client.post("/translate", json=asked)
+  assert answer.status_code == 422
+  assert "name source and target" in answer.json()["error"]["message"]
+  ready = client.get("/ready").json()
+  assert ready["directions"] == [
+    {"source": "en", "target": "de"},
+    {"source": "de", "target": "en"},
+  ]
+  measured = client.get("/metrics").text
+  assert 'translation_model_step{direction="de-en"} 1.0' in measured
+
+
+def test_several_texts_and_their_alternatives(client):
+  fields = {**ASKED, "q": ["ba\nab", "aa"], "alternatives": 5}
+  assert post(client, json=fields) == {
+    "translatedText": ["ab\nba", "aa"],
+    # The beam has two; the second hypothesis is sorted.
+    "alternatives": [["ab\nab"], []],
+  }
+  fields["q"] = "cba"
+  assert post(client, data=fields) == {
+    "translatedText": "abc",
+    "alternatives": [],
+  }
+  assert post(client, json={**ASKED, "q": []}) == {"translatedText": []}
+
+
+def test_the_language_is_detected_if_it_is_to_be(client):
+  text = "wo ist der bahnhof\nich suche ihn"
+  fields = {"q": text, "source": "auto", "target": "en"}
+  found = post(client, json=fields)
+  assert found["detectedLanguage"]["language"] == "de"
+  assert 50 < found["detectedLanguage"]["confidence"] <= 100
+  assert found["translatedText"].count("\n") == 1
+  # Nothing is to be done, if it is the target's.
+  fields["target"] = "de"
+  assert post(client, json=fields)["translatedText"] == text
+  first, second = post(client, "/detect", data={"q": text})
+  assert (first["language"], second["language"]) == ("de", "en")
+  assert first["confidence"] + second["confidence"] == pytest.approx(100)
+
+
+def test_languages_and_settings(client):
+  assert client.get("/languages").json() == [
+    {"code": "en", "name": "English", "targets": ["de"]},
+    {"code": "de", "name": "German", "targets": ["en"]},
+  ]
+  settings = client.get("/frontend/settings").json()
+  assert settings["language"]["target"] == {"code": "de", "name": "German"}
+  assert settings["charLimit"] == 50 and not settings["keyRequired"]
+
+
+@pytest.mark.parametrize(
+  ("request_", "status", "said"),
+  [
+    ({"json": {"q": "a"}}, 400, "source: Field required"),
+    ({"data": {"q": "a", "source": "en"}}, 400, "target: Field required"),
+    ({"json": {**ASKED, "q": ""}}, 400, "q"),
+    ({"json": {**ASKED, "q": 1}}, 400, "q"),
+    ({"json": {**ASKED, "q": ["a", 1]}}, 400, "q"),
+    ({"json": {**ASKED, "q": "a", "format": "rtf"}}, 400, "format"),
+    ({"json": {**ASKED, "q": "a", "alternatives": -1}}, 400, "alternatives"),
+    ({"json": {**ASKED, "q": "a", "source": "fr"}}, 400, "en-de, de-en"),
+    ({"json": {**ASKED, "q": "a" * 51}}, 400, "line 1 has 51"),
+    ({"json": {**ASKED, "q": "a\n" * 5}}, 400, "6 lines; a request may have 5"),
+    (
+      {
+        "content": b'{"q": "\\ud800", "source": "en", "target": "de"}',
+        "headers": {"content-type": "application/json"},
+      },
+      400,
+      "unicode string",
+    ),
+    ({"json": {**ASKED, "q": ["a" * 40] * 5}}, 400, "more than 90 tokens"),
+    ({"data": {**ASKED, "text": "a" * 3000}}, 400, "2000 bytes"),
+    ({"data": b"q=f%FCr"}, 400, "not UTF-8; is it Latin-1?"),
+    ({"data": b"q=f\xfcr"}, 400, "byte 4 (0xfc): not UTF-8"),
+    (
+      {"data": {"q": "a"}, "headers": {"origin": "https://other.example"}},
+      403,
+      "a page of https://other.example",
+    ),
+    (
+      {"files": {"q": (None, b"f\xfcr")}},
+      400,
+      "q, byte 2 (0xfc): not UTF-8",
+    ),
+    (
+      {"content": b"x", "headers": {"content-type": "multipart/form-data"}},
+      400,
+      "no boundary",
+    ),
+  ],
+)
+def test_what_is_wrong_is_said(client, request_, status, said):
+  if isinstance(request_.get("data"), bytes):
+    request_ = {
+      "content": request_["data"],
+      "headers": {"content-type": "application/x-www-form-urlencoded"},
+    }
+  assert said in refused(client, status, **request_)
+
+
+def test_a_page_of_the_service_itself_may_send_a_form(client):
+  headers = {"origin": "http://testserver:8000"}
+  found = post(client, data={"q": "ab", **ASKED}, headers=headers)
+  assert found == {"translatedText": "ba"}
+
+
+def test_a_model_without_languages_says_how_to_name_them(hosts):
+  client = client_of({UNNAMED: hosts[EN_DE]})
+  for said in (
+    refused(client, 400, json={"q": "a", **ASKED}),
+    refused(client, 400, json={"q": "a", **ASKED, "source": "auto"}),
+    refused(client, 400, "/detect", json={"q": "a"}),
+  ):
+    assert "--model_dir=en-de=DIR" in said
+  assert client.get("/languages").json() == []
+  assert client.get("/ready").json()["directions"] == []
+
+
+def test_the_key_is_in_the_body(hosts):
+  client = client_of(hosts, Access(key="sésame"))
+  fields = {"q": "ab", **ASKED}
+  for path in ("/translate", "/detect"):
+    for keyed in (fields, {**fields, "api_key": "sesame"}):
+      assert "API key" in refused(client, 403, path, data=keyed)
+      assert "API key" in refused(client, 403, path, json=keyed)
+    keyed = {**fields, "api_key": "sésame"}
+    post(client, path, data=keyed)
+    post(client, path, json=keyed)
+    # Or in the header, where another one is not looked past.
+    key = {"Authorization": "Bearer sésame".encode()}
+    post(client, path, data=fields, headers=key)
+    wrong = {"Authorization": "Bearer sesame"}
+    assert client.post(path, json=keyed, headers=wrong).status_code == 401
+  assert client.get("/frontend/settings").json()["keyRequired"]
