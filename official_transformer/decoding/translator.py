@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
@@ -116,7 +117,7 @@ class Translator:
   @classmethod
   def load(
     cls,
-    model_dir: str | Sequence[str],
+    model_dir: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     dtype: str = "fp32",
     options: DecodingOptions | None = None,
     checkpoint: str = LATEST,
@@ -140,8 +141,9 @@ class Translator:
     options = options or DecodingOptions()
     if engine is not None:
       options = dataclasses.replace(options, engine=Engine(engine))
-    names = [model_dir] if isinstance(model_dir, str) else model_dir
-    opened = [open_model(name, **decoding) for name in names]
+    if isinstance(model_dir, (str, os.PathLike)):
+      model_dir = [model_dir]
+    opened = [open_model(os.fspath(name), **decoding) for name in model_dir]
     return cls.of(load_models(opened, dtype, checkpoint), options)
 
   @classmethod

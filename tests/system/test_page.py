@@ -12,6 +12,7 @@ playwright = pytest.importorskip("playwright.sync_api")
 pytestmark = [pytest.mark.slow, chromium.NEEDED]
 # Where pictures of the page are kept, if anyone wants to look at them.
 PICTURES = os.environ.get("PAGE_PICTURES")
+DIRECTION = {"source": "en", "target": "de"}
 SENTENCE = "The child will give the men a small flower soon."
 
 
@@ -19,7 +20,8 @@ SENTENCE = "The child will give the men a small flower soon."
 def server(trained_model, tmp_path_factory):
   flags = ["--extra_decode_length=3"]  # Some hypotheses are unfinished then.
   directory = tmp_path_factory.mktemp("server")
-  with running_server(trained_model, directory, *flags) as server:
+  models = f"en-de={trained_model},de-en={trained_model}"
+  with running_server(models, directory, *flags) as server:
     yield server
 
 
@@ -61,7 +63,7 @@ def test_it_translates_as_one_types(page, server):
   page.locator("#source").press_sequentially(SENTENCE, delay=5)
   playwright.expect(page.locator("#target > li")).to_have_count(1)
   playwright.expect(page.locator("#status")).to_contain_text(" s")
-  (expected,) = server.translate(SENTENCE)["translations"]
+  (expected,) = server.translate(SENTENCE, **DIRECTION)["translations"]
   assert lines_of(page) == [expected["translation"]]
   page.locator("#source").fill("")
   playwright.expect(page.locator("#target > li")).to_have_count(0)
@@ -71,7 +73,7 @@ def test_pointing_at_a_word_shows_what_it_attends_to(page, server):
   page.locator("#source").fill(f"{SENTENCE}\n\nA dog runs.")
   playwright.expect(page.locator("#target > li")).to_have_count(3)
   (line, _, _) = server.translate(
-    [SENTENCE, "", "A dog runs."], attention=True
+    [SENTENCE, "", "A dog runs."], attention=True, **DIRECTION
   )["translations"]
   words = page.locator("#target > li").first.locator(".word")
   assert words.all_inner_texts() == line["target_words"]
@@ -92,7 +94,8 @@ def test_hypotheses_have_scores_and_lines_have_marks(page, server):
   page.locator("#n_best").fill("4")
   page.locator("#source").fill("\n".join(source))
   playwright.expect(page.locator("#target > li")).to_have_count(4)
-  found = server.translate(source, n_best=4, scores=True)["translations"]
+  found = server.translate(source, n_best=4, scores=True, **DIRECTION)
+  found = found["translations"]
   assert lines_of(page) == [line["translation"] for line in found]
   assert "split" in found[2]["flags"]
   for number, line in enumerate(found):
@@ -107,6 +110,21 @@ def test_hypotheses_have_scores_and_lines_have_marks(page, server):
       assert f"{hypothesis['score']:.2f}" in text
       assert hypothesis["translation"] in text
       assert ("unfinished" in text) == (not hypothesis["finished"])
+
+
+def test_a_direction_is_chosen(page):
+  options = page.locator("#direction > option")
+  assert options.all_text_contents() == ["en \u2192 de", "de \u2192 en"]
+  with page.expect_request("**/translate") as first:
+    page.locator("#source").fill(SENTENCE)
+  with page.expect_request("**/translate") as second:
+    page.locator("#direction").select_option(index=1)
+  asked = [info.value.post_data_json for info in (first, second)]
+  assert [(its["source"], its["target"]) for its in asked] == [
+    ("en", "de"),
+    ("de", "en"),
+  ]
+  playwright.expect(page.locator("#status")).to_contain_text(" s")
 
 
 def test_what_is_refused_is_told(page):
