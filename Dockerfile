@@ -1,0 +1,31 @@
+# The translation service, or a training, in a container. docs/deploying.md says
+# how to build and to run it.
+ARG PYTHON=3.11
+
+FROM python:${PYTHON}-slim AS base
+# For GPUs: server,gpu.
+ARG EXTRAS=server
+WORKDIR /opt/official-transformer
+COPY setup.py pyproject.toml constraints.txt README.md LICENSE ./
+COPY data_prep data_prep
+COPY flags flags
+COPY official_transformer official_transformer
+RUN pip install --no-cache-dir --constraint=constraints.txt ".[${EXTRAS}]" \
+  && useradd --create-home --uid=10001 translator
+ENV PYTHONUNBUFFERED=1 PYTHONUTF8=1
+USER 10001
+WORKDIR /work
+
+# Every command: training is the one without a name.
+FROM base AS training
+ENTRYPOINT ["transformer_main"]
+
+# Without --target, this one is built.
+FROM base AS service
+ARG MODEL=models/multi30k_en_de
+COPY ${MODEL} /model
+EXPOSE 8000
+HEALTHCHECK --interval=10s --timeout=5s --start-period=120s CMD \
+  ["python", "-c", "import urllib.request as r; r.urlopen('http://localhost:8000/ready', timeout=4)"]
+ENTRYPOINT ["translation_server", "--host=0.0.0.0"]
+CMD ["--model_dir=/model"]

@@ -1,0 +1,128 @@
+"""Marian's own files: which models they hold, and what is called how in them.
+
+Marian (Junczys-Dowmunt et al. 2018) has its kernels as [in, out], like this
+project. Hugging Face's files of Marian models are another format, see
+`marian.py`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from official_transformer.errors import InputError
+from official_transformer.model_params import TransformerParams
+
+# The configuration, in YAML, among the arrays.
+CONFIG = "special:model.yml"
+TABLE = "Wemb"
+BIAS = "decoder_ff_logit_out_b"
+# What the configuration of an export has beside what Marian reads.
+OWN_PARAMS = "official-transformer-params"
+MODEL, VOCABULARY = "model.npz", "vocab.spm"
+# The bias of a logit that is never to win.
+NEVER = -1e4
+_LAYER = re.compile(
+  r"transformer/(encoder|decoder)_stack/layer_(\d+)/(\w+)/(\w+)/"
+  r"(?:(\w+)_)?(kernel|bias|gamma|beta)"
+)
+_SUB_LAYERS = {
+  "self_attention": "self",
+  "cross_attention": "context",
+  "ffn": "ffn",
+}
+_PROJECTIONS = {"query": "q", "key": "k", "value": "v", "output": "o"}
+_NETWORK = {"filter": "1", "output": "2"}
+_KINDS = {"kernel": "W", "bias": "b", "gamma": "scale", "beta": "bias"}
+
+
+def name_of(path: str) -> str | None:
+  """Returns Marian's name of a stack's variable; None of what is in no stack.
+
+  Args:
+    path: ours, such as `transformer/encoder_stack/layer_0/ffn/layer_norm/beta`.
+  """
+  match = _LAYER.fullmatch(path)
+  if match is None:
+    return None
+  stack, number, sub_layer, part, product, kind = match.groups()
+  layer = f"{stack}_l{int(number) + 1}_{_SUB_LAYERS[sub_layer]}"
+  if part == "layer_norm":
+    owner = "ffn" if sub_layer == "ffn" else "Wo"
+    return f"{layer}_{owner}_ln_{_KINDS[kind]}"
+  letters = _NETWORK if sub_layer == "ffn" else _PROJECTIONS
+  return f"{layer}_{_KINDS[kind]}{letters[product]}"
+
+
+def check_params(params: TransformerParams) -> None:
+  """Refuses a model that Marian does not compute.
+
+  Raises:
+    InputError: with the reason, and what to train instead.
+  """
+  problems = []
+  if params.norm != "post":
+    problems.append(
+      f"norm={params.norm}: with a norm before each sub-layer, Marian leaves it "
+      "out of keys and values when it translates"
+    )
+  if params.positions != "sinusoid":
+    problems.append(f"positions={params.positions}: Marian has sinusoid")
+  if params.source_vocab_size or params.share_embeddings != "all":
+    problems.append("source, target and softmax have more than one table")
+  if params.start_symbol != "zero":
+    problems.append(
+      f"start_symbol={params.start_symbol}: Marian's decoder starts with a zero "
+      "vector"
+    )
+  if not params.scale_embeddings:
+    problems.append("embeddings are not scaled")
+  if params.target_space_embedding:
+    problems.append("there is a target space embedding")
+  if problems:
+    raise InputError(
+      f"Marian does not compute this model: {'; '.join(problems)}. "
+      "--param_set=student trains one that it does, from this one's "
+      "translations of the training text, see docs/deploying.md"
+    )
+
+
+def config_of(params: TransformerParams) -> dict[str, Any]:
+  """Returns what Marian has to know of a model.
+
+  Args:
+    params: of a model that `check_params` accepts.
+  """
+  return {
+    "type": "transformer",
+    "version": "v1.12.0",
+    "dim-vocabs": [params.vocab_size, params.vocab_size],
+    "dim-emb": params.hidden_size,
+    "enc-depth": params.encoder_layers,
+    "dec-depth": params.decoder_layers,
+    "transformer-heads": params.num_heads,
+    "transformer-dim-ffn": params.filter_size,
+    "transformer-decoder-dim-ffn": params.filter_size,
+    "transformer-ffn-depth": 2,
+    "transformer-decoder-ffn-depth": 2,
+    "transformer-ffn-activation": params.activation,
+    "transformer-preprocess": "",
+    "transformer-postprocess": "dan",
+    "transformer-postprocess-emb": "d",
+    "transformer-postprocess-top": "",
+    "transformer-decoder-autoreg": "self-attention",
+    "transformer-train-position-embeddings": False,
+    "transformer-no-projection": False,
+    "transformer-no-bias": False,
+    "transformer-tied-layers": [],
+    "transformer-pool": False,
+    "tied-embeddings": False,
+    "tied-embeddings-src": False,
+    "tied-embeddings-all": True,
+    "input-types": [],
+    "layer-normalization": False,
+    "lemma-dim-emb": 0,
+    "right-left": False,
+    "skip": False,
+    "ulr": False,
+  }
