@@ -436,6 +436,16 @@ NOTEBOOK = dataclasses.replace(
   share_embeddings="none",
   output_bias=True,
 )
+# A small model for Marian and Firefox's engine, to be trained on translations
+# of a larger one: a deep encoder, which sees a sentence once, and a shallow
+# decoder, which is asked for each token (Kasai et al. 2021).
+STUDENT = dataclasses.replace(
+  SMALL,
+  num_hidden_layers=6,
+  num_decoder_layers=2,
+  norm="post",
+  learning_rate_warmup_steps=4000,
+)
 
 DEFAULT_PARAM_SET = "big"
 PARAM_SETS = {
@@ -445,6 +455,7 @@ PARAM_SETS = {
   "big": BIG,
   "paper_base": PAPER_BASE,
   "notebook": NOTEBOOK,
+  "student": STUDENT,
 }
 MULTI_GPU_PARAM_SETS = {"base": BASE_MULTI_GPU, "big": BIG_MULTI_GPU}
 

@@ -94,7 +94,9 @@ class ExportOptions(
     "saved_model: TensorFlow's, with the search and, unless --noexport_text, "
     "the tokenizer inside. ctranslate2: a model for CTranslate2, in "
     "--quantization. huggingface: a model for transformers, and its tokenizer "
-    "(extra [huggingface]).",
+    "(extra [huggingface]). marian: Marian's own files. bergamot: Marian's "
+    "binary in 8 bits, for Firefox's engine and web pages. Both take post-norm "
+    "models, such as those of --param_set=student.",
     choices=FORMATS,
   )
 

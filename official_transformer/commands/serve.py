@@ -67,7 +67,7 @@ class LimitOptions(Options):
   )
   max_queued_tokens: int = flag(
     _GRANTED.queued_tokens,
-    "Tokens that may wait, of all requests; more: 429.",
+    "Tokens that may wait for a model, of all requests; more: 429.",
     lower_bound=1,
   )
   max_connections: int = flag(

@@ -23,9 +23,11 @@ from official_transformer.decoding.ctranslate2_model import (
 )
 from official_transformer.decoding.loading import LoadedModel
 from official_transformer.exporting.differences import (
+  ROUNDINGS,
+  Rounding,
+  coarse_rounding,
   difference,
   own_scores,
-  refusal,
   require_equal,
 )
 from official_transformer.exporting.verification import (
@@ -44,28 +46,6 @@ LENGTH_PENALTIES = (0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
 # The most tokens of a line and of a translation.
 POSITIONS = 4096
 EXACT = "float32"
-
-
-class Rounding(NamedTuple):
-  """What rounding does to the log-probability of a token, in the mean of all.
-
-  Attributes:
-    coarse: more than this is told: few models that have been trained lose it.
-    broken: more than this is refused: it is no rounding.
-  """
-
-  coarse: float
-  broken: float
-
-
-# By what weights are kept or computed in, the coarsest first. In int8 the model
-# in the box is 0.017 off, and models of 20 to 150 steps are 0.05 to 0.3.
-ROUNDINGS = {
-  "int8": Rounding(0.25, 1.0),
-  "bfloat16": Rounding(0.05, 0.5),
-  "int16": Rounding(0.02, 0.2),
-  "float16": Rounding(0.01, 0.1),
-}
 
 
 class Verified(NamedTuple):
@@ -151,7 +131,7 @@ def export_ctranslate2(
     require_equal(differences, how)
   else:
     rounding = _coarsest(quantization, answers["compute_type"])
-    coarse = _coarse(differences, quantization, how, rounding)
+    coarse = coarse_rounding(differences, quantization, how, rounding)
     if coarse:
       logging.warning("%s", coarse)
       findings.append(coarse)
@@ -188,30 +168,6 @@ def _coarsest(*types: str) -> Rounding:
     rounding
     for name, rounding in ROUNDINGS.items()
     if any(type_.startswith(name) for type_ in types)
-  )
-
-
-def _coarse(
-  differences: np.ndarray, quantization: str, how: str, rounding: Rounding
-) -> str | None:
-  """Returns that rounding costs much, if it does.
-
-  Raises:
-    RunError: if that is no rounding.
-  """
-  mean = differences.mean()
-  if not mean <= rounding.broken:
-    raise refusal(
-      f"{difference(differences, how)}, which rounding to {quantization} does "
-      "not account for; pass another --quantization"
-    )
-  if mean <= rounding.coarse:
-    return None
-  return (
-    f"{quantization} is coarse for this model: {how}, a token's "
-    f"log-probability differs by {mean:.2f} in the mean, where "
-    f"{rounding.coarse:g} is much; compare BLEU before it is used, or pass "
-    "another --quantization"
   )
 
 

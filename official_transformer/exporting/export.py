@@ -13,9 +13,16 @@ from official_transformer.decoding.engines import QUANTIZATIONS
 from official_transformer.decoding.loading import LoadedModel
 from official_transformer.exporting import readme
 from official_transformer.exporting.formats import (
+  BERGAMOT,
   CTRANSLATE2,
   HUGGINGFACE,
+  MARIAN,
   SAVED_MODEL,
+)
+from official_transformer.exporting.marian_export import (
+  check_vocabulary,
+  export_bergamot,
+  export_marian,
 )
 from official_transformer.exporting.saved_model import write_saved_model
 from official_transformer.exporting.verification import (
@@ -90,6 +97,8 @@ def export_model(
   """
   if request.format == HUGGINGFACE:
     _check_huggingface(model, vocab_files)
+  elif request.format in (MARIAN, BERGAMOT):
+    check_vocabulary(model.tokenizers.source)
   samples = Samples.of(model, lines)
   with new_directory(request.directory, replace=False) as directory:
     job = _Job(request, model, vocab_files, samples, directory)
@@ -151,6 +160,22 @@ def _huggingface(job: _Job) -> tuple[str, list[str]]:
   return use, findings
 
 
+def _marian(job: _Job) -> tuple[str, list[str]]:
+  """Writes and proves Marian's own files; returns the same."""
+  findings = export_marian(
+    job.model, job.vocab_files, job.directory, job.samples
+  )
+  return readme.marian_model(), findings
+
+
+def _bergamot(job: _Job) -> tuple[str, list[str]]:
+  """Writes and proves Bergamot's files; returns the same."""
+  findings = export_bergamot(
+    job.model, job.vocab_files, job.directory, job.samples
+  )
+  return readme.bergamot_model(), findings
+
+
 def _copy_vocabulary(job: _Job) -> None:
   """Puts vocabularies beside a model that takes no text by itself."""
   for path in job.vocab_files.different:
@@ -162,4 +187,6 @@ _WRITERS = {
   SAVED_MODEL: _saved_model,
   CTRANSLATE2: _ctranslate2,
   HUGGINGFACE: _huggingface,
+  MARIAN: _marian,
+  BERGAMOT: _bergamot,
 }

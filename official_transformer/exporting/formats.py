@@ -6,6 +6,7 @@ import importlib.util
 
 from official_transformer.decoding import engines
 from official_transformer.errors import InputError
+from official_transformer.importing import marian_names
 from official_transformer.importing.huggingface_names import architecture
 from official_transformer.model_params import TransformerParams
 
@@ -13,7 +14,8 @@ SAVED_MODEL = "saved_model"
 CTRANSLATE2 = "ctranslate2"
 TEXT_MODULE = "tensorflow_text"
 HUGGINGFACE = "huggingface"
-FORMATS = (SAVED_MODEL, CTRANSLATE2, HUGGINGFACE)
+MARIAN, BERGAMOT = "marian", "bergamot"
+FORMATS = (SAVED_MODEL, CTRANSLATE2, HUGGINGFACE, MARIAN, BERGAMOT)
 
 
 def check_extras(export_format: str, with_text: bool) -> None:
@@ -52,6 +54,8 @@ def check_params(export_format: str, params: TransformerParams) -> None:
   """
   if export_format == HUGGINGFACE:
     architecture(params)
+  elif export_format in (MARIAN, BERGAMOT):
+    marian_names.check_params(params)
 
 
 def is_installed(name: str) -> bool:

@@ -123,7 +123,7 @@ def _refusal(
 
 def _verify_scores(model: LoadedModel, directory: str, samples: Samples) -> str:
   """Compares log-probabilities, as NumPy computes them; returns a finding."""
-  export = NumpyModel(directory)
+  export = NumpyModel.of_huggingface(directory)
   found = [export.token_log_probabilities(*pair) for pair in samples.pairs]
   differences = np.abs(np.concatenate(found) - own_scores(model, samples))
   how = "with the epsilon of PyTorch's layer norms"
@@ -136,11 +136,9 @@ def _write_generation(
 ) -> None:
   """Writes generation_config.json: the setting that comes nearest to ours.
 
-  `transformers` divides by the length to a power; around the mean length of
-  translations, one falls and rises as ours, ((5 + length) / 6) ** alpha.
+  `transformers` divides by the length to a power.
   """
-  length = np.mean([len(found.ids) + 1 for found, *_ in samples.found])
-  penalty = float(params.alpha * length / (5 + length))
+  penalty = samples.length_power(params.alpha)
   if params.norm == "post" and params.alpha == 1:
     penalty = 1.0  # What an imported Marian model has had there.
   start = huggingface_model.start_id(params)
@@ -148,7 +146,7 @@ def _write_generation(
     os.path.join(directory, "generation_config.json"),
     {
       "num_beams": params.beam_size,
-      "length_penalty": round(penalty, 2),
+      "length_penalty": penalty,
       "early_stopping": False,
       "max_length": huggingface_model.longest(params),
       "pad_token_id": start,

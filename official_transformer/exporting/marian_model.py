@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 import re
 import struct
 from collections.abc import Iterable, Mapping
@@ -85,7 +84,8 @@ def write_npz(path: str, arrays: Arrays, params: TransformerParams) -> None:
     OWN_PARAMS: json.dumps(dataclasses.asdict(params))
   }
   content = np.frombuffer(_yaml(config), np.int8)
-  np.savez(path, **arrays, **{CONFIG: content})
+  everything: dict[str, Any] = {**arrays, CONFIG: content}
+  np.savez(path, **everything)
 
 
 def write_binary(path: str, arrays: Arrays, params: TransformerParams) -> None:
@@ -108,16 +108,6 @@ def write_binary(path: str, arrays: Arrays, params: TransformerParams) -> None:
   items.append(_Item(CONFIG, _BYTES, (len(config),), config))
   with open(path, "wb") as stream:
     stream.write(_serialized(items))
-
-
-def rounded(arrays: Arrays) -> Arrays:
-  """Returns arrays as int8 keeps them, in float32."""
-  return {
-    name: np.divide(*_quantized(value), dtype=np.float32)
-    if _is_quantized(name)
-    else value
-    for name, value in arrays.items()
-  }
 
 
 class _Item(NamedTuple):

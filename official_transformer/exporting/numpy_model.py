@@ -1,8 +1,7 @@
-"""What a model in Hugging Face's files computes, by NumPy alone.
+"""What a model in other projects' files computes, by NumPy alone.
 
-It reads config.json and model.safetensors as a stranger would, and computes as
-`transformers` does: that proves an export where neither that nor PyTorch is
-installed.
+It reads an export as a stranger would, and computes as `transformers` or Marian
+does: that proves an export where neither is installed.
 
 Shapes: S source length, T target length, D hidden size, V vocabulary.
 """
@@ -13,16 +12,31 @@ import functools
 import json
 import math
 import os
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
-# Of PyTorch's layer norms, where nothing is said.
-_EPSILON = 1e-5
+# Of PyTorch's layer norms, where nothing is said, and of Marian's.
+_TORCH_EPSILON, _MARIAN_EPSILON = 1e-5, 1e-6
+# What Marian calls the parts of a layer, and what Hugging Face does.
+_MARIAN_PARTS = {
+  "self": "self_attn",
+  "context": "encoder_attn",
+  "ffn_1": "fc1",
+  "ffn_2": "fc2",
+  "W": "weight",
+  "b": "bias",
+  "scale": "weight",
+  "bias": "bias",
+}
+_MARIAN_LAYER = re.compile(r"(encoder|decoder)_l(\d+)_(self|context|ffn)_(.+)")
 _ACTIVATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
   "relu": lambda x: np.maximum(x, 0),
   "gelu": lambda x: x * (1 + _erf(x / math.sqrt(2))) / 2,
   "silu": lambda x: x / (1 + np.exp(-x)),
+  "swish": lambda x: x / (1 + np.exp(-x)),
 }
 
 
@@ -33,14 +47,80 @@ def _erf(x: np.ndarray) -> np.ndarray:
 class NumpyModel:
   """A Pegasus or Marian model."""
 
-  def __init__(self, directory: str) -> None:
+  def __init__(
+    self,
+    config: Mapping[str, Any],
+    tensors: Mapping[str, np.ndarray],
+    epsilon: float,
+  ) -> None:
+    """Initializes it.
+
+    Args:
+      config: what Hugging Face's config.json says.
+      tensors: by Hugging Face's names.
+      epsilon: of layer norms.
+    """
+    self._config = config
+    self._tensors = tensors
+    self._epsilon = epsilon
+    self._activation = _ACTIVATIONS[config["activation_function"]]
+    self._is_pre_norm = config["normalize_before"]
+
+  @classmethod
+  def of_huggingface(cls, directory: str) -> NumpyModel:
+    """Reads config.json and model.safetensors."""
     from safetensors.numpy import load_file
 
     with open(os.path.join(directory, "config.json"), encoding="utf-8") as file:
-      self._config = json.load(file)
-    self._tensors = load_file(os.path.join(directory, "model.safetensors"))
-    self._activation = _ACTIVATIONS[self._config["activation_function"]]
-    self._is_pre_norm = self._config["normalize_before"]
+      config = json.load(file)
+    tensors = load_file(os.path.join(directory, "model.safetensors"))
+    return cls(config, tensors, _TORCH_EPSILON)
+
+  @classmethod
+  def of_marian(
+    cls, config: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
+  ) -> NumpyModel:
+    """Takes what Marian's own files hold.
+
+    Args:
+      config: what special:model.yml says.
+      arrays: by Marian's names.
+    """
+    table = arrays["Wemb"]
+    rows, width = table.shape
+    tensors = {
+      # A zero vector, which the decoder starts with.
+      "model.shared.weight": np.pad(table, [(0, 1), (0, 0)]),
+      "final_logits_bias": np.pad(
+        arrays["decoder_ff_logit_out_b"],
+        [(0, 0), (0, 1)],
+        constant_values=-np.inf,
+      ),
+    }
+    for name, array in arrays.items():
+      if match := _MARIAN_LAYER.fullmatch(name):
+        is_kernel = match[4][0] == "W" and len(match[4]) == 2
+        tensors[_from_marian(*match.groups())] = (
+          array.T if is_kernel else array.reshape(-1)
+        )
+    heads = config["transformer-heads"]
+    return cls(
+      {
+        "activation_function": config["transformer-ffn-activation"],
+        "normalize_before": False,
+        "add_final_layer_norm": False,
+        "decoder_start_token_id": rows,
+        "scale_embedding": True,
+        "d_model": width,
+        "encoder_attention_heads": heads,
+        "decoder_attention_heads": heads,
+        "encoder_layers": config["enc-depth"],
+        "decoder_layers": config["dec-depth"],
+        "timescales": width // 2 - 1,
+      },
+      tensors,
+      _MARIAN_EPSILON,
+    )
 
   def token_log_probabilities(
     self, source: Sequence[int], target: Sequence[int]
@@ -101,7 +181,9 @@ class NumpyModel:
       return self._tensors[stored][:length]
     width = self._config["d_model"]
     half = np.arange(width // 2 + width % 2)
-    angles = np.arange(length)[:, None] / np.power(10000, 2 * half / width)
+    # Marian's own formula has the last wavelength at 10000 exactly.
+    timescales = self._config.get("timescales", width / 2)
+    angles = np.arange(length)[:, None] / np.power(10000, half / timescales)
     found = np.concatenate(
       [np.sin(angles), np.cos(angles[:, : width // 2])], axis=1
     )
@@ -151,5 +233,26 @@ class NumpyModel:
 
   def _norm(self, name: str, x: np.ndarray) -> np.ndarray:
     x = x - x.mean(-1, keepdims=True)
-    x = x / np.sqrt((x * x).mean(-1, keepdims=True) + _EPSILON)
+    x = x / np.sqrt((x * x).mean(-1, keepdims=True) + self._epsilon)
     return x * self._tensors[f"{name}.weight"] + self._tensors[f"{name}.bias"]
+
+
+def _from_marian(side: str, number: str, part: str, rest: str) -> str:
+  """Returns Hugging Face's name of an array in a layer.
+
+  Args:
+    side: `encoder` or `decoder`.
+    number: of the layer, from 1.
+    part: `self`, `context` or `ffn`.
+    rest: of the name, such as `Wq` or `Wo_ln_scale`.
+  """
+  layer = f"model.{side}.layers.{int(number) - 1}"
+  own = _MARIAN_PARTS.get(part)
+  if "_ln_" in rest:
+    kind = _MARIAN_PARTS[rest.rpartition("_")[2]]
+    return f"{layer}.{own or 'final'}_layer_norm.{kind}"
+  kind = _MARIAN_PARTS[rest[0]]
+  if own is None:
+    return f"{layer}.{_MARIAN_PARTS[f'ffn_{rest[1]}']}.{kind}"
+  projection = "out" if rest[1] == "o" else rest[1]
+  return f"{layer}.{own}.{projection}_proj.{kind}"

@@ -136,6 +136,16 @@ def huggingface_model(positions: int) -> str:
   return _HUGGINGFACE.format(positions=positions)
 
 
+def marian_model() -> str:
+  """Returns what a model in Marian's own files is, and how it is used."""
+  return _MARIAN
+
+
+def bergamot_model() -> str:
+  """Returns what a model for Bergamot is, and how it is used."""
+  return _BERGAMOT
+
+
 def _names(files: VocabFiles) -> str:
   """Returns how the vocabularies are called in a sentence."""
   source, target = (f"`{os.path.basename(path)}`" for path in files)
@@ -235,6 +245,29 @@ drops some of several. A line, and its translation, have at most {positions}
 tokens. The search is that of `transformers`, which divides
 scores by another power of the length: some translations differ from those of
 the model's own search. That has:
+"""
+_MARIAN = """\
+A model for Marian (https://marian-nmt.github.io), which decodes it, and trains
+it further:
+
+    marian-decoder --config PATH/decoder.yml < lines > translations
+
+Give it one sentence a line: a model that was trained on single sentences drops
+some of several. Marian divides scores by another power of the length, of which
+`decoder.yml` has the nearest: some translations differ from those of the
+model's own search. That has:
+"""
+_BERGAMOT = """\
+A model for Bergamot, Marian inside of Firefox and of web pages. Its weights are
+8-bit integers. With `@browsermt/bergamot-translator` from npm, these are the
+buffers of a model:
+
+    {model: "model.intgemm8.bin", vocabs: ["vocab.spm"],
+     shortlist: (an empty one), config: {"gemm-precision": "int8shiftAll"}}
+
+`examples/offline_page` of the project that wrote this is a page that uses it.
+Bergamot cuts text into sentences itself, and takes the likeliest token at each
+step. The model's own search has:
 """
 _PIECES = """\
 Text becomes tokens, and they text, by SentencePiece:

@@ -17,6 +17,8 @@ import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from official_transformer.decoding.batching import pad
 from official_transformer.decoding.hypotheses import (
   FoundSequence,
@@ -67,6 +69,15 @@ class Samples:
       (source, [*best.ids, EOS_ID])
       for source, (best, *_) in zip(self.ids, self.found, strict=True)
     ]
+
+  def length_power(self, alpha: float) -> float:
+    """Returns the power of the length that divides scores most like ours.
+
+    Around the mean length of translations, it falls and rises as ((5 + length)
+    / 6) ** alpha does.
+    """
+    length = np.mean([len(found.ids) + 1 for found, *_ in self.found])
+    return round(float(alpha * length / (5 + length)), 2)
 
   @classmethod
   def of(cls, model: LoadedModel, lines: Iterable[str]) -> Samples:

@@ -63,8 +63,8 @@ def check_params(params: TransformerParams) -> None:
   problems = []
   if params.norm != "post":
     problems.append(
-      f"norm={params.norm}: with a norm before each sub-layer, Marian leaves it "
-      "out of keys and values when it translates"
+      f"norm={params.norm}: Marian leaves a norm before a sub-layer out of "
+      "keys and values when it translates"
     )
   if params.positions != "sinusoid":
     problems.append(f"positions={params.positions}: Marian has sinusoid")
@@ -72,8 +72,7 @@ def check_params(params: TransformerParams) -> None:
     problems.append("source, target and softmax have more than one table")
   if params.start_symbol != "zero":
     problems.append(
-      f"start_symbol={params.start_symbol}: Marian's decoder starts with a zero "
-      "vector"
+      f"start_symbol={params.start_symbol}: Marian starts with a zero vector"
     )
   if not params.scale_embeddings:
     problems.append("embeddings are not scaled")

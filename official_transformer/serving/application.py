@@ -1,4 +1,4 @@
-"""The service's addresses: what is asked, what is answered, what is refused.
+"""The service's addresses, its answers and its refusals.
 
 Errors are JSON, `{"error": {"status": 413, "message": "..."}}`, and say what is
 granted; LibreTranslate's clients get them as they expect. Nothing here knows
@@ -10,18 +10,19 @@ from __future__ import annotations
 import asyncio
 import pathlib
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Any
 
 import fastapi
 import fastapi_offline
 import pydantic
 from absl import logging
-from fastapi import exceptions, responses
+from fastapi import responses
 from fastapi.security import HTTPBearer
 from starlette.exceptions import HTTPException
 
 from official_transformer.decoding.output import fields_of
 from official_transformer.decoding.requests import RequestError
+from official_transformer.serving import libretranslate as wire_format
 from official_transformer.serving.directions import UNNAMED, Direction
 from official_transformer.serving.dispatcher import (
   Dispatcher,
@@ -29,14 +30,20 @@ from official_transformer.serving.dispatcher import (
   Translated,
   check_text,
 )
-from official_transformer.serving.gate import NO_KEY, Gate, has_key
+from official_transformer.serving.gate import NO_KEY, Gate, has_key, is_key
 from official_transformer.serving.libretranslate import (
+  ADDRESSES,
   DetectQuestion,
   LibreAnswer,
   LibreQuestion,
   LibreTranslate,
 )
 from official_transformer.serving.metrics import CONTENT_TYPE, Metrics
+from official_transformer.serving.request_body import (
+  is_form,
+  parse_fields,
+  read_body,
+)
 from official_transformer.serving.request_guard import RequestGuard
 from official_transformer.serving.schemas import (
   Answer,
@@ -44,13 +51,6 @@ from official_transformer.serving.schemas import (
   Question,
   Ready,
   Refusal,
-)
-from official_transformer.serving.service_route import (
-  OURS,
-  THEIRS,
-  TRANSLATE,
-  ServiceRoute,
-  problem_of,
 )
 from official_transformer.serving.settings import ANYONE, Access, ServiceLimits
 
@@ -72,16 +72,9 @@ _REFUSALS: dict[int | str, dict[str, Any]] = {
   }.items()
 }
 
-
-def _format_of(body: Any) -> str:
-  """Returns the format of a question."""
-  return THEIRS if isinstance(body, dict) and "q" in body else OURS
-
-
-_Asked = Annotated[
-  Annotated[Question, pydantic.Tag(OURS)]
-  | Annotated[LibreQuestion, pydantic.Tag(THEIRS)],
-  pydantic.Discriminator(_format_of),
+# For the interface's description.
+_SCHEME = [
+  fastapi.Depends(HTTPBearer(auto_error=False, description="The API key."))
 ]
 
 
@@ -105,7 +98,6 @@ def create_application(
     description="Lines in, translated lines out. LibreTranslate's clients can "
     "be used, too, which may send forms instead of JSON.",
   )
-  app.router.route_class = ServiceRoute
   app.state.access = access
   dispatcher = Dispatcher(services, limits)
   libretranslate = LibreTranslate(dispatcher, access.key is not None)
@@ -122,42 +114,64 @@ def _add_translation(
   app: fastapi.FastAPI, dispatcher: Dispatcher, libretranslate: LibreTranslate
 ) -> None:
   """Adds the address that translates."""
-  # For the interface's description.
-  scheme = HTTPBearer(auto_error=False, description="The API key, if any.")
 
   @app.post(
-    TRANSLATE,
+    "/translate",
     response_model=Answer | LibreAnswer,
     responses=_REFUSALS,
-    dependencies=[fastapi.Depends(scheme)],
+    openapi_extra=_body_of(Question, LibreQuestion),
+    dependencies=_SCHEME,
   )
-  async def translate(question: _Asked, request: fastapi.Request) -> Any:
+  async def translate(request: fastapi.Request) -> Any:
     """Translates one line or several."""
+    # Only its clients send forms, and only they call text so.
+    request.state.is_libretranslate = is_form(request)
+    fields = await _fields(request)
+    request.state.is_libretranslate |= "q" in fields
+    _check_key(request, fields)
     # Answers are not validated: they are what we have made.
-    if isinstance(question, LibreQuestion):
-      answer = await libretranslate.translate(question, request)
+    if request.state.is_libretranslate:
+      if "text" in fields:
+        raise HTTPException(422, "text is of one format, and q of another")
+      asked = LibreQuestion.model_validate(fields)
+      answer = await libretranslate.translate(asked, request)
       return responses.JSONResponse(answer)
-    _check(question, dispatcher)
-    try:
-      asked = question.request()
-    except RequestError as error:
-      raise HTTPException(422, str(error)) from None
-    direction = dispatcher.choose(question.source, question.target)
-    found = await dispatcher.translate(direction, asked, request)
-    if question.attention:  # Much to write, while others wait.
-      return await asyncio.to_thread(_answer, found, question)
-    return _answer(found, question)
+    question = Question.model_validate(fields)
+    return await _translate(question, dispatcher, request)
+
+
+async def _translate(
+  question: Question, dispatcher: Dispatcher, request: fastapi.Request
+) -> fastapi.Response:
+  """Returns the answer to a question in this service's own format."""
+  _check(question, dispatcher)
+  try:
+    asked = question.request()
+  except RequestError as error:
+    raise HTTPException(422, str(error)) from None
+  direction = dispatcher.choose(question.source, question.target)
+  found = await dispatcher.translate(direction, asked, request)
+  if question.attention:  # Much to write, while others wait.
+    return await asyncio.to_thread(_answer, found, question)
+  return _answer(found, question)
 
 
 def _add_languages(
   app: fastapi.FastAPI, libretranslate: LibreTranslate
 ) -> None:
-  """Adds what clients of LibreTranslate ask for beside translations."""
+  """Adds the other addresses of LibreTranslate."""
 
-  @app.post("/detect")
-  async def detect(question: DetectQuestion) -> list[dict[str, Any]]:
+  @app.post(
+    "/detect",
+    openapi_extra=_body_of(DetectQuestion),
+    dependencies=_SCHEME,
+  )
+  async def detect(request: fastapi.Request) -> list[dict[str, Any]]:
     """Tells which of the languages a text is in, the likeliest first."""
-    return [d._asdict() for d in await libretranslate.detect(question.q)]
+    fields = await _fields(request)
+    _check_key(request, fields)
+    texts = DetectQuestion.model_validate(fields).texts
+    return [d._asdict() for d in await libretranslate.detect("\n".join(texts))]
 
   @app.get("/languages")
   async def languages() -> list[dict[str, Any]]:
@@ -166,8 +180,39 @@ def _add_languages(
 
   @app.get("/frontend/settings")
   async def settings() -> dict[str, Any]:
-    """Tells what LibreTranslate's own page and clients ask at start."""
+    """Tells the limits, as LibreTranslate's own page asks for them."""
     return libretranslate.settings()
+
+
+def _body_of(*questions: type[pydantic.BaseModel]) -> dict[str, Any]:
+  """Returns the interface's description of a request's body."""
+  schemas = [question.model_json_schema() for question in questions]
+  content = {"application/json": {"schema": {"anyOf": schemas}}}
+  return {"requestBody": {"content": content, "required": True}}
+
+
+async def _fields(request: fastapi.Request) -> dict[str, Any]:
+  """Returns the fields of a request, of which without the key none is judged.
+
+  Raises:
+    HTTPException: if there are none, or none can be read.
+  """
+  try:
+    # Read first: a connection closed with bytes unread is reset.
+    return parse_fields(request, await read_body(request))
+  except HTTPException:
+    _check_key(request, {})
+    raise
+
+
+def _check_key(request: fastapi.Request, fields: Mapping[str, Any]) -> None:
+  """Refuses a request without the API key, if there is one."""
+  key = request.app.state.access.key
+  if key is None or has_key(dict(request.headers.raw), key):
+    return
+  is_libretranslate = getattr(request.state, "is_libretranslate", True)
+  if not is_libretranslate or not is_key(fields.get("api_key"), key):
+    raise HTTPException(*NO_KEY)
 
 
 def _answer(found: Translated, question: Question) -> fastapi.Response:
@@ -234,17 +279,10 @@ def _add_probes(
     directions = [Languages(**d._asdict()) for d in services if d != UNNAMED]
     return Ready(**model.model_dump(), directions=directions)
 
-  async def check_key(request: fastapi.Request) -> None:
-    """Refuses again what the gate has, however the path is written."""
+  @app.get("/metrics", include_in_schema=False)
+  async def measurements(request: fastapi.Request) -> fastapi.Response:
     if not has_key(dict(request.headers.raw), app.state.access.key):
       raise HTTPException(*NO_KEY)
-
-  @app.get(
-    "/metrics",
-    dependencies=[fastapi.Depends(check_key)],
-    include_in_schema=False,
-  )
-  async def measurements() -> fastapi.Response:
     for service in services.values():
       service.measure(metrics)
     return fastapi.Response(metrics.text(), media_type=CONTENT_TYPE)
@@ -258,17 +296,40 @@ def _add_error_handlers(app: fastapi.FastAPI) -> None:
   """Has every error answered as JSON, and none with a traceback."""
 
   @app.exception_handler(HTTPException)
-  async def refuse(_: fastapi.Request, error: Any) -> fastapi.Response:
-    return refusal(*problem_of(error))
+  async def refuse(request: fastapi.Request, error: Any) -> fastapi.Response:
+    return _refusal(
+      request, error.status_code, str(error.detail), error.headers
+    )
 
-  @app.exception_handler(exceptions.RequestValidationError)
-  async def invalid(_: fastapi.Request, error: Any) -> fastapi.Response:
-    return refusal(*problem_of(error))
+  @app.exception_handler(pydantic.ValidationError)
+  async def invalid(request: fastapi.Request, error: Any) -> fastapi.Response:
+    problems = error.errors(include_url=False, include_input=False)
+    said = "; ".join(
+      f"{'.'.join(map(str, p['loc'])) or 'body'}: "
+      f"{p['msg'].removeprefix('Value error, ')}"
+      for p in problems[:5]
+    )
+    return _refusal(request, 422, said)
 
   @app.exception_handler(Exception)
-  async def fail(_: fastapi.Request, error: Exception) -> fastapi.Response:
+  async def fail(
+    request: fastapi.Request, error: Exception
+  ) -> fastapi.Response:
     logging.error("a request failed", exc_info=error)
-    return refusal(500, "an error of the service; its log has it")
+    return _refusal(request, 500, "an error of the service; its log has it")
+
+
+def _refusal(
+  request: fastapi.Request,
+  status: int,
+  message: str,
+  headers: dict[str, str] | None = None,
+) -> fastapi.Response:
+  """Returns an error in the format of the request."""
+  is_theirs = request.url.path.endswith(ADDRESSES)
+  if getattr(request.state, "is_libretranslate", is_theirs):
+    return wire_format.refusal(status, message, headers)
+  return refusal(status, message, headers)
 
 
 def refusal(

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Collection
 from typing import NamedTuple
 
 from official_transformer.errors import InputError
+from official_transformer.storage import file_system
 
-# Languages have no hyphen here: `zh_Hant-en=DIR`.
-_DIRECTION = re.compile(r"\s*([A-Za-z]\w+)-([A-Za-z]\w+)=(.+)", re.DOTALL)
+# A language has no hyphen here: `zh_Hant-en=DIR`.
+_CODE = r"([A-Za-z]{2,3}(?:_[A-Za-z0-9]{2,8})*)"
+_DIRECTION = re.compile(rf"\s*{_CODE}-{_CODE}=(.+)", re.DOTALL)
 
 
 class Direction(NamedTuple):
@@ -47,13 +50,12 @@ def parse_directions(model_dir: str) -> dict[Direction, str]:
   found: dict[Direction, list[str]] = {}
   direction = UNNAMED
   for part in model_dir.split(","):
-    if match := _DIRECTION.fullmatch(part):
-      source, target, part = match.groups()
-      direction = Direction(source.replace("_", "-"), target.replace("_", "-"))
+    is_path = "=" not in part or file_system.is_directory(part.strip())
+    if not is_path:
+      direction, part = _named(part)
       if direction in found:
-        raise InputError(f"--model_dir names {source}-{target} twice")
-      found[direction] = []
-    found.setdefault(direction, []).append(part)
+        raise InputError(f"--model_dir names {direction} twice")
+    found.setdefault(direction, []).append(os.path.expanduser(part))
   if UNNAMED in found and len(found) > 1:
     raise InputError(
       f"--model_dir={model_dir}: {','.join(found[UNNAMED])} has no direction: "
@@ -62,12 +64,32 @@ def parse_directions(model_dir: str) -> dict[Direction, str]:
   return {direction: ",".join(parts) for direction, parts in found.items()}
 
 
+def _named(part: str) -> tuple[Direction, str]:
+  """Returns the direction and the directory of a part of a flag."""
+  match = _DIRECTION.fullmatch(part)
+  if match is None:
+    raise InputError(
+      f"--model_dir={part}: there is no such directory, and a direction is "
+      "written as en-de=DIR or zh_Hant-en=DIR"
+    )
+  source, target, path = match.groups()
+  return Direction(_as_code(source), _as_code(target)), path
+
+
+def _as_code(language: str) -> str:
+  """Returns a code as the standard writes it (BCP 47): `zh-Hant`, `pt-BR`."""
+  first, *others = language.lower().split("_")
+  cases = {2: str.upper, 4: str.title}
+  return "-".join([first, *(cases.get(len(o), str)(o) for o in others)])
+
+
 def choose_direction(
   directions: Collection[Direction], source: str | None, target: str | None
 ) -> Direction:
   """Returns the direction that is meant.
 
-  A language's variant stands for the language: `de-AT` for `de`.
+  A variant stands for its language, and a language for its only variant:
+  `de-AT` for `de`, and `pt` for `pt-BR`.
 
   Args:
     directions: those there are.
@@ -84,12 +106,9 @@ def choose_direction(
       "this service does not know the languages of its model: start it with "
       "--model_dir=en-de=DIR, say, or leave source and target out"
     )
-  found = [
-    direction
-    for direction in directions
-    if _fits(source, direction.source, {d.source for d in directions})
-    and _fits(target, direction.target, {d.target for d in directions})
-  ]
+  sources = _meant(source, {d.source for d in directions})
+  targets = _meant(target, {d.target for d in directions})
+  found = [d for d in directions if d.source in sources and d.target in targets]
   if len(found) == 1:
     return found[0]
   known = ", ".join(map(str, directions))
@@ -99,11 +118,13 @@ def choose_direction(
   raise InputError(f"no model translates {asked}: there are {known}")
 
 
-def _fits(asked: str | None, language: str, languages: Collection[str]) -> bool:
-  """Returns whether a language is the one that is asked for."""
+def _meant(asked: str | None, languages: Collection[str]) -> Collection[str]:
+  """Returns the languages that one may stand for, which is None for any."""
   if asked is None:
-    return True
+    return languages
   asked = asked.lower().replace("_", "-")
-  if asked not in {known.lower() for known in languages}:
-    asked = asked.partition("-")[0]
-  return language.lower() == asked
+  base = asked.partition("-")[0]
+  exact = [known for known in languages if known.lower() == asked]
+  whole = [known for known in languages if known.lower() == base]
+  variants = [k for k in languages if k.lower().partition("-")[0] == base]
+  return exact or whole or (variants if len(variants) == 1 else [])

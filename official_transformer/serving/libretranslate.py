@@ -20,50 +20,85 @@ from official_transformer.decoding.requests import TranslationRequest
 from official_transformer.decoding.translation import Translation
 from official_transformer.search.options import DEFAULT_SEARCH
 from official_transformer.serving.directions import UNNAMED, Direction
-from official_transformer.serving.dispatcher import Dispatcher, check_text
+from official_transformer.serving.dispatcher import Dispatcher
 from official_transformer.serving.languages import (
   DetectedLanguage,
   LanguageDetector,
   name_of,
 )
+from official_transformer.serving.schemas import check_texts
 
+# All that LibreTranslate has and this service has not under the same name.
+ADDRESSES = (
+  *("/detect", "/languages", "/frontend/settings"),
+  *("/suggest", "/translate_file"),
+)
 _AUTO = "auto"
 _LINE_END = re.compile(r"(\r\n|\r|\n)")
-# Of our statuses, those for which it has others.
+# The status of some refusals is another one there.
 _STATUSES = {401: 403, 413: 400, 415: 400, 422: 400}
-_Text = Annotated[str, pydantic.Field(min_length=1)]
+# Of a text, so much is looked at to detect its language.
+_DETECTED_CHARACTERS = 2000
+# A shorter text is detected together with those beside it.
+_LONG_CHARACTERS = 40
+
+_Texts = Annotated[str | list[str], pydantic.BeforeValidator(check_texts)]
 
 
-class DetectQuestion(pydantic.BaseModel):
-  """What is asked of `/detect`; what else clients send is ignored."""
+class _Fields(pydantic.BaseModel):
+  """Fields of a request; clients send others, too, and nothing for some."""
 
-  q: _Text = pydantic.Field(description="Text of one language.")
-  api_key: str = ""
-
-
-class LibreQuestion(pydantic.BaseModel):
-  """What is asked of `/translate`; what else clients send is ignored."""
-
-  q: _Text | list[str] = pydantic.Field(
+  q: _Texts = pydantic.Field(
     description="Text of any number of lines, or several such.",
     examples=["A dog runs."],
   )
-  source: str = pydantic.Field(description="A language's code, or auto.")
-  target: str
+  api_key: str = ""
+
+  @pydantic.model_validator(mode="before")
+  @classmethod
+  def _without_empty(cls, fields: Any) -> Any:
+    """Leaves out optional fields without a value."""
+    if not isinstance(fields, dict):
+      return fields
+    needed = [n for n, f in cls.model_fields.items() if f.is_required()]
+    return {
+      name: value
+      for name, value in fields.items()
+      if name in needed or value not in (None, "")
+    }
+
+  @pydantic.field_validator("q")
+  @classmethod
+  def _not_empty(cls, value: str | list[str]) -> str | list[str]:
+    if value == "":
+      raise ValueError("it is empty")
+    return value
+
+  @property
+  def texts(self) -> list[str]:
+    """All texts of `q`."""
+    return [self.q] if isinstance(self.q, str) else self.q
+
+
+class DetectQuestion(_Fields):
+  """A request to `/detect`."""
+
+
+class LibreQuestion(_Fields):
+  """A request to `/translate`."""
+
+  source: str = pydantic.Field(
+    min_length=1, description="A language's code, or auto.", examples=["en"]
+  )
+  target: str = pydantic.Field(min_length=1, examples=["de"])
   format: Literal["text", "html"] = "text"
   alternatives: int = pydantic.Field(
     0, ge=0, description="How many other translations; at most the beam's."
   )
-  api_key: str = ""
-
-  @property
-  def texts(self) -> list[str]:
-    """What is to be translated."""
-    return [self.q] if isinstance(self.q, str) else self.q
 
 
 class LibreAnswer(pydantic.BaseModel):
-  """Translations; of several texts, each is a list with one for each."""
+  """Translations; for a list of texts, each field is a list, too."""
 
   translatedText: str | list[str]  # noqa: N815
   alternatives: list[Any] | None = None
@@ -79,28 +114,30 @@ def refusal(
 
 
 class LibreTranslate:
-  """Answers in this format."""
+  """Answers requests in this format."""
 
   def __init__(self, dispatcher: Dispatcher, needs_key: bool) -> None:
     self._dispatcher = dispatcher
     self._needs_key = needs_key
     self._directions = [d for d in dispatcher.services if d != UNNAMED]
-    self._sources = list(dict.fromkeys(d.source for d in self._directions))
-    self._detector = LanguageDetector(self._sources)
+    sources = [d.source for d in self._directions]
+    targets = [d.target for d in self._directions]
+    self._codes = list(dict.fromkeys([*sources, *targets]))
+    self._detector = LanguageDetector(dict.fromkeys(sources))
 
   def languages(self) -> list[dict[str, Any]]:
-    """Returns the languages that are translated, each with its targets."""
+    """Returns all languages, each with those that it is translated into."""
     return [
       {
-        "code": source,
-        "name": name_of(source),
-        "targets": [d.target for d in self._directions if d.source == source],
+        "code": code,
+        "name": name_of(code),
+        "targets": [d.target for d in self._directions if d.source == code],
       }
-      for source in self._sources
+      for code in self._codes
     ]
 
   def settings(self) -> dict[str, Any]:
-    """Returns what a page needs to know."""
+    """Returns the limits of requests, and the first direction."""
     source, target = self._directions[0] if self._directions else UNNAMED
     return {
       "apiKeys": self._needs_key,
@@ -120,11 +157,12 @@ class LibreTranslate:
     """Returns the languages that a text may be in, the likeliest first.
 
     Raises:
-      HTTPException: if nobody has named a language that the detector knows.
+      HTTPException: if no model's source language is known.
     """
-    check_text("q", text, self._dispatcher.limits.body_bytes)
-    # It reads its tables at first.
-    found = await asyncio.to_thread(self._detector.detect, text)
+    # The first time, it reads its tables.
+    found = await asyncio.to_thread(
+      self._detector.detect, text[:_DETECTED_CHARACTERS]
+    )
     if not found:
       raise HTTPException(
         422,
@@ -142,57 +180,92 @@ class LibreTranslate:
       question: the texts.
       request: of the client that waits.
     """
-    source: str = question.source
-    detected = None
-    if source == _AUTO:
-      detected = (await self.detect("\n".join(question.texts)))[0]
-      source = detected.language
-    if (
-      source.lower() == question.target.lower() in map(str.lower, self._sources)
-    ):
-      ways = [[text] for text in question.texts]
-    else:
-      direction = self._dispatcher.choose(source, question.target)
-      ways = await self._translate(direction, question, request)
-    answer: dict[str, Any] = {"translatedText": [best for best, *_ in ways]}
+    self._dispatcher.check_lines(
+      [line for text in question.texts for line in _lines(text)[::2]]
+    )
+    detected: list[DetectedLanguage] = []
+    sources = [question.source] * len(question.texts)
+    if question.source.lower() == _AUTO:
+      detected = await self._detect_each(question)
+      sources = [found.language for found in detected]
+    ranked: list[list[str]] = [[]] * len(question.texts)
+    for source in dict.fromkeys(sources):
+      rows = [row for row, own in enumerate(sources) if own == source]
+      texts = [question.texts[row] for row in rows]
+      found = await self._translate(texts, source, question, request)
+      for row, translations in zip(rows, found, strict=True):
+        ranked[row] = translations
+    answer: dict[str, Any] = {"translatedText": [best for best, *_ in ranked]}
     if question.alternatives:
-      answer["alternatives"] = [others for _, *others in ways]
+      answer["alternatives"] = [others for _, *others in ranked]
     if detected:
-      answer["detectedLanguage"] = [detected._asdict()] * len(ways)
+      answer["detectedLanguage"] = [found._asdict() for found in detected]
     if isinstance(question.q, str):
       answer = {name: values[0] for name, values in answer.items()}
     return answer
 
+  async def _detect_each(
+    self, question: LibreQuestion
+  ) -> list[DetectedLanguage]:
+    """Returns the language of each text, of those with a way to the target."""
+    target = question.target.lower()
+    able = {d.source for d in self._directions if d.target.lower() == target}
+    able |= {code for code in self._codes if code.lower() == target}
+    joined = "\n".join(question.texts)
+    return [
+      next(
+        (found for found in likely if found.language in able),
+        likely[0],
+      )
+      for likely in [
+        await self.detect(text if len(text) > _LONG_CHARACTERS else joined)
+        for text in question.texts
+      ]
+    ]
+
   async def _translate(
     self,
-    direction: Direction,
+    texts: Sequence[str],
+    source: str,
     question: LibreQuestion,
     request: fastapi.Request,
   ) -> list[list[str]]:
-    """Returns the translations of each text, the best first."""
+    """Returns translations of each text of one language, the best first."""
+    if source.lower() == question.target.lower() in map(str.lower, self._codes):
+      return [[text] for text in texts]
+    direction = self._dispatcher.choose(source, question.target)
     is_html = question.format == "html"
-    # Text, and then by turns the end of its line and that of the next.
-    parts = [
-      [text] if is_html else _LINE_END.split(text) for text in question.texts
-    ]
-    lines = [line for part in parts for line in part[::2]]
-    self._dispatcher.check_lines(lines)
-    model = self._dispatcher.services[direction].model()
-    asked = TranslationRequest(
-      tuple(lines),
-      search=DEFAULT_SEARCH,
-      n_best=min(1 + question.alternatives, model.beam_size),
-      is_html=is_html,
-    )
+    parts = [[text] if is_html else _lines(text) for text in texts]
+    asked = self._request(parts, direction, question)
     found = await self._dispatcher.translate(direction, asked, request)
     translations = iter(found.translations)
     return [
-      _ways([next(translations) for _ in part[::2]], part[1::2])
+      _ranked([next(translations) for _ in part[::2]], part[1::2])
       for part in parts
     ]
 
+  def _request(
+    self,
+    parts: Sequence[Sequence[str]],
+    direction: Direction,
+    question: LibreQuestion,
+  ) -> TranslationRequest:
+    """Returns the lines of texts as the translator takes them."""
+    beam_size = self._dispatcher.services[direction].model().beam_size
+    return TranslationRequest(
+      tuple(line for part in parts for line in part[::2]),
+      search=DEFAULT_SEARCH,
+      n_best=min(1 + question.alternatives, beam_size),
+      is_html=question.format == "html",
+    )
 
-def _ways(lines: Sequence[Translation], ends: Sequence[str]) -> list[str]:
+
+def _lines(text: str) -> list[str]:
+  """Returns lines, and between each two the characters that end the first."""
+  return _LINE_END.split(text)
+
+
+def _ranked(lines: Sequence[Translation], ends: Sequence[str]) -> list[str]:
   """Returns the different translations of a text, the best first.
 
   Args:

@@ -18,7 +18,7 @@ _SHORT = 1000
 
 
 class LocalService:
-  """Hands requests to a model's batches; see `application.Service`.
+  """Hands requests to a model's batches; see `dispatcher.Service`.
 
   Attributes:
     host: holds the model.

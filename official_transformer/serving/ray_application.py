@@ -6,8 +6,10 @@
 Its addresses and answers are `translation_server`'s, and so are the limits of a
 single request; replicas, their number, batches across requests and what waits
 are Ray's, which answers 503 in its own words when too much does. A newer
-checkpoint is used when the application is deployed anew. `model_dir` must be
-readable on every machine. Ray retries nothing: `serving.client` does.
+checkpoint is used when the application is deployed anew. It has one model, and
+its languages no names: LibreTranslate's clients need `translation_server`.
+`model_dir` must be readable on every machine. Ray retries nothing:
+`serving.client` does.
 """
 
 from __future__ import annotations

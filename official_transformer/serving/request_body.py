@@ -1,23 +1,16 @@
-"""Bodies of requests: JSON, and the forms that other services' clients send.
-
-What a form holds goes on as the JSON that it stands for.
-"""
+"""Bodies of requests: JSON, and the forms of LibreTranslate's clients."""
 
 from __future__ import annotations
 
-import email
-import email.policy
 import json
+import re
 import urllib.parse
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import fastapi
-from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
-
-from official_transformer.serving.settings import host_of
 
 # Nobody reads this answer; the measurements tell it.
 CLIENT_GONE = 499
@@ -25,6 +18,11 @@ _JSON = "application/json"
 _FORM = "application/x-www-form-urlencoded"
 _MULTIPART = "multipart/form-data"
 _PLAIN = "identity"
+_GZIP = b"\x1f\x8b"
+# More fields than any question has.
+_MOST_FIELDS = 300
+_NAME = re.compile(rb'(?i)^content-disposition:[^\r\n]*[; ]name="([^"\r\n]*)"')
+_BOUNDARY = re.compile(r'boundary="?([^";]+)')
 
 
 async def read_body(request: fastapi.Request) -> bytes:
@@ -39,93 +37,104 @@ async def read_body(request: fastapi.Request) -> bytes:
     raise HTTPException(CLIENT_GONE, "the client has gone") from None
 
 
-def as_json(request: fastapi.Request, body: bytes) -> fastapi.Request:
-  """Returns a request whose body is JSON, or may be.
+def is_form(request: fastapi.Request) -> bool:
+  """Returns whether a request's fields are a form's, or in its address."""
+  kind = _kind_of(request.headers)
+  return kind in (_FORM, _MULTIPART) or bool(not kind and request.url.query)
+
+
+def parse_fields(request: fastapi.Request, body: bytes) -> dict[str, Any]:
+  """Returns the fields of JSON or of a form.
+
+  Of a form, all values are strings, and `q` may be a list of them.
 
   Args:
-    request: as it came.
+    request: with its head.
     body: of it.
 
   Raises:
-    HTTPException: 415 of a header, 400 of a byte, 403 of a form that a page of
-      another site sends.
+    HTTPException: 415 of a header, 400 of a byte or of what is no JSON object,
+      403 of a form that a page of another site sends.
   """
-  encoding = request.headers.get("content-encoding", _PLAIN).strip().lower()
-  if encoding != _PLAIN:
-    raise HTTPException(
-      415, f"Content-Encoding: {encoding:.50}: send the body uncompressed"
-    )
+  encoding = request.headers.get("content-encoding", "").strip().lower()
+  if encoding not in ("", _PLAIN) or body.startswith(_GZIP):
+    named = f"Content-Encoding: {encoding:.50}" if encoding else "it is gzip"
+    raise HTTPException(415, f"{named}: send the body uncompressed")
   kind = _kind_of(request.headers)
+  if is_form(request):
+    _refuse_foreign_page(request.headers)
+    return _form(request, body)
   if kind == _JSON or kind.endswith("+json"):
-    _check_text(body, json.detect_encoding(body), "body")
-    return request
-  if not kind and body:
-    raise HTTPException(
-      415, f"there is no Content-Type: send JSON, with Content-Type: {_JSON}"
-    )
-  if kind not in (_FORM, _MULTIPART, ""):
-    raise HTTPException(
-      415,
-      f"Content-Type: {kind:.100}: send JSON, with Content-Type: {_JSON}, or a "
-      "form",
-    )
-  _refuse_foreign_page(request.headers)
-  fields = [
-    *_decoded(request.url.query.encode(), "the address"),
-    *_form_fields(request.headers, body),
-  ]
-  return _with_json(request, _grouped(fields))
-
-
-def is_form(headers: Mapping[str, str]) -> bool:
-  """Returns whether a body is a form, by its header."""
-  return _kind_of(headers) in (_FORM, _MULTIPART)
+    return _json(body)
+  said = f"Content-Type: {kind:.100}" if kind else "there is no Content-Type"
+  raise HTTPException(415, f"{said}: send JSON, with Content-Type: {_JSON}")
 
 
 def _kind_of(headers: Mapping[str, str]) -> str:
   return headers.get("content-type", "").split(";")[0].strip().lower()
 
 
-def _refuse_foreign_page(headers: Mapping[str, str]) -> None:
-  """Refuses a form of another site's page, which browsers send unasked.
-
-  They send JSON only where the service has allowed that, which it does not.
-  """
-  origin = headers.get("origin")
-  if origin is None:
-    return
-  host = urllib.parse.urlsplit(origin).netloc
-  if host_of(host) != host_of(headers.get("host", "")):
-    raise HTTPException(403, f"a form from a page of {origin:.200}: send JSON")
-
-
-def _form_fields(
-  headers: Mapping[str, str], body: bytes
-) -> Iterable[tuple[str, str]]:
-  """Returns the fields of a form."""
-  if _kind_of(headers) != _MULTIPART:
-    return _decoded(body, "body")
-  head = f"Content-Type: {headers['content-type']}\r\n\r\n".encode("latin-1")
-  message = email.message_from_bytes(head + body, policy=email.policy.HTTP)
-  if not message.is_multipart():
-    raise HTTPException(400, "body: it is no form in parts, or has no boundary")
-  found = []
-  for part in message.iter_parts():
-    name = part.get_param("name", header="content-disposition")
-    content = part.get_payload(decode=True)
-    if not isinstance(name, str) or not isinstance(content, bytes):
-      raise HTTPException(400, "body: one of its parts has no name")
-    _check_text(content, "utf-8", f"{name:.50}")
-    found.append((name, content.decode("utf-8")))
+def _json(body: bytes) -> dict[str, Any]:
+  """Returns a JSON object."""
+  if not body:
+    raise HTTPException(400, "body: it is empty")
+  _check_text(body, json.detect_encoding(body), "body")
+  try:
+    found = json.loads(body)
+  except json.JSONDecodeError as error:
+    raise HTTPException(
+      400, f"body, character {error.pos + 1}: not JSON: {error.msg}"
+    ) from None
+  except (ValueError, RecursionError) as error:
+    raise HTTPException(400, f"body: not JSON: {error}") from None
+  if not isinstance(found, dict):
+    raise HTTPException(422, "body: it must be a JSON object")
+  if len(found) > _MOST_FIELDS:
+    raise HTTPException(422, f"body: more than {_MOST_FIELDS} fields")
   return found
 
 
-def _decoded(body: bytes, where: str) -> list[tuple[str, str]]:
+def _refuse_foreign_page(headers: Mapping[str, str]) -> None:
+  """Refuses a form of another site's page, which browsers send unasked.
+
+  They send JSON only where a service has allowed that, as this one does not.
+  """
+  origin = headers.get("origin", "")
+  is_foreign = bool(origin) and (
+    origin.partition("://")[2].lower() != headers.get("host", "").lower()
+  )
+  site = headers.get("sec-fetch-site", "none")
+  if is_foreign or site not in ("none", "same-origin"):
+    raise HTTPException(
+      403, f"a form from a page of {origin or 'another site':.200}: send JSON"
+    )
+
+
+def _form(request: fastapi.Request, body: bytes) -> dict[str, Any]:
+  """Returns the fields of an address and of a form; of several, the first."""
+  pairs = _decoded(request.url.query.encode(), "the address")
+  if _kind_of(request.headers) == _MULTIPART:
+    pairs += _parts(request.headers["content-type"], body)
+  else:
+    pairs += _decoded(body, "body")
+  fields: dict[str, Any] = {}
+  for name, value in pairs:
+    # Browsers end lines so.
+    fields.setdefault(name, []).append(value.replace("\r\n", "\n"))
+  texts = fields.get("q", [])
+  fields = {name: values[0] for name, values in fields.items()}
+  return fields | ({"q": texts} if len(texts) > 1 else {})
+
+
+def _decoded(content: bytes, where: str) -> list[tuple[str, str]]:
   """Returns the fields of an encoded form."""
-  _check_text(body, "utf-8", where)
+  _check_text(content, "utf-8", where)
   try:
     return urllib.parse.parse_qsl(
-      body.decode("utf-8"), keep_blank_values=True, errors="strict"
+      content.decode("utf-8"),
+      keep_blank_values=True,
+      errors="strict",
+      max_num_fields=_MOST_FIELDS,
     )
   except UnicodeDecodeError as error:
     raise HTTPException(
@@ -135,19 +144,29 @@ def _decoded(body: bytes, where: str) -> list[tuple[str, str]]:
     raise HTTPException(400, f"{where}: {error}") from None
 
 
-def _grouped(fields: Iterable[tuple[str, str]]) -> dict[str, str | list[str]]:
-  """Returns fields by their names; those that are there twice are lists."""
-  found: dict[str, list[str]] = {}
-  for name, value in fields:
-    found.setdefault(name, []).append(value)
-  return {
-    name: values[0] if len(values) == 1 else values
-    for name, values in found.items()
-  }
+def _parts(content_type: str, body: bytes) -> Iterator[tuple[str, str]]:
+  """Yields the fields of a form in parts (RFC 7578)."""
+  boundary = _BOUNDARY.search(content_type)
+  if boundary is None:
+    raise HTTPException(400, "Content-Type: a form in parts needs a boundary")
+  line = b"\r\n--" + boundary[1].strip().encode("latin-1")
+  _, *parts = (b"\r\n" + body).split(line, _MOST_FIELDS + 1)
+  if not parts or not parts.pop().startswith(b"--"):
+    raise HTTPException(
+      400, f"body: no end of its parts, or more than {_MOST_FIELDS}"
+    )
+  for part in parts:
+    head, _, content = part.removeprefix(b"\r\n").partition(b"\r\n\r\n")
+    names = [m[1] for m in map(_NAME.match, head.split(b"\r\n")[:20]) if m]
+    if not names:
+      raise HTTPException(400, "body: one of its parts has no name")
+    name = names[0].decode("utf-8", "replace")
+    _check_text(content, "utf-8", f"{name:.50}")
+    yield name, content.decode("utf-8")
 
 
 def _check_text(content: bytes, encoding: str, where: str) -> None:
-  """Refuses what is not in an encoding.
+  """Refuses bytes that are not in an encoding.
 
   Raises:
     HTTPException: 400, with the place of the byte.
@@ -161,23 +180,3 @@ def _check_text(content: bytes, encoding: str, where: str) -> None:
       f"{where}, byte {error.start + 1} (0x{byte}): not UTF-8, as it must be; "
       "is it Latin-1?",
     ) from None
-
-
-def _with_json(
-  request: fastapi.Request, fields: Mapping[str, Any]
-) -> fastapi.Request:
-  """Returns a request with another body, which is JSON."""
-  body = json.dumps(fields).encode()
-  headers = Headers(scope=request.scope).mutablecopy()
-  headers["content-type"] = _JSON
-  headers["content-length"] = str(len(body))
-  is_read = False
-
-  async def receive() -> Any:
-    nonlocal is_read
-    if is_read:
-      return await request.receive()
-    is_read = True
-    return {"type": "http.request", "body": body, "more_body": False}
-
-  return fastapi.Request({**request.scope, "headers": headers.raw}, receive)

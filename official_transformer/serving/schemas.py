@@ -62,6 +62,21 @@ def _check_lists(value: Any) -> Any:
   return value
 
 
+def check_texts(value: Any) -> Any:
+  """Refuses what is neither a text nor a list of texts."""
+  texts = value if isinstance(value, list) else [value]
+  for text in texts:
+    if not isinstance(text, str):
+      raise ValueError("it is no string, and no list of strings")
+    try:
+      text.encode("utf-8")
+    except UnicodeEncodeError:
+      raise ValueError(
+        "it has half of a surrogate pair in it, which is no text"
+      ) from None
+  return value
+
+
 _Strings = Annotated[list[str], pydantic.BeforeValidator(_check_strings)]
 _Lists = Annotated[list[list[str]], pydantic.BeforeValidator(_check_lists)]
 
@@ -143,7 +158,7 @@ class Question(Guidance):
     extra="forbid", strict=True, allow_inf_nan=False
   )
 
-  text: Annotated[str | list[str], pydantic.BeforeValidator(_check_strings)] = (
+  text: Annotated[str | list[str], pydantic.BeforeValidator(check_texts)] = (
     pydantic.Field(
       description="One line, or several.", examples=[["A dog runs."]]
     )

@@ -18,7 +18,8 @@ class Access:
   """Who is answered.
 
   Attributes:
-    key: what `/translate` and `/metrics` demand; None demands nothing.
+    key: what `/translate`, `/detect` and `/metrics` demand; None demands
+      nothing.
     hosts: names that requests may give this service, in small letters; empty
       allows any.
   """
@@ -49,7 +50,8 @@ class ServiceLimits:
     line_characters: of a line; a longer one gets 422.
     phrases: required of a line, or forbidden; more get 422.
     phrase_characters: of one of them; a longer one gets 422.
-    queued_tokens: of all lines that wait; a request beyond gets 429.
+    queued_tokens: of all lines that wait for a model; a request beyond gets
+      429.
     seconds: until a request is answered, else it gets 504; its own time to
       arrive is the same, else it gets 408.
     connections: open at a time; one beyond gets 503.

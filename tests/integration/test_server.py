@@ -338,7 +338,9 @@ def test_a_newer_checkpoint_is_used_without_a_lost_request(
         thread.join()
     assert not failures
     assert {20, 30} == set(steps)
-    assert "translation_model_reloads 1.0" in server.get("/metrics")
+    assert 'translation_model_reloads{direction=""} 1.0' in server.get(
+      "/metrics"
+    )
 
 
 def has_ended(pid):

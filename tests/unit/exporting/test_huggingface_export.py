@@ -74,7 +74,7 @@ def test_numpy_computes_the_same_of_what_is_written(
   epsilon = transformer.params.layer_norm_epsilon
   monkeypatch.setattr(numpy_model, "_EPSILON", epsilon)
   write_model(transformer, str(tmp_path))
-  export = NumpyModel(str(tmp_path))
+  export = NumpyModel.of_huggingface(str(tmp_path))
   scorer = Scorer(transformer, None)
   pairs = list(zip(SOURCES, TARGETS, strict=True))
   for pair, score in zip(pairs, scorer.score_batch(pairs), strict=True):

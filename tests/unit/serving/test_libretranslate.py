@@ -68,8 +68,10 @@ def refused(client, status, path="/translate", **request):
   ids=["json", "form", "address", "parts"],
 )
 def test_every_kind_of_body_is_read(client, request_of):
-  found = post(client, **request_of({"q": "ab\n\ncd\r\n", **ASKED}))
-  assert found == {"translatedText": "ba\n\ndc\r\n"}
+  request = request_of({"q": "ab\n\ncd\r\n", **ASKED})
+  # Browsers end the lines of forms so.
+  end = "\r\n" if "json" in request else "\n"
+  assert post(client, **request) == {"translatedText": f"ba\n\ndc{end}"}
 
 
 def test_the_direction_chooses_the_model(client, hosts):
@@ -138,6 +140,7 @@ def test_languages_and_settings(client):
   ("request_", "status", "said"),
   [
     ({"json": {"q": "a"}}, 400, "source: Field required"),
+    ({"json": {**ASKED, "q": "a", "text": "a"}}, 400, "text is of one format"),
     ({"data": {"q": "a", "source": "en"}}, 400, "target: Field required"),
     ({"json": {**ASKED, "q": ""}}, 400, "q"),
     ({"json": {**ASKED, "q": 1}}, 400, "q"),
@@ -153,7 +156,7 @@ def test_languages_and_settings(client):
         "headers": {"content-type": "application/json"},
       },
       400,
-      "unicode string",
+      "surrogate",
     ),
     ({"json": {**ASKED, "q": ["a" * 40] * 5}}, 400, "more than 90 tokens"),
     ({"data": {**ASKED, "text": "a" * 3000}}, 400, "2000 bytes"),
@@ -172,7 +175,7 @@ def test_languages_and_settings(client):
     (
       {"content": b"x", "headers": {"content-type": "multipart/form-data"}},
       400,
-      "no boundary",
+      "needs a boundary",
     ),
   ],
 )
@@ -186,9 +189,88 @@ def test_what_is_wrong_is_said(client, request_, status, said):
 
 
 def test_a_page_of_the_service_itself_may_send_a_form(client):
-  headers = {"origin": "http://testserver:8000"}
+  headers = {"origin": "http://testserver", "sec-fetch-site": "same-origin"}
   found = post(client, data={"q": "ab", **ASKED}, headers=headers)
   assert found == {"translatedText": "ba"}
+
+
+def test_a_language_may_be_a_target_alone(hosts):
+  client = client_of({EN_DE: hosts[EN_DE]})
+  assert client.get("/languages").json() == [
+    {"code": "en", "name": "English", "targets": ["de"]},
+    {"code": "de", "name": "German", "targets": []},
+  ]
+  fields = {"q": "ab", "source": "de", "target": "de"}
+  assert post(client, json=fields) == {"translatedText": "ab"}
+
+
+def test_each_text_has_a_language_that_can_be_translated(hosts):
+  client = client_of({**hosts, Direction("cs", "en"): hosts[DE_EN]})
+  english = "the dog runs and does not want to stop now"
+  german = "der hund rennt und will nicht mehr anhalten"
+  fields = {"q": [english, german], "source": "auto", "target": "de"}
+  found = post(client, json=fields)
+  codes = [one["language"] for one in found["detectedLanguage"]]
+  assert codes == ["en", "de"]
+  assert found["translatedText"][0] != english
+  assert found["translatedText"][1] == german
+  # Nothing tells; there is no way from Czech.
+  fields = {"q": "123", "source": "auto", "target": "de"}
+  assert post(client, json=fields)["detectedLanguage"]["language"] != "cs"
+
+
+def test_fields_without_a_value_are_as_if_not_there(client):
+  empty = {"api_key": None, "format": None, "alternatives": None}
+  fields = {"q": "ab", **ASKED}
+  assert post(client, json={**fields, **empty}) == {"translatedText": "ba"}
+  empty = dict.fromkeys(empty, "")
+  assert post(client, data={**fields, **empty}) == {"translatedText": "ba"}
+  # An address comes first, as with LibreTranslate.
+  found = post(client, params={"source": "en"}, data={**fields, "source": "x"})
+  assert found == {"translatedText": "ba"}
+
+
+@pytest.mark.parametrize(
+  ("headers", "body", "status", "said"),
+  [
+    ("multipart/form-data; boundary*", b"", 400, "boundary"),
+    ("multipart/form-data; boundary=b", b"--b\r\n\r\na\r\n--b--", 400, "name"),
+    ("multipart/form-data; boundary=b", b"--b\r\n", 400, "no end"),
+    (
+      "multipart/form-data; boundary=b",
+      b"--b\r\nContent-Disposition: form-data; name*\r\n\r\na\r\n--b--",
+      400,
+      "name",
+    ),
+    (
+      "multipart/form-data; boundary=b",
+      b"--b\r\n" * 200 + b"--b--",
+      400,
+      "name",
+    ),
+    ("multipart/form-data; boundary=b", b"\r\n--b" * 330, 400, "300"),
+    ("application/x-www-form-urlencoded", b"&a" * 400, 400, "fields"),
+    ("application/json", b'{"q": ' + b"9" * 1900 + b"}", 400, "q"),
+    ("application/json", b'{"q": [' + b"1," * 900 + b"1]}", 400, "q: it is no"),
+    ("application/json", b"\x1f\x8b\x08", 400, "it is gzip"),
+  ],
+)
+def test_hostile_bodies_are_refused(client, headers, body, status, said):
+  answer = client.post(
+    "/detect", content=body, headers={"content-type": headers}
+  )
+  assert answer.status_code == status, answer.text
+  assert said in answer.json()["error"]
+
+
+def test_errors_of_all_its_addresses_are_in_its_form(client):
+  for answer in (
+    client.get("/detect"),
+    client.post("/suggest", json={}),
+    client.post("/translate_file"),
+  ):
+    assert isinstance(answer.json()["error"], str)
+  assert isinstance(client.get("/nothing").json()["error"], dict)
 
 
 def test_a_model_without_languages_says_how_to_name_them(hosts):
@@ -213,9 +295,15 @@ def test_the_key_is_in_the_body(hosts):
     keyed = {**fields, "api_key": "sésame"}
     post(client, path, data=keyed)
     post(client, path, json=keyed)
-    # Or in the header, where another one is not looked past.
+    # Or in the header, which may be a proxy's.
     key = {"Authorization": "Bearer sésame".encode()}
     post(client, path, data=fields, headers=key)
-    wrong = {"Authorization": "Bearer sesame"}
-    assert client.post(path, json=keyed, headers=wrong).status_code == 401
+    post(client, path, json=keyed, headers={"Authorization": "Basic abc"})
+    for body in (b"{", b"[1]", b"a" * 5000, b""):
+      for kind in ("application/json", "multipart/form-data", "text/plain"):
+        answer = client.post(path, content=body, headers={"content-type": kind})
+        assert answer.status_code in (401, 403)
+  # Our own format has it in the header alone.
+  asked = {"text": "ab", "api_key": "sésame"}
+  assert client.post("/translate", json=asked).status_code == 401
   assert client.get("/frontend/settings").json()["keyRequired"]

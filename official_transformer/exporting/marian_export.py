@@ -1,0 +1,159 @@
+"""Writing and proving a model in Marian's own files, and in Bergamot's.
+
+What must be equal is the probability of given translations, as NumPy computes
+it from what was written. Bergamot's file keeps weights in 8 bits: what that
+costs is told.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+import numpy as np
+from absl import logging
+
+from official_transformer.decoding.loading import LoadedModel
+from official_transformer.errors import InputError
+from official_transformer.exporting.differences import (
+  ROUNDINGS,
+  coarse_rounding,
+  difference,
+  own_scores,
+  require_equal,
+)
+from official_transformer.exporting.marian_files import (
+  MarianFile,
+  read_binary,
+  read_npz,
+)
+from official_transformer.exporting.marian_model import (
+  arrays_of,
+  write_binary,
+  write_npz,
+)
+from official_transformer.exporting.numpy_model import NumpyModel
+from official_transformer.exporting.verification import Samples
+from official_transformer.importing.marian_names import MODEL, VOCABULARY
+from official_transformer.storage import file_system
+from official_transformer.text.tokenizer import (
+  SentencePieceTokenizer,
+  Tokenizer,
+)
+from official_transformer.text.vocabulary_files import VocabFiles
+
+BINARY = "model.intgemm8.bin"
+_DECODER, _CONFIG = "decoder.yml", "config.yml"
+_INT8 = "int8"
+
+
+def check_vocabulary(tokenizer: Tokenizer) -> None:
+  """Refuses a vocabulary that Marian cannot have.
+
+  Raises:
+    InputError: with the reason.
+  """
+  if not isinstance(tokenizer, SentencePieceTokenizer):
+    raise InputError(
+      "Marian cuts text by a SentencePiece model alone, without another form "
+      "of text such as --lowercase, and not into subtokens: "
+      "--export_format=saved_model or ctranslate2 takes this model"
+    )
+
+
+def export_marian(
+  model: LoadedModel, files: VocabFiles, directory: str, samples: Samples
+) -> list[str]:
+  """Writes a model for Marian, and compares scores with ours.
+
+  Args:
+    model: with weights in float32.
+    files: of its vocabularies, which are one.
+    directory: exists, and is empty.
+    samples: to prove it with.
+
+  Returns:
+    What was found.
+
+  Raises:
+    RunError: if the export scores otherwise.
+  """
+  params = model.transformer.params
+  path = os.path.join(directory, MODEL)
+  write_npz(path, arrays_of(model.transformer), params)
+  file_system.copy(files.source, os.path.join(directory, VOCABULARY))
+  _write_settings(
+    os.path.join(directory, _DECODER),
+    {
+      "models": [MODEL],
+      "beam-size": params.beam_size,
+      "normalize": samples.length_power(params.alpha),
+      "max-length": model.longest_piece,
+      "max-length-crop": True,
+    },
+  )
+  differences = _differences(read_npz(path), model, samples)
+  how = "as NumPy computes them from the export"
+  require_equal(differences, how)
+  return [difference(differences, how)]
+
+
+def export_bergamot(
+  model: LoadedModel, files: VocabFiles, directory: str, samples: Samples
+) -> list[str]:
+  """Writes a model for Bergamot, and compares scores with ours.
+
+  Args:
+    model: with weights in float32.
+    files: of its vocabularies, which are one.
+    directory: exists, and is empty.
+    samples: to prove it with.
+
+  Returns:
+    What was found.
+
+  Raises:
+    RunError: if scores differ by more than rounding accounts for.
+  """
+  params = model.transformer.params
+  path = os.path.join(directory, BINARY)
+  write_binary(path, arrays_of(model.transformer), params)
+  file_system.copy(files.source, os.path.join(directory, VOCABULARY))
+  _write_settings(
+    os.path.join(directory, _CONFIG),
+    {
+      "models": [BINARY],
+      "beam-size": 1,
+      "normalize": 1.0,
+      "skip-cost": True,
+      "gemm-precision": "int8shiftAll",
+    },
+  )
+  differences = _differences(read_binary(path), model, samples)
+  how = "with weights in 8 bits, and products in 32"
+  findings = [difference(differences, how)]
+  if coarse := coarse_rounding(differences, _INT8, how, ROUNDINGS[_INT8]):
+    logging.warning("%s", coarse)
+    findings.append(coarse)
+  return findings
+
+
+def _write_settings(path: str, settings: dict[str, object]) -> None:
+  """Writes how Marian is to decode, in YAML, of which JSON is a part."""
+  settings = {
+    "relative-paths": True,
+    "vocabs": [VOCABULARY, VOCABULARY],
+    **settings,
+  }
+  with open(path, "w", encoding="utf-8") as stream:
+    for name, value in settings.items():
+      stream.write(f"{name}: {json.dumps(value)}\n")
+
+
+def _differences(
+  written: MarianFile, model: LoadedModel, samples: Samples
+) -> np.ndarray:
+  """Returns how far the log-probability of each token is from ours."""
+  export = NumpyModel.of_marian(*written)
+  found = [export.token_log_probabilities(*pair) for pair in samples.pairs]
+  return np.abs(np.concatenate(found) - own_scores(model, samples))
