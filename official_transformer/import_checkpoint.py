@@ -19,6 +19,7 @@ from official_transformer.errors import InputError, describe_failures
 from official_transformer.hardware.startup import start_tensorflow
 from official_transformer.importing.formats import (
   FORMATS,
+  MARIAN,
   MARIAN_HF,
   PEGASUS_HF,
   ROUNDED_ROWS,
@@ -31,7 +32,8 @@ from official_transformer.model_params import (
 from official_transformer.storage.standard_streams import show_result
 from official_transformer.text.vocabulary_files import VocabFiles
 
-HUGGINGFACE = (MARIAN_HF, PEGASUS_HF)
+# What they have in their files needs no other flags.
+SELF_DESCRIBED = (MARIAN, MARIAN_HF, PEGASUS_HF)
 _OWN_VOCABULARY = (
   "In place of --vocab_file: that of the {}, if the model has two."
 )
@@ -50,14 +52,15 @@ class ImportOptions(Options):
     "settings of transformer_base: no name shows others, such as a proximity "
     "bias. marian_hf: a Marian model in Hugging Face's files. pegasus_hf: what "
     "--export_format=huggingface has written, trained further by transformers "
-    "or not.",
-    choices=(*FORMATS, *HUGGINGFACE),
+    "or not. marian: Marian's own .npz, with one SentencePiece vocabulary.",
+    choices=(*FORMATS, *SELF_DESCRIBED),
   )
   checkpoint: str = flag(
     REQUIRED,
     "Its path without .index, or the directory of the newest one. With "
     "marian_hf: the directory with config.json, model.safetensors, source.spm, "
-    "target.spm and vocab.json; with pegasus_hf: that of the export.",
+    "target.spm and vocab.json; with pegasus_hf: that of the export; with "
+    "marian: the .npz file, or the directory with model.npz and vocab.spm.",
     path=True,
   )
   vocab_file: str | None = flag(
@@ -113,7 +116,7 @@ class ImportOptions(Options):
 
   def __post_init__(self) -> None:
     parse_override(self.params_override)  # Says what is wrong with it.
-    if self.format in HUGGINGFACE:
+    if self.format in SELF_DESCRIBED:
       given = [
         f"--{name}"
         for name in (
@@ -121,11 +124,12 @@ class ImportOptions(Options):
           *("param_set", "target_space_id", "spare_rows"),
         )
         if getattr(self, name) is not None
+        and (self.format, name) != (MARIAN, "vocab_file")
       ]
       if given:
         raise InputError(
-          f"{', '.join(given)}: the directory of a model in Hugging Face's "
-          "files says that; leave it out"
+          f"{', '.join(given)}: the files of --format={self.format} say that; "
+          "leave it out"
         )
       return
     both = self.source_vocab_file, self.target_vocab_file
@@ -162,20 +166,34 @@ def main(_: list[str]) -> None:
   """Imports the checkpoint and says what came of it."""
   options: ImportOptions = flags_core.begin(OPTIONS)
   start_tensorflow()
+  show_result(_import(options))
+
+
+def _import(options: ImportOptions) -> str:
+  """Imports a checkpoint; returns what came of it."""
   if options.format == MARIAN_HF:
     from official_transformer.importing.marian import import_marian
 
-    show_result(
-      import_marian(options.checkpoint, options.model_dir, options.overrides)
+    return import_marian(
+      options.checkpoint, options.model_dir, options.overrides
     )
-    return
   if options.format == PEGASUS_HF:
     from official_transformer.importing.pegasus import import_pegasus
 
-    show_result(
-      import_pegasus(options.checkpoint, options.model_dir, options.overrides)
+    return import_pegasus(
+      options.checkpoint, options.model_dir, options.overrides
     )
-    return
+  if options.format == MARIAN:
+    from official_transformer.importing.marian_native import (
+      import_marian_files,
+    )
+
+    return import_marian_files(
+      options.checkpoint,
+      options.vocab_file,
+      options.model_dir,
+      options.overrides,
+    )
   from official_transformer.importing.importer import (
     ImportRequest,
     import_checkpoint,
@@ -190,7 +208,7 @@ def main(_: list[str]) -> None:
     options.target_space_id,
     options.spare_rows,
   )
-  show_result(import_checkpoint(request, options.model_dir))
+  return import_checkpoint(request, options.model_dir)
 
 
 def run() -> None:

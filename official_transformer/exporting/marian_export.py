@@ -34,7 +34,11 @@ from official_transformer.exporting.marian_model import (
 )
 from official_transformer.exporting.numpy_model import NumpyModel
 from official_transformer.exporting.verification import Samples
-from official_transformer.importing.marian_names import MODEL, VOCABULARY
+from official_transformer.importing.marian_names import (
+  MODEL,
+  VOCABULARY,
+  config_of,
+)
 from official_transformer.storage import file_system
 from official_transformer.text.tokenizer import (
   SentencePieceTokenizer,
@@ -117,7 +121,8 @@ def export_bergamot(
   """
   params = model.transformer.params
   path = os.path.join(directory, BINARY)
-  write_binary(path, arrays_of(model.transformer), params)
+  arrays = arrays_of(model.transformer)
+  write_binary(path, arrays, params)
   file_system.copy(files.source, os.path.join(directory, VOCABULARY))
   _write_settings(
     os.path.join(directory, _CONFIG),
@@ -129,6 +134,10 @@ def export_bergamot(
       "gemm-precision": "int8shiftAll",
     },
   )
+  # What rounding would hide is seen without.
+  exact = MarianFile(config_of(params), arrays)
+  how = f"before {_INT8} rounds the weights"
+  require_equal(_differences(exact, model, samples), how)
   differences = _differences(read_binary(path), model, samples)
   how = "with weights in 8 bits, and products in 32"
   findings = [difference(differences, how)]

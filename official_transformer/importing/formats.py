@@ -294,5 +294,7 @@ T2T = CheckpointFormat(
 FORMATS = {"v2": V2, "v1": V1, "t2t": T2T}
 # Whose files are no TensorFlow checkpoint: see `marian`.
 MARIAN_HF = "marian_hf"
+# Marian's own files, see importing/marian_native.py.
+MARIAN = "marian"
 # A model that was exported for Hugging Face, see importing/pegasus.py.
 PEGASUS_HF = "pegasus_hf"

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from model_variants import SOURCE, TARGET, VARIANTS, make
+from random_model import LINES, random_model, train_vocabulary
 
 from official_transformer.decoding.loading import load_model, open_model
 from official_transformer.decoding.scorer import Scorer
@@ -26,11 +27,7 @@ from official_transformer.importing.huggingface_names import (
   VOCABULARY,
   architecture,
 )
-from official_transformer.importing.model_writing import write_model as keep
 from official_transformer.importing.pegasus import import_pegasus
-from official_transformer.model.building import build_transformer
-from official_transformer.model_directory.description import Origin
-from official_transformer.model_directory.directory import ModelDirectory
 from official_transformer.model_params import TransformerParams
 from official_transformer.text.text_form import TextForm
 from official_transformer.text.tokenizer import (
@@ -40,19 +37,12 @@ from official_transformer.text.tokenizer import (
 )
 from official_transformer.text.vocabulary_files import (
   VocabFiles,
-  load_vocabularies,
 )
 
 pytest.importorskip("safetensors")
 pytest.importorskip("tokenizers")
 pytestmark = pytest.mark.slow
 
-LINES = [
-  "A dog runs along the beach.",
-  "Two men sit on a bench, and read.",
-  "Ein Hund läuft über den Strand: schön!",
-  "Zwei Männer sitzen auf einer Bank.",
-]
 # Each ends in EOS, and none is what only some vocabularies have.
 SOURCES = [[int(i) for i in row if i] for row in SOURCE]
 TARGETS = [[int(i) for i in row if i] for row in TARGET]
@@ -72,7 +62,7 @@ def test_numpy_computes_the_same_of_what_is_written(
 ):
   transformer = make(name)
   epsilon = transformer.params.layer_norm_epsilon
-  monkeypatch.setattr(numpy_model, "_EPSILON", epsilon)
+  monkeypatch.setattr(numpy_model, "_TORCH_EPSILON", epsilon)
   write_model(transformer, str(tmp_path))
   export = NumpyModel.of_huggingface(str(tmp_path))
   scorer = Scorer(transformer, None)
@@ -90,41 +80,14 @@ def test_what_transformers_does_not_compute_is_refused(name):
 
 @pytest.fixture(scope="module")
 def vocabulary(tmp_path_factory):
-  directory = tmp_path_factory.mktemp("vocabulary")
-  (directory / "text").write_text("\n".join(LINES), "utf-8")
-  path = str(directory / "vocab.model")
-  train_sentencepiece([str(directory / "text")], path, 60)
-  return path
+  return train_vocabulary(tmp_path_factory.mktemp("vocabulary"))
 
 
 @pytest.fixture(scope="module")
 def model(vocabulary, tmp_path_factory):
   """A model of random weights in a directory of its own."""
-  tokenizer = SentencePieceTokenizer(vocabulary)
-  params = TransformerParams(
-    vocab_size=tokenizer.vocab_size,
-    hidden_size=16,
-    num_hidden_layers=1,
-    num_heads=2,
-    filter_size=24,
-    beam_size=2,
-    extra_decode_length=5,
-  )
-  transformer = build_transformer(params)
   directory = str(tmp_path_factory.mktemp("model") / "model")
-  rng = np.random.default_rng(1)
-  values = {
-    w.path: rng.normal(size=w.shape).astype(np.float32) / 4
-    for w in transformer.weights
-  }
-  keep(
-    ModelDirectory(directory),
-    transformer,
-    values,
-    load_vocabularies(VocabFiles.joint(vocabulary)),
-    Origin("random", directory, None),
-  )
-  return load_model(*open_model(directory))
+  return random_model(directory, vocabulary)
 
 
 @pytest.fixture
