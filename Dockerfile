@@ -23,9 +23,9 @@ ENTRYPOINT ["transformer_main"]
 # Without --target, this one is built.
 FROM base AS service
 ARG MODEL=models/multi30k_en_de
-COPY ${MODEL} /model
+COPY --chown=10001 ${MODEL} /model
 EXPOSE 8000
 HEALTHCHECK --interval=10s --timeout=5s --start-period=120s CMD \
-  ["python", "-c", "import urllib.request as r; r.urlopen('http://localhost:8000/ready', timeout=4)"]
+  ["python", "-c", "import urllib.request as r; r.build_opener(r.ProxyHandler({})).open('http://localhost:8000/ready', timeout=4)"]
 ENTRYPOINT ["translation_server", "--host=0.0.0.0"]
 CMD ["--model_dir=/model"]

@@ -30,6 +30,7 @@ from official_transformer.serving.directions import (
 )
 from official_transformer.serving.settings import (
   API_KEY_VARIABLE,
+  LOCAL_HOSTS,
   LONGEST_SECONDS,
   Access,
   ServiceLimits,
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
 
 _MODULE = "official_transformer.translation_server"
 
-LOCAL_HOSTS = ("127.0.0.1", "::1", "localhost")
 _GRANTED = ServiceLimits()
 
 

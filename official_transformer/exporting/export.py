@@ -20,6 +20,7 @@ from official_transformer.exporting.formats import (
   SAVED_MODEL,
 )
 from official_transformer.exporting.marian_export import (
+  LONGEST,
   check_vocabulary,
   export_bergamot,
   export_marian,
@@ -121,7 +122,7 @@ def _saved_model(job: _Job) -> tuple[str, list[str]]:
 
 
 def _ctranslate2(job: _Job) -> tuple[str, list[str]]:
-  """Writes and proves a CTranslate2 model; returns the same."""
+  """Writes and proves a CTranslate2 model; returns use and findings."""
   # They may not be installed.
   from official_transformer.exporting import ctranslate2_export
 
@@ -148,7 +149,7 @@ def _check_huggingface(model: LoadedModel, files: VocabFiles) -> None:
 
 
 def _huggingface(job: _Job) -> tuple[str, list[str]]:
-  """Writes and proves a model for `transformers`; returns the same."""
+  """Writes and proves a `transformers` model; returns use and findings."""
   # They may not be installed.
   from official_transformer.exporting import huggingface_export
   from official_transformer.exporting.huggingface_model import longest
@@ -161,15 +162,15 @@ def _huggingface(job: _Job) -> tuple[str, list[str]]:
 
 
 def _marian(job: _Job) -> tuple[str, list[str]]:
-  """Writes and proves Marian's own files; returns the same."""
+  """Writes and proves Marian's own files; returns use and findings."""
   findings = export_marian(
     job.model, job.vocab_files, job.directory, job.samples
   )
-  return readme.marian_model(), findings
+  return readme.marian_model(LONGEST), findings
 
 
 def _bergamot(job: _Job) -> tuple[str, list[str]]:
-  """Writes and proves Bergamot's files; returns the same."""
+  """Writes and proves Bergamot's files; returns use and findings."""
   findings = export_bergamot(
     job.model, job.vocab_files, job.directory, job.samples
   )

@@ -56,6 +56,8 @@ def check_params(export_format: str, params: TransformerParams) -> None:
     architecture(params)
   elif export_format in (MARIAN, BERGAMOT):
     marian_names.check_params(params)
+    if export_format == BERGAMOT:
+      marian_names.check_widths(params)
 
 
 def is_installed(name: str) -> bool:

@@ -47,6 +47,8 @@ from official_transformer.text.tokenizer import (
 from official_transformer.text.vocabulary_files import VocabFiles
 
 BINARY = "model.intgemm8.bin"
+# The most tokens of a line; Marian leaves out what is beyond.
+LONGEST = 1024
 _DECODER, _CONFIG = "decoder.yml", "config.yml"
 _INT8 = "int8"
 
@@ -92,7 +94,8 @@ def export_marian(
       "models": [MODEL],
       "beam-size": params.beam_size,
       "normalize": samples.length_power(params.alpha),
-      "max-length": model.longest_piece,
+      "allow-unk": not params.suppress_unk,
+      "max-length": LONGEST,
       "max-length-crop": True,
     },
   )
@@ -131,6 +134,7 @@ def export_bergamot(
       "beam-size": 1,
       "normalize": 1.0,
       "skip-cost": True,
+      "allow-unk": not params.suppress_unk,
       "gemm-precision": "int8shiftAll",
     },
   )

@@ -27,7 +27,7 @@ from official_transformer.importing.marian_names import (
   name_of,
 )
 from official_transformer.model.transformer import Transformer
-from official_transformer.model_params import TransformerParams
+from official_transformer.model_params import PAD_ID, TransformerParams
 
 # An array by its name.
 Arrays = dict[str, np.ndarray]
@@ -38,7 +38,7 @@ _FLOAT32, _INT8_MATRIX, _BYTES = 0x0404, 0x4101, 0x0101
 _ALIGNED = 256
 _LARGEST = 127
 # Rows of a table in int8 are multiplied in blocks.
-ROWS = 8
+_BLOCK_ROWS = 8
 _KERNEL = re.compile(r".*_W[qkvo12]")
 
 
@@ -63,11 +63,12 @@ def arrays_of(transformer: Transformer) -> Arrays:
 
 
 def _logits_bias(weights: Arrays, params: TransformerParams) -> np.ndarray:
-  """Returns the logits' bias, [1, V], which keeps some from being chosen."""
+  """Returns the logits' bias, [1, V], which keeps PAD from being chosen."""
   bias = np.zeros([1, params.vocab_size], np.float32)
   if params.output_bias:
     bias[0] += weights["transformer/output/bias"]
-  bias[0, list(params.hidden_tokens)] = NEVER
+  if params.suppress_pad:  # UNK, Marian suppresses itself.
+    bias[0, PAD_ID] = NEVER
   return bias
 
 
@@ -96,7 +97,7 @@ def write_binary(path: str, arrays: Arrays, params: TransformerParams) -> None:
     arrays: as `arrays_of` returns them.
     params: of the model.
   """
-  rows = -(-params.vocab_size // ROWS) * ROWS
+  rows = -(-params.vocab_size // _BLOCK_ROWS) * _BLOCK_ROWS
   more = rows - params.vocab_size
   arrays = {
     **arrays,

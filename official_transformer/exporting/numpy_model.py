@@ -20,7 +20,7 @@ import numpy as np
 
 # Of PyTorch's layer norms, where nothing is said, and of Marian's.
 _TORCH_EPSILON, _MARIAN_EPSILON = 1e-5, 1e-6
-# What Marian calls the parts of a layer, and what Hugging Face does.
+# Parts of a layer by Marian's names, and by Hugging Face's.
 _MARIAN_PARTS = {
   "self": "self_attn",
   "context": "encoder_attn",
@@ -45,7 +45,10 @@ def _erf(x: np.ndarray) -> np.ndarray:
 
 
 class NumpyModel:
-  """A Pegasus or Marian model."""
+  """A Pegasus or Marian model, by Hugging Face's names.
+
+  Arrays of Marian's own files are renamed first.
+  """
 
   def __init__(
     self,
@@ -116,6 +119,7 @@ class NumpyModel:
         "decoder_attention_heads": heads,
         "encoder_layers": config["enc-depth"],
         "decoder_layers": config["dec-depth"],
+        # Hugging Face has no such key: its own formula is another.
         "timescales": width // 2 - 1,
       },
       tensors,

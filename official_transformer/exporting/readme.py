@@ -136,9 +136,13 @@ def huggingface_model(positions: int) -> str:
   return _HUGGINGFACE.format(positions=positions)
 
 
-def marian_model() -> str:
-  """Returns what a model in Marian's own files is, and how it is used."""
-  return _MARIAN
+def marian_model(longest: int) -> str:
+  """Returns what a model in Marian's own files is, and how it is used.
+
+  Args:
+    longest: most tokens of a line.
+  """
+  return _MARIAN.format(longest=longest)
 
 
 def bergamot_model() -> str:
@@ -247,13 +251,13 @@ scores by another power of the length: some translations differ from those of
 the model's own search. That has:
 """
 _MARIAN = """\
-A model for Marian (https://marian-nmt.github.io), which decodes it, and trains
-it further:
+A model for Marian (https://marian-nmt.github.io):
 
     marian-decoder --config PATH/decoder.yml < lines > translations
 
 Give it one sentence a line: a model that was trained on single sentences drops
-some of several. Marian divides scores by another power of the length, of which
+some of several. Of a line with more than {longest} tokens, Marian leaves out
+the rest. It divides scores by another power of the length, of which
 `decoder.yml` has the nearest: some translations differ from those of the
 model's own search. That has:
 """

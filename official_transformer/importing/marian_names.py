@@ -22,6 +22,10 @@ OWN_PARAMS = "official-transformer-params"
 MODEL, VOCABULARY = "model.npz", "vocab.spm"
 # The bias of a logit that is never to win.
 NEVER = -1e4
+# Widths of products in 8 bits are multiples of this.
+BLOCK = 64
+# A larger epsilon of layer norms would be felt where Marian has 1e-6.
+_MOST_EPSILON = 1e-5
 _LAYER = re.compile(
   r"transformer/(encoder|decoder)_stack/layer_(\d+)/(\w+)/(\w+)/"
   r"(?:(\w+)_)?(kernel|bias|gamma|beta)"
@@ -78,11 +82,34 @@ def check_params(params: TransformerParams) -> None:
     problems.append("embeddings are not scaled")
   if params.target_space_embedding:
     problems.append("there is a target space embedding")
+  if params.layer_norm_epsilon > _MOST_EPSILON:
+    problems.append(
+      f"layer_norm_epsilon={params.layer_norm_epsilon}: Marian has 1e-6"
+    )
   if problems:
     raise InputError(
       f"Marian does not compute this model: {'; '.join(problems)}. "
       "--param_set=student trains one that it does, from this one's "
       "translations of the training text, see docs/deploying.md"
+    )
+
+
+def check_widths(params: TransformerParams) -> None:
+  """Refuses a model that Bergamot cannot multiply in 8 bits.
+
+  Raises:
+    InputError: with the widths that it can.
+  """
+  problems = [
+    f"{name}={getattr(params, name)}"
+    for name in ("hidden_size", "filter_size")
+    if getattr(params, name) % BLOCK
+  ]
+  if problems:
+    raise InputError(
+      f"{', '.join(problems)}: Bergamot multiplies matrices in blocks of "
+      f"{BLOCK}: train a model of a multiple of that, such as "
+      "--param_set=student"
     )
 
 

@@ -13,13 +13,14 @@ import dataclasses
 import json
 import os
 import zipfile
+import zlib
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from official_transformer.errors import InputError
-from official_transformer.importing.formats import MARIAN
+from official_transformer.importing.formats import MARIAN, ROUNDED_ROWS
 from official_transformer.importing.huggingface_files import check_values
 from official_transformer.importing.marian_names import (
   BIAS,
@@ -43,6 +44,7 @@ from official_transformer.model_params import TransformerParams
 from official_transformer.storage import file_system
 from official_transformer.storage.typed_json import DAMAGE, read_record
 from official_transformer.text.vocabulary_files import (
+  LoadedVocabularies,
   VocabFiles,
   load_vocabularies,
 )
@@ -87,12 +89,9 @@ def import_marian_files(
   target = new_directory(model_dir)
   if file_system.is_directory(path):
     path = os.path.join(path, MODEL)
-  vocab_file = vocab_file or os.path.join(os.path.dirname(path), VOCABULARY)
-  if not file_system.exists(vocab_file):
-    raise InputError(f"there is no {vocab_file}: pass --vocab_file")
-  vocabularies = load_vocabularies(VocabFiles.joint(vocab_file))
   arrays = _read_arrays(path)
   config = _config_of(arrays.pop(CONFIG), path)
+  vocabularies = _read_vocabulary(path, vocab_file)
   entries = vocabularies.tokenizers.target.vocab_size
   params = dataclasses.replace(
     _params(config, arrays, entries, path), **overrides
@@ -112,9 +111,13 @@ def _read_arrays(path: str) -> dict[str, np.ndarray]:
     InputError: if it cannot be read, or is of no Marian model.
   """
   try:
+    if not zipfile.is_zipfile(path):
+      raise OSError("it is missing, or no .npz file")
     with np.load(path, allow_pickle=False) as stored:
       arrays = dict(stored)
-  except (OSError, ValueError, zipfile.BadZipFile) as error:
+  except (
+    *(OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error),
+  ) as error:
     raise InputError(
       f"{path} cannot be read ({error}); --checkpoint names Marian's .npz file"
     ) from None
@@ -124,6 +127,26 @@ def _read_arrays(path: str) -> dict[str, np.ndarray]:
       "table"
     )
   return arrays
+
+
+def _read_vocabulary(path: str, vocab_file: str | None) -> LoadedVocabularies:
+  """Reads the vocabulary of both sides.
+
+  Raises:
+    InputError: if there is none, or one that Marian has trained.
+  """
+  if vocab_file is None:
+    vocab_file = os.path.join(os.path.dirname(path), VOCABULARY)
+    if not file_system.exists(vocab_file):
+      raise InputError(f"there is no {vocab_file}: pass --vocab_file")
+  try:
+    return load_vocabularies(VocabFiles.joint(vocab_file))
+  except InputError as error:
+    raise InputError(
+      f"{error}. A vocabulary that Marian has trained itself has other ids: "
+      "such a model is imported from Hugging Face's files, by "
+      "--format=marian_hf"
+    ) from None
 
 
 def _config_of(content: np.ndarray, path: str) -> dict[str, Any]:
@@ -179,11 +202,18 @@ def _params(
         filter_size=int(config["transformer-dim-ffn"]),
         activation=str(config.get("transformer-ffn-activation", "swish")),
         norm="post",
-        # Marian divides by the length, which this comes nearest to.
+        # Marian divides by the length with --normalize, which this comes
+        # nearest to; its file does not tell.
         alpha=1.0,
       )
   except (*DAMAGE, KeyError) as error:
     raise InputError(f"{path}: {CONFIG} is damaged: {error}") from None
+  spare = len(arrays[TABLE]) - entries
+  if entries != params.vocab_size or not 0 <= spare <= ROUNDED_ROWS:
+    raise InputError(
+      f"the vocabulary has {entries} entries, and {path} was trained with "
+      f"{len(arrays[TABLE])}: pass its own by --vocab_file"
+    )
   bias = arrays[BIAS].reshape(-1)[:entries]
   biases = [name for name in arrays if name.endswith(_ATTENTION_BIASES)]
   return dataclasses.replace(
@@ -227,6 +257,6 @@ def _assemble(
   values["transformer/embedding/weights"] = arrays[TABLE][: params.vocab_size]
   if params.output_bias:
     bias = arrays[BIAS].reshape(-1)[: params.vocab_size]
-    hidden = np.isin(np.arange(len(bias)), params.hidden_tokens)
-    values["transformer/output/bias"] = np.where(hidden, 0, bias)
+    # That of PAD is lost where it keeps PAD from being chosen.
+    values["transformer/output/bias"] = np.where(bias == NEVER, 0, bias)
   return {own: np.asarray(v, np.float32) for own, v in values.items()}

@@ -51,6 +51,7 @@ from official_transformer.serving.schemas import (
   Question,
   Ready,
   Refusal,
+  as_text,
 )
 from official_transformer.serving.settings import ANYONE, Access, ServiceLimits
 
@@ -336,7 +337,5 @@ def refusal(
   status: int, message: str, headers: dict[str, str] | None = None
 ) -> responses.JSONResponse:
   """Returns an error as it is answered."""
-  # What came may hold what is no text.
-  message = message.encode("utf-8", "replace").decode("utf-8")
-  content = {"error": {"status": status, "message": message}}
+  content = {"error": {"status": status, "message": as_text(message)}}
   return responses.JSONResponse(content, status, headers)

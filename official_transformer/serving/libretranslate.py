@@ -26,7 +26,7 @@ from official_transformer.serving.languages import (
   LanguageDetector,
   name_of,
 )
-from official_transformer.serving.schemas import check_texts
+from official_transformer.serving.schemas import as_text, check_texts
 
 # All that LibreTranslate has and this service has not under the same name.
 ADDRESSES = (
@@ -110,6 +110,7 @@ def refusal(
 ) -> responses.JSONResponse:
   """Returns an error as this format has it."""
   status = _STATUSES.get(status, status)
+  message = as_text(message)
   return responses.JSONResponse({"error": message}, status, headers)
 
 
@@ -211,17 +212,14 @@ class LibreTranslate:
     target = question.target.lower()
     able = {d.source for d in self._directions if d.target.lower() == target}
     able |= {code for code in self._codes if code.lower() == target}
-    joined = "\n".join(question.texts)
-    return [
-      next(
-        (found for found in likely if found.language in able),
-        likely[0],
-      )
-      for likely in [
-        await self.detect(text if len(text) > _LONG_CHARACTERS else joined)
-        for text in question.texts
-      ]
-    ]
+    joined = await self.detect("\n".join(question.texts))
+    found = []
+    for text in question.texts:
+      is_long = len(text) > _LONG_CHARACTERS
+      likely = await self.detect(text) if is_long else joined
+      fitting = (one for one in likely if one.language in able)
+      found.append(next(fitting, likely[0]))
+    return found
 
   async def _translate(
     self,

@@ -21,8 +21,12 @@ _PLAIN = "identity"
 _GZIP = b"\x1f\x8b"
 # More fields than any question has.
 _MOST_FIELDS = 300
-_NAME = re.compile(rb'(?i)^content-disposition:[^\r\n]*[; ]name="([^"\r\n]*)"')
-_BOUNDARY = re.compile(r'boundary="?([^";]+)')
+_NAME = re.compile(
+  rb'(?i)content-disposition:.*?;\s*name\s*=\s*(?:"([^"]*)"|([^\s;"]+))'
+)
+_BOUNDARY = re.compile(r'(?i);\s*boundary\s*=\s*(?:"([^"]+)"|([^\s;"]+))')
+# Of a part's head, so much is read.
+_HEAD_LINES, _HEAD_BYTES = 20, 1000
 
 
 async def read_body(request: fastapi.Request) -> bytes:
@@ -100,11 +104,14 @@ def _refuse_foreign_page(headers: Mapping[str, str]) -> None:
   They send JSON only where a service has allowed that, as this one does not.
   """
   origin = headers.get("origin", "")
-  is_foreign = bool(origin) and (
-    origin.partition("://")[2].lower() != headers.get("host", "").lower()
-  )
-  site = headers.get("sec-fetch-site", "none")
-  if is_foreign or site not in ("none", "same-origin"):
+  # Which no page can forge, and a proxy leaves as it is; older browsers do not
+  # send it.
+  if site := headers.get("sec-fetch-site"):
+    is_foreign = site not in ("none", "same-origin")
+  else:
+    host = origin.partition("://")[2].lower()
+    is_foreign = bool(origin) and host != headers.get("host", "").lower()
+  if is_foreign:
     raise HTTPException(
       403, f"a form from a page of {origin or 'another site':.200}: send JSON"
     )
@@ -128,7 +135,7 @@ def _form(request: fastapi.Request, body: bytes) -> dict[str, Any]:
 
 def _decoded(content: bytes, where: str) -> list[tuple[str, str]]:
   """Returns the fields of an encoded form."""
-  _check_text(content, "utf-8", where)
+  _check_text(content, "utf-8", where, errors="strict")
   try:
     return urllib.parse.parse_qsl(
       content.decode("utf-8"),
@@ -149,30 +156,35 @@ def _parts(content_type: str, body: bytes) -> Iterator[tuple[str, str]]:
   boundary = _BOUNDARY.search(content_type)
   if boundary is None:
     raise HTTPException(400, "Content-Type: a form in parts needs a boundary")
-  line = b"\r\n--" + boundary[1].strip().encode("latin-1")
-  _, *parts = (b"\r\n" + body).split(line, _MOST_FIELDS + 1)
+  line = b"\r\n--" + (boundary[1] or boundary[2]).encode("latin-1")
+  # Text may have a line that only begins so.
+  delimiter = re.compile(re.escape(line) + rb"(?=--|[ \t]*\r\n)")
+  _, *parts = delimiter.split(b"\r\n" + body, _MOST_FIELDS + 1)
   if not parts or not parts.pop().startswith(b"--"):
     raise HTTPException(
       400, f"body: no end of its parts, or more than {_MOST_FIELDS}"
     )
   for part in parts:
-    head, _, content = part.removeprefix(b"\r\n").partition(b"\r\n\r\n")
-    names = [m[1] for m in map(_NAME.match, head.split(b"\r\n")[:20]) if m]
-    if not names:
+    head, _, content = part.partition(b"\r\n\r\n")
+    lines = head.split(b"\r\n", _HEAD_LINES)[:_HEAD_LINES]
+    found = [m for m in (_NAME.match(n[:_HEAD_BYTES]) for n in lines) if m]
+    if not found:
       raise HTTPException(400, "body: one of its parts has no name")
-    name = names[0].decode("utf-8", "replace")
-    _check_text(content, "utf-8", f"{name:.50}")
+    name = (found[0][1] or found[0][2] or b"").decode("utf-8", "replace")
+    _check_text(content, "utf-8", f"{name:.50}", errors="strict")
     yield name, content.decode("utf-8")
 
 
-def _check_text(content: bytes, encoding: str, where: str) -> None:
+def _check_text(
+  content: bytes, encoding: str, where: str, errors: str = "surrogatepass"
+) -> None:
   """Refuses bytes that are not in an encoding.
 
   Raises:
     HTTPException: 400, with the place of the byte.
   """
   try:
-    content.decode(encoding, "surrogatepass")
+    content.decode(encoding, errors)
   except UnicodeDecodeError as error:
     byte = content[error.start : error.start + 1].hex()
     raise HTTPException(

@@ -62,6 +62,11 @@ def _check_lists(value: Any) -> Any:
   return value
 
 
+def as_text(message: str) -> str:
+  """Returns a message that can be sent: what came may hold what is no text."""
+  return message.encode("utf-8", "replace").decode("utf-8")
+
+
 def check_texts(value: Any) -> Any:
   """Refuses what is neither a text nor a list of texts."""
   texts = value if isinstance(value, list) else [value]

@@ -8,6 +8,8 @@ from official_transformer.errors import InputError
 
 # The environment's name of the key that clients must send.
 API_KEY_VARIABLE = "TRANSLATION_SERVER_API_KEY"
+# Names of this machine for itself.
+LOCAL_HOSTS = ("127.0.0.1", "::1", "localhost")
 LONGEST_SECONDS = 3600.0
 # Seconds, where asking again may help.
 RETRY_AFTER = "1"

@@ -27,6 +27,7 @@ from official_transformer.importing.marian_names import (
   OWN_PARAMS,
   TABLE,
   check_params,
+  check_widths,
 )
 from official_transformer.importing.marian_native import import_marian_files
 from official_transformer.model_params import PARAM_SETS, TransformerParams
@@ -45,7 +46,7 @@ POST = {"norm": "post"}
 CHANGES = {
   "plain": {},
   "biases": {"attention_bias": True, "output_bias": True},
-  "gelu": {"activation": "gelu", "suppress_pad": True},
+  "gelu": {"activation": "gelu", "suppress_pad": True, "suppress_unk": True},
   "deep": {"num_encoder_layers": 3, "num_decoder_layers": 1},
 }
 PAIRS = [
@@ -196,14 +197,33 @@ def test_what_is_no_such_model_is_refused(exported, tmp_path):
   refused(f"it has {name}2", {**arrays, f"{name}2": arrays[name]})
   refused("missing", {n: a for n, a in arrays.items() if n != name})
   refused("shape of", {**arrays, name: arrays[name][1:]})
+  refused("trained with 40", {**arrays, TABLE: arrays[TABLE][:40]})
   refused("is damaged", config={**config, OWN_PARAMS: '{"alpha": "x"}'})
   bare = {n: v for n, v in config.items() if n not in (OWN_PARAMS, "dim-emb")}
   refused("is damaged: 'dim-emb'", config=bare)
-  (exported / "model.npz").write_bytes(b"PK")
-  with pytest.raises(InputError, match="cannot be read"):
-    import_marian_files(str(exported), None, str(tmp_path / "back"), {})
+  whole = (exported / "model.npz").read_bytes()
+  for content in (b"PK", b"", whole[:-30], whole[:300] + whole[600:]):
+    (exported / "model.npz").write_bytes(content)
+    with pytest.raises(InputError, match="cannot be read"):
+      import_marian_files(str(exported), None, str(tmp_path / "back"), {})
   (exported / "vocab.spm").unlink()
   refused("pass --vocab_file")
+
+
+def test_a_vocabulary_of_marians_own_is_refused(exported, tmp_path):
+  import sentencepiece
+
+  (tmp_path / "text").write_text("\n".join(LINES), "utf-8")
+  sentencepiece.SentencePieceTrainer.train(
+    input=str(tmp_path / "text"),
+    model_prefix=str(tmp_path / "theirs"),
+    vocab_size=60,
+    hard_vocab_limit=False,
+    **{"bos_id": -1, "eos_id": 0, "unk_id": 1, "pad_id": -1},
+  )
+  theirs = str(tmp_path / "theirs.model")
+  with pytest.raises(InputError, match="--format=marian_hf"):
+    import_marian_files(str(exported), theirs, str(tmp_path / "back"), {})
 
 
 def test_an_export_in_eight_bits_tells_what_rounding_costs(
@@ -251,12 +271,22 @@ def test_an_export_that_differs_is_none(
     ({"start_symbol": "pad_row"}, "start_symbol=pad_row"),
     ({"scale_embeddings": False}, "not scaled"),
     ({"target_space_embedding": True}, "target space"),
+    ({"layer_norm_epsilon": 1e-4}, "layer_norm_epsilon=0.0001"),
   ],
 )
 def test_what_marian_does_not_compute_is_refused(changes, reason):
   params = TransformerParams(**{"vocab_size": 20, **POST, **changes})
   with pytest.raises(InputError, match=f"{reason}.*--param_set=student"):
     check_params(params)
+
+
+def test_widths_that_bergamot_cannot_multiply_are_refused():
+  check_params(PARAM_SETS["student"])
+  check_widths(PARAM_SETS["student"])
+  sizes = {"hidden_size": 96, "filter_size": 100, "num_heads": 2}
+  params = TransformerParams(**{"vocab_size": 20, **POST, **sizes})
+  with pytest.raises(InputError, match="hidden_size=96, filter_size=100"):
+    check_widths(params)
 
 
 def test_a_student_and_its_vocabulary_are_marians(vocabulary):

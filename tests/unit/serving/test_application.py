@@ -322,5 +322,17 @@ def test_other_hosts_are_refused_if_names_are_given(host, named, status):
   assert answer.status_code == status
   for path in ("/metrics", "/health", "/"):
     assert client.get(path, headers=headers).status_code == status
+  # What looks after a container asks for it by this machine's name.
+  client = TestClient(
+    create_application(
+      {UNNAMED: LocalService(host)},
+      LIMITS,
+      Metrics(),
+      Access(hosts=frozenset({"translate.example"})),
+    )
+  )
+  local = {"Host": "localhost:8000"}
+  assert client.get("/ready", headers=local).status_code == 200
+  assert client.get("/", headers=local).status_code == 421
   if status != 200:
     assert "--allowed_hosts" in refusal(answer, 421)

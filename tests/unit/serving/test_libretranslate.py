@@ -249,6 +249,13 @@ def test_fields_without_a_value_are_as_if_not_there(client):
       "name",
     ),
     ("multipart/form-data; boundary=b", b"\r\n--b" * 330, 400, "300"),
+    (
+      "multipart/form-data; boundary=b",
+      b"--b\r\nContent-Disposition: form-data; name=q\r\n\r\n\xed\xa0\x80\r\n"
+      b"--b--",
+      400,
+      "q, byte 1",
+    ),
     ("application/x-www-form-urlencoded", b"&a" * 400, 400, "fields"),
     ("application/json", b'{"q": ' + b"9" * 1900 + b"}", 400, "q"),
     ("application/json", b'{"q": [' + b"1," * 900 + b"1]}", 400, "q: it is no"),
@@ -261,6 +268,23 @@ def test_hostile_bodies_are_refused(client, headers, body, status, said):
   )
   assert answer.status_code == status, answer.text
   assert said in answer.json()["error"]
+
+
+@pytest.mark.parametrize(
+  ("boundary", "name"),
+  [
+    ("boundary=b", b'name="q"'),
+    ('charset=utf-8; Boundary="b"', b"name=q"),
+    ("boundary=b", b'filename="x"; name = "q"'),
+  ],
+)
+def test_forms_in_parts_are_written_in_several_ways(client, boundary, name):
+  body = b"preamble\r\n--b\r\nContent-Type: text/plain\r\n"
+  body += b"Content-Disposition: form-data; " + name + b"\r\n\r\n"
+  body += b"wo ist\r\n\r\n--bahn\r\n--b--\r\nepilogue"
+  headers = {"content-type": f"multipart/form-data; {boundary}"}
+  answer = client.post("/detect", content=body, headers=headers)
+  assert answer.status_code == 200, answer.text
 
 
 def test_errors_of_all_its_addresses_are_in_its_form(client):
