@@ -131,7 +131,13 @@ def export_ctranslate2(
     require_equal(differences, how)
   else:
     rounding = _coarsest(quantization, answers["compute_type"])
-    coarse = coarse_rounding(differences, quantization, how, rounding)
+    coarse = coarse_rounding(
+      differences,
+      quantization,
+      how,
+      rounding,
+      "pass another --quantization",
+    )
     if coarse:
       logging.warning("%s", coarse)
       findings.append(coarse)

@@ -78,9 +78,20 @@ def difference(differences: np.ndarray, how: str) -> str:
 
 
 def coarse_rounding(
-  differences: np.ndarray, quantization: str, how: str, rounding: Rounding
+  differences: np.ndarray,
+  quantization: str,
+  how: str,
+  rounding: Rounding,
+  remedy: str,
 ) -> str | None:
   """Returns that rounding costs much, if it does.
+
+  Args:
+    differences: of log-probabilities from the model's.
+    quantization: the type that weights are rounded to.
+    how: they were computed, as a finding begins.
+    rounding: how much is much.
+    remedy: what to do instead.
 
   Raises:
     RunError: if that is no rounding.
@@ -89,13 +100,13 @@ def coarse_rounding(
   if not mean <= rounding.broken:
     raise refusal(
       f"{difference(differences, how)}, which rounding to {quantization} does "
-      "not account for; export it in a finer type"
+      f"not account for; {remedy}"
     )
   if mean <= rounding.coarse:
     return None
   return (
     f"{quantization} is coarse for this model: {how}, a token's "
     f"log-probability differs by {mean:.2f} in the mean, where "
-    f"{rounding.coarse:g} is much; compare BLEU before it is used, or export "
-    "it in a finer type"
+    f"{rounding.coarse:g} is much; compare BLEU before it is used, or "
+    f"{remedy}"
   )

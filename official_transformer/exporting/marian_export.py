@@ -145,7 +145,14 @@ def export_bergamot(
   differences = _differences(read_binary(path), model, samples)
   how = "with weights in 8 bits, and products in 32"
   findings = [difference(differences, how)]
-  if coarse := coarse_rounding(differences, _INT8, how, ROUNDINGS[_INT8]):
+  coarse = coarse_rounding(
+    differences,
+    _INT8,
+    how,
+    ROUNDINGS[_INT8],
+    "take --export_format=marian, in 32 bits",
+  )
+  if coarse:
     logging.warning("%s", coarse)
     findings.append(coarse)
   return findings
