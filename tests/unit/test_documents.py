@@ -53,7 +53,8 @@ def test_flags_that_are_named_exist(page, transformer_flags):
     with command_line.fresh_flags(command) as values:
       known |= set(values)
   named = set(re.findall(r"`--(\w+)", text))
-  # Absl's own, and those of scripts.
+  # Absl's own, those of scripts, and Docker's.
   others = {"rest", "help", "helpfull", "all", "rounds", "rows", "flagfile"}
+  others |= {"build", "gpus", "time"}
   unknown = {n for n in named if n.removeprefix("no") not in known} - known
   assert unknown <= others
