@@ -145,7 +145,7 @@ class PredictOptions(SourceOptions, GuidanceOptions, FormatOptions):
       markup.append(f"--keep={self.keep}")
     of_whole = [
       *("alignments", "trace_dir", "min_length"),
-      *(name for name in self.files_by_line),
+      *self.files_by_line,
     ]
     given = [f"--{name}" for name in of_whole if getattr(self, name)]
     if markup and given:

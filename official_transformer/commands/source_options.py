@@ -20,7 +20,9 @@ from official_transformer.commands.text_options import (
 from official_transformer.decoding.engines import TENSORFLOW
 from official_transformer.documents.document import Document
 from official_transformer.documents.formats import (
+  AUTO,
   FORMATS,
+  LINES,
   DocumentFormat,
   format_of,
   read_document,
@@ -44,11 +46,11 @@ class SourceOptions(
     "terminal.",
   )
   file_format: str = flag(
-    "auto",
+    AUTO,
     "What --file is: lines, or a document, whose text is translated, and all "
     "else stays: html, subtitles (srt), gettext's messages (po), or Word's "
     "docx. auto: as its name ends.",
-    choices=("auto", "lines", *FORMATS),
+    choices=(AUTO, LINES, *FORMATS),
   )
 
   @property

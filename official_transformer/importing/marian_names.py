@@ -20,6 +20,20 @@ BIAS = "decoder_ff_logit_out_b"
 # What the configuration of an export has beside what Marian reads.
 OWN_PARAMS = "official-transformer-params"
 MODEL, VOCABULARY = "model.npz", "vocab.spm"
+# What a configuration says of every model of this architecture.
+ARCHITECTURE = {
+  "type": "transformer",
+  "tied-embeddings-all": True,
+  "transformer-preprocess": "",
+  "transformer-postprocess": "dan",
+  "transformer-postprocess-emb": "d",
+  "transformer-postprocess-top": "",
+  "transformer-decoder-autoreg": "self-attention",
+  "transformer-train-position-embeddings": False,
+  "transformer-ffn-depth": 2,
+  "transformer-no-projection": False,
+  "transformer-tied-layers": [],
+}
 # The bias of a logit that is never to win.
 NEVER = -1e4
 # Widths of products in 8 bits are multiples of this.
@@ -120,7 +134,7 @@ def config_of(params: TransformerParams) -> dict[str, Any]:
     params: of a model that `check_params` accepts.
   """
   return {
-    "type": "transformer",
+    **ARCHITECTURE,
     "version": "v1.12.0",
     "dim-vocabs": [params.vocab_size, params.vocab_size],
     "dim-emb": params.hidden_size,
@@ -129,22 +143,12 @@ def config_of(params: TransformerParams) -> dict[str, Any]:
     "transformer-heads": params.num_heads,
     "transformer-dim-ffn": params.filter_size,
     "transformer-decoder-dim-ffn": params.filter_size,
-    "transformer-ffn-depth": 2,
     "transformer-decoder-ffn-depth": 2,
     "transformer-ffn-activation": params.activation,
-    "transformer-preprocess": "",
-    "transformer-postprocess": "dan",
-    "transformer-postprocess-emb": "d",
-    "transformer-postprocess-top": "",
-    "transformer-decoder-autoreg": "self-attention",
-    "transformer-train-position-embeddings": False,
-    "transformer-no-projection": False,
     "transformer-no-bias": False,
-    "transformer-tied-layers": [],
     "transformer-pool": False,
     "tied-embeddings": False,
     "tied-embeddings-src": False,
-    "tied-embeddings-all": True,
     "input-types": [],
     "layer-normalization": False,
     "lemma-dim-emb": 0,

@@ -23,6 +23,7 @@ from official_transformer.errors import InputError
 from official_transformer.importing.formats import MARIAN, ROUNDED_ROWS
 from official_transformer.importing.huggingface_files import check_values
 from official_transformer.importing.marian_names import (
+  ARCHITECTURE,
   BIAS,
   CONFIG,
   MODEL,
@@ -50,20 +51,6 @@ from official_transformer.text.vocabulary_files import (
 )
 
 _ATTENTION_BIASES = ("_bq", "_bk", "_bv", "_bo")
-# What a configuration must say, where it says anything.
-_NEEDED = {
-  "type": "transformer",
-  "tied-embeddings-all": True,
-  "transformer-preprocess": "",
-  "transformer-postprocess": "dan",
-  "transformer-postprocess-emb": "d",
-  "transformer-postprocess-top": "",
-  "transformer-decoder-autoreg": "self-attention",
-  "transformer-train-position-embeddings": False,
-  "transformer-ffn-depth": 2,
-  "transformer-no-projection": False,
-  "transformer-tied-layers": [],
-}
 
 
 def import_marian_files(
@@ -170,7 +157,7 @@ def _config_of(content: np.ndarray, path: str) -> dict[str, Any]:
     raise InputError(f"{path}: {CONFIG} is damaged: it is no table")
   problems = [
     f"{name} is {config[name]!r:.50}, must be {value!r}"
-    for name, value in _NEEDED.items()
+    for name, value in ARCHITECTURE.items()
     if config.get(name, value) != value
   ]
   if problems:

@@ -232,11 +232,10 @@ def _check(question: Question, dispatcher: Dispatcher) -> None:
   """Refuses what asks for more than is granted."""
   limits = dispatcher.limits
   dispatcher.check_lines(question.lines)
-  for name, line in [
-    *((f"line {n}", line) for n, line in enumerate(question.lines, start=1)),
-    *(("prefixes: one", prefix) for prefix in question.prefixes),
-  ]:
-    _check_line(name, line, limits.line_characters)
+  for number, line in enumerate(question.lines, start=1):
+    _check_line_feed(f"line {number}", line)
+  for prefix in question.prefixes:
+    _check_line("prefixes: one", prefix, limits.line_characters)
   for name, phrases in [
     ("forbidden_phrases", question.forbidden_phrases),
     *(("required_phrases", asked) for asked in question.required_phrases),
@@ -252,6 +251,11 @@ def _check(question: Question, dispatcher: Dispatcher) -> None:
 def _check_line(name: str, text: str, most: int) -> None:
   """Refuses a text that is too long, or that is more than a line."""
   check_text(name, text, most)
+  _check_line_feed(name, text)
+
+
+def _check_line_feed(name: str, text: str) -> None:
+  """Refuses a text that is more than a line."""
   if "\n" in text or "\r" in text:
     raise HTTPException(
       422, f"{name} has a line feed in it: pass a list of lines"
