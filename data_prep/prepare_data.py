@@ -100,6 +100,7 @@ class PrepareOptions(
       filters=self.filters,
       workers=self.workers,
       augmentation=self.augmentation,
+      min_frequency=self.min_frequency,
     )
 
 

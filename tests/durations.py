@@ -1,9 +1,10 @@
 """What a run of the tests costs: a pytest plugin.
 
-It starts the files that take longest first, so that the last process to end
-ends soon after the others; tells at the end which tests have taken more than
-twice what `durations.json` says of them, compared with all others of the run;
-and tells how much memory each process has taken.
+Starts the files that take longest first, so that the last process to end ends
+soon after the others. Marks as slow each test that `durations.json` says takes
+more than `QUICK` seconds, so that the quick tests stay quick as they become
+more. Reports at the end the tests that have taken more than twice their budget,
+compared with all other tests of the run, and the memory of each process.
 
     bash run_tests.sh --all --record_durations   # writes durations.json anew
 """
@@ -24,6 +25,8 @@ _BUDGETS = pathlib.Path(__file__).with_name("durations.json")
 # Tests below so many seconds have no budget of their own, and no test is told
 # of that takes fewer seconds more than its budget.
 _SMALLEST = 1.0
+# Tests with a larger budget are slow: `bash run_tests.sh` leaves them out.
+QUICK = 1.5
 _ROOT = pathlib.Path(__file__).parents[1]
 
 
@@ -90,8 +93,12 @@ class _Costs:
 
   @pytest.hookimpl(tryfirst=True)
   def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-    """Puts the files that take longest first."""
-    seconds = by_file(read_budgets())
+    """Puts the files that take longest first, and marks the slow tests."""
+    budgets = read_budgets()
+    for item in items:
+      if budgets.get(item.nodeid, 0) > QUICK:
+        item.add_marker(pytest.mark.slow)
+    seconds = by_file(budgets)
     items.sort(key=lambda item: -seconds[item.nodeid.partition("::")[0]])
 
   def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:

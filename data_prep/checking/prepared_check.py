@@ -27,9 +27,8 @@ from official_transformer.text.sentencepiece_model import (
   rewriting_rule,
 )
 from official_transformer.text.tokenizer import (
-  SentencePieceTokenizer,
   Tokenizer,
-  plain_tokenizer,
+  has_unknown,
 )
 from official_transformer.text.vocabulary_files import (
   Tokenizers,
@@ -108,7 +107,7 @@ def _check_tag(
   for side, name in enumerate(("source", "target")):
     tokens = int(everything[:, side].sum())
     said = f"{name}: {tokens} tokens"
-    if isinstance(plain_tokenizer(tokenizers[side]), SentencePieceTokenizer):
+    if has_unknown(tokenizers[side], [UNK_ID]):
       said += f", of which <unk> {unknown[side] / max(tokens, 1):.4%}"
     report.say(said)
   different = len(np.unique(np.concatenate(seen)))

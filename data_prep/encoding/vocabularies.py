@@ -18,11 +18,18 @@ from official_transformer.storage.durable_files import copy_file
 from official_transformer.text.subtokenizer import Subtokenizer
 from official_transformer.text.tokenizer import train_sentencepiece
 from official_transformer.text.vocabulary_files import VocabFiles, describe
+from official_transformer.text.word_vocabulary import WordTokenizer
 
 # The sample's files, and that they are whole.
 _TEXTS = ("sample.source", "sample.target")
 _SAMPLED = "sampled"
-_SUFFIXES = {"sentencepiece": ".model", "subtoken": ".subtokens"}
+_SUFFIXES = {
+  "sentencepiece": ".model",
+  "char": ".model",
+  "subtoken": ".subtokens",
+  "word": ".words",
+}
+_USUAL_SIZE = 8000
 
 
 class _Vocabulary(NamedTuple):
@@ -30,15 +37,19 @@ class _Vocabulary(NamedTuple):
 
   Attributes:
     name: of its file.
-    size: entries, if it is made.
+    size: entries, if it is made; None is all words.
     given: an existing one, or None.
     texts: which files of the sample it is made from.
+    vocab_type: one of `corpora.VOCAB_TYPES`, if it is made.
+    language: ISO 639-1 code, which words are cut by.
   """
 
   name: str
-  size: int
+  size: int | None
   given: str | None
   texts: tuple[str, ...]
+  vocab_type: str
+  language: str | None = None
 
 
 def make_vocabularies(
@@ -70,33 +81,53 @@ def make_vocabularies(
   for vocabulary in made:
     path = scratch.path(vocabulary.name)
     texts = [scratch.path(name) for name in vocabulary.texts]
-    if settings.vocab_type == "subtoken":
-      Subtokenizer.build(texts, vocabulary.size).save(path)
-    else:
-      train_sentencepiece(
-        texts, path, vocabulary.size, settings.sentencepiece_model_type
-      )
+    _make(vocabulary, texts, path, settings)
   return VocabFiles(scratch.path(wanted[0].name), scratch.path(wanted[-1].name))
+
+
+def _make(
+  wanted: _Vocabulary, texts: list[str], path: str, settings: DataSettings
+) -> None:
+  """Makes a vocabulary from some files, and writes it."""
+  size = wanted.size or _USUAL_SIZE
+  if wanted.vocab_type == "word":
+    language = wanted.language or ""
+    WordTokenizer.build(
+      texts, language, wanted.size, settings.min_frequency
+    ).save(path)
+  elif wanted.vocab_type == "subtoken":
+    Subtokenizer.build(texts, size).save(path)
+  elif wanted.vocab_type == "char":
+    train_sentencepiece(texts, path, size, "char")
+  else:
+    train_sentencepiece(texts, path, size, settings.sentencepiece_model_type)
 
 
 def _wanted(settings: DataSettings) -> list[_Vocabulary]:
   """Returns the vocabularies of source and target, or the one of both."""
-  ending = _SUFFIXES[settings.vocab_type]
   if not settings.separate:
-    size, given = settings.vocab_size, settings.vocab_file
-    name = os.path.basename(given) if given else f"vocab.{size}{ending}"
-    return [_Vocabulary(name, size, given, _TEXTS)]
-  wanted = [
-    _Vocabulary(
+    kind, given = settings.vocab_type, settings.vocab_file
+    name = (
+      os.path.basename(given)
+      if given
+      else f"vocab.{settings.vocab_size}{_SUFFIXES[kind]}"
+    )
+    return [_Vocabulary(name, settings.vocab_size, given, _TEXTS, kind)]
+  wanted: list[_Vocabulary] = []
+  for side, one, text in zip(
+    ("source", "target"), settings.separate, _TEXTS, strict=True
+  ):
+    kind = one.vocab_type or settings.vocab_type
+    size = one.size or (None if kind == "word" else _USUAL_SIZE)
+    parts = ["vocab", side, *([str(size)] if size else [])]
+    name = (
       os.path.basename(one.file)
       if one.file
-      else f"vocab.{side}.{one.size}{ending}",
-      *(one.size, one.file, (text,)),
+      else ".".join(parts) + _SUFFIXES[kind]
     )
-    for side, one, text in zip(
-      ("source", "target"), settings.separate, _TEXTS, strict=True
+    wanted.append(
+      _Vocabulary(name, size, one.file, (text,), kind, one.language)
     )
-  ]
   source, target = wanted
   if source.name == target.name:
     if not (source.given and target.given):

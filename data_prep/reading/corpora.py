@@ -14,6 +14,10 @@ from official_transformer.text.text_files import STANDARD_STREAM, check_input
 from official_transformer.text.text_form import TextForm
 from official_transformer.text.tokenizer import load_tokenizer
 
+# A SentencePiece model of subwords, the official model's subtokens, whole words
+# with punctuation split off, and a SentencePiece model of single characters.
+VOCAB_TYPES = ("sentencepiece", "subtoken", "word", "char")
+
 
 @dataclasses.dataclass(frozen=True)
 class Corpus:
@@ -49,12 +53,17 @@ class WantedVocabulary:
   """A vocabulary that one side has to itself.
 
   Attributes:
-    size: entries, if it is made.
+    size: entries, if it is made; None is all words of the text, and 8,000 of
+      the other kinds.
     file: an existing one to use instead, or None.
+    vocab_type: one of `VOCAB_TYPES`; None is that of `DataSettings`.
+    language: ISO 639-1 code, which a vocabulary of words is cut by.
   """
 
-  size: int = 8000
+  size: int | None = None
   file: str | None = None
+  vocab_type: str | None = None
+  language: str | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,7 +72,7 @@ class DataSettings:
 
   Attributes:
     data_dir: where to write.
-    vocab_type: `sentencepiece` or `subtoken`.
+    vocab_type: one of `VOCAB_TYPES`; words need a vocabulary for each side.
     vocab_size: entries of a vocabulary that is made for both sides.
     vocab_file: an existing vocabulary to use instead, or None.
     separate: of source and target, in the place of these two; None if both
@@ -77,6 +86,7 @@ class DataSettings:
     prefix: how the names of the shards begin.
     sentencepiece_model_type: one of `tokenizer.SENTENCEPIECE_TYPES`.
     augmentation: which training pairs are rewritten.
+    min_frequency: words seen fewer times are unknown, in a vocabulary of words.
   """
 
   data_dir: str
@@ -93,6 +103,7 @@ class DataSettings:
   prefix: str = "text"
   sentencepiece_model_type: str = "unigram"
   augmentation: Augmentation = dataclasses.field(default_factory=Augmentation)
+  min_frequency: int = 1
 
   @property
   def given_vocabularies(self) -> list[str]:

@@ -18,8 +18,18 @@ from official_transformer.decoding.translation import (
   SpansOfTokens,
 )
 from official_transformer.model_params import EOS_ID, UNK_ID
-from official_transformer.text.tokenizer import formed_text, has_unknown
+from official_transformer.text.tokenizer import (
+  Tokenizer,
+  formed_text,
+  has_unknown,
+  plain_tokenizer,
+)
 from official_transformer.text.vocabulary_files import Tokenizers
+from official_transformer.text.word_vocabulary import (
+  WORD_START,
+  WordTokenizer,
+  places_of,
+)
 from official_transformer.text.words import Span, words_of, words_under
 
 _BLANK = "\u2581"  # As SentencePiece writes it.
@@ -74,7 +84,7 @@ def replace_unknown(
       ids,
       piece_weights(rule or AlignmentRule(), cross),
     )
-    text, spans[line, n] = _joined(parts)
+    text, spans[line, n] = _joined(parts, reader.tokenizers.target)
     result[line][n] = dataclasses.replace(
       result[line][n],
       text=text,
@@ -95,7 +105,7 @@ def _parts(
   """Returns what each token of a translation is written as.
 
   Args:
-    tokenizers: of both sides; the target's is SentencePiece's.
+    tokenizers: of both sides; the target's has an unknown token.
     piece: of the source.
     ids: of the translation, without EOS.
     weights: [T, S], how much each of its pieces belongs to each source piece.
@@ -110,6 +120,7 @@ def _parts(
   ]
   with_word = [n for n, under in enumerate(words_of_piece) if under]
   parts = tokenizers.target.pieces(ids)
+  has_words = isinstance(plain_tokenizer(tokenizers.target), WordTokenizer)
   found = []
   for row, (token, part) in enumerate(zip(ids, parts, strict=True)):
     if token != UNK_ID:
@@ -117,7 +128,7 @@ def _parts(
     elif unknown:
       best = max(unknown, key=weights[row].__getitem__)
       found.append(spans[best].of(formed))
-    elif with_word and _is_word(parts, row):
+    elif with_word and (has_words or _is_word(parts, row)):
       best = max(with_word, key=weights[row].__getitem__)
       found.append("".join(words[n].of(formed) for n in words_of_piece[best]))
     else:
@@ -132,8 +143,15 @@ def _is_word(parts: Sequence[str], row: int) -> bool:
   return before == behind == _BLANK
 
 
-def _joined(parts: Sequence[str]) -> tuple[str, list[Span]]:
-  """Returns parts as one line, and where each is in it."""
+def _joined(
+  parts: Sequence[str], tokenizer: Tokenizer
+) -> tuple[str, list[Span]]:
+  """Returns a target's parts as one line, and where each is in it."""
+  plain = plain_tokenizer(tokenizer)
+  if isinstance(plain, WordTokenizer):
+    words = [part.removeprefix(WORD_START) for part in parts]
+    text = as_one_line(plain.join(words))
+    return text, places_of(words, text)
   whole = "".join(parts).replace(_BLANK, " ")
   start = len(whole) - len(whole.lstrip())
   text = as_one_line(whole.strip())

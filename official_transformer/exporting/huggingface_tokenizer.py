@@ -58,8 +58,8 @@ def check_vocabulary(tokenizer: Tokenizer, path: str, kind: str) -> None:
   if not isinstance(plain_tokenizer(tokenizer), SentencePieceTokenizer):
     raise InputError(
       "Hugging Face's tokenizers have nothing that cuts text as the official "
-      "subtoken vocabularies do; --export_format=saved_model or ctranslate2 "
-      "takes this model"
+      "subtoken vocabularies do, or as Moses' rules for words; "
+      "--export_format=saved_model or ctranslate2 takes this model"
     )
   if kind == PEGASUS:
     _check_kind(path, parse_model(path, file_system.read_bytes(path)))

@@ -62,7 +62,7 @@ def check_vocabulary(tokenizer: Tokenizer) -> None:
   if not isinstance(tokenizer, SentencePieceTokenizer):
     raise InputError(
       "Marian cuts text by a SentencePiece model alone, without another form "
-      "of text such as --lowercase, and not into subtokens: "
+      "of text such as --lowercase, and not into subtokens or words: "
       "--export_format=saved_model or ctranslate2 takes this model"
     )
 

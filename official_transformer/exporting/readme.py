@@ -286,9 +286,9 @@ _OTHER_PIECES = """\
     processor = sentencepiece.SentencePieceProcessor(model_file="{target}")
 """
 _SUBTOKENS = """\
-Text becomes tokens, and they text, by the official model's subtokenizer, which
-the project that wrote this has. Where the file has an entry twice, the last
-counts, and the others have other names in `{entries}`:
+Text becomes tokens, and tokens become text, by the project that wrote this
+(`pip install official-transformer`). Where a subtoken file has an entry twice,
+the last counts, and the others have other names in `{entries}`:
 
     import json
     from official_transformer.text.tokenizer import load_tokenizer

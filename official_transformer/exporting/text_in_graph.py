@@ -17,6 +17,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_text
 
+from official_transformer.errors import InputError
 from official_transformer.model_params import EOS_ID, PAD_ID
 from official_transformer.text.subtokenizer import (
   UNDEFINED_CHARACTER,
@@ -78,7 +79,11 @@ def text_in_graph(tokenizers: Tokenizer | Tokenizers) -> tf.Module:
 def _of_tokenizer(tokenizer: Tokenizer) -> tf.Module:
   if isinstance(tokenizer, SentencePieceTokenizer):
     return SentencePieces(tokenizer)
-  assert isinstance(tokenizer, Subtokenizer)
+  if not isinstance(tokenizer, Subtokenizer):
+    raise InputError(
+      "TensorFlow has no operation that cuts text into words by Moses' rules: "
+      "export without text, --noexport_text, or as --export_format=ctranslate2"
+    )
   return Subtokens(tokenizer)
 
 

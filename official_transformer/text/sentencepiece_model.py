@@ -149,9 +149,10 @@ def rewriting_rule(content: bytes) -> str | None:
   """Returns the name of the rule by which a vocabulary rewrites text, if any.
 
   Args:
-    content: of the vocabulary's file, SentencePiece's or the official one.
+    content: of the vocabulary's file, of any kind.
   """
-  if content.startswith((b"'", b'"')):
+  # Only a SentencePiece model, whose first field has this tag, rewrites text.
+  if not content.startswith(b"\n"):
     return None
   name = parse_model("the vocabulary", content).normalizer_spec.name
   return None if name in _KEEPING else name

@@ -1,8 +1,8 @@
 """Tokenizers: text to ids and back.
 
-Two kinds of vocabulary file are read behind one interface, told apart by
-their content: SentencePiece models, and the official subtoken files. In both
-PAD is 0 and EOS is 1.
+Three kinds of vocabulary file are read behind one interface, told apart by
+their content: SentencePiece models, the official subtoken files, and files of
+whole words. In all of them PAD is 0 and EOS is 1.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from official_transformer.text.sentencepiece_model import RuleFile
 from official_transformer.text.subtokenizer import Subtokenizer
 from official_transformer.text.text_files import check_input, read_lines
 from official_transformer.text.text_form import TextForm
+from official_transformer.text.word_vocabulary import FILE_START, WordTokenizer
 from official_transformer.text.words import Span
 
 # What SentencePiece says of a vocabulary that is too small.
@@ -98,7 +99,8 @@ class SentencePieceTokenizer:
     except (OSError, RuntimeError) as error:
       raise InputError(
         f"{vocab_file} is neither a SentencePiece model nor a subtoken "
-        f"vocabulary (whose lines stand between single quotes): {error}"
+        "vocabulary (whose lines stand between single quotes) nor one of "
+        f"words (which begins with {FILE_START!r}): {error}"
       ) from None
     p = self.processor
     ids = (p.pad_id(), p.eos_id(), p.unk_id(), p.bos_id())
@@ -192,6 +194,9 @@ def decoded_spans(tokenizer: Tokenizer, ids: Sequence[int]) -> list[Span]:
 
   What is decoded of the first n ids ends where the n-th does.
   """
+  plain = plain_tokenizer(tokenizer)
+  if isinstance(plain, WordTokenizer):
+    return plain.decoded_spans(ids)
   spans, start = [], 0
   for number in range(1, len(ids) + 1):
     end = max(start, len(tokenizer.decode(ids[:number])))
@@ -209,11 +214,10 @@ def formed_text(tokenizer: Tokenizer, text: str) -> str:
 
 def has_unknown(tokenizer: Tokenizer, ids: Sequence[int]) -> bool:
   """Returns whether ids stand for characters that a vocabulary lacks."""
-  # The official vocabularies spell what they do not know.
-  is_sentencepiece = isinstance(
-    plain_tokenizer(tokenizer), SentencePieceTokenizer
-  )
-  return is_sentencepiece and UNK_ID in ids
+  # Subtokens spell all text: their third id is an ordinary one.
+  plain = plain_tokenizer(tokenizer)
+  has_one = isinstance(plain, (SentencePieceTokenizer, WordTokenizer))
+  return has_one and UNK_ID in ids
 
 
 def fitting_params(
@@ -238,7 +242,7 @@ def plain_tokenizer(tokenizer: Tokenizer) -> Tokenizer:
 
 
 def load_tokenizer(vocab_file: str, form: TextForm | None = None) -> Tokenizer:
-  """Loads a vocabulary of either kind.
+  """Loads a vocabulary of any kind.
 
   Args:
     vocab_file: its path.
@@ -255,7 +259,7 @@ def load_tokenizer(vocab_file: str, form: TextForm | None = None) -> Tokenizer:
 
 
 def parse_vocabulary(vocab_file: str, content: bytes) -> Tokenizer:
-  """Returns what a vocabulary of either kind says.
+  """Returns the tokenizer of a vocabulary of any kind.
 
   Args:
     vocab_file: its path, for errors.
@@ -268,6 +272,8 @@ def parse_vocabulary(vocab_file: str, content: bytes) -> Tokenizer:
   # its first protocol buffer field, which is a line feed.
   if content.startswith((b"'", b'"')):
     return Subtokenizer.parse(vocab_file, content)
+  if content.startswith(FILE_START.encode()):
+    return WordTokenizer.parse(vocab_file, content)
   return SentencePieceTokenizer(vocab_file, content)
 
 

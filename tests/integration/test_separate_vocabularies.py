@@ -122,17 +122,50 @@ def test_what_does_not_fit_is_refused(model, data, demo_data, demo_text):
   said = fail(*train, f"--data_dir={data}", f"--vocab_file={data}/{SOURCE}")
   assert "for the target" in said
   prepare = (PREPARE, *text_flags(demo_text), "--data_dir=none")
-  assert "needs --target_vocab_size or" in fail(
+  assert "needs --target_vocab_size, --target_vocab_type or" in fail(
     *prepare, "--source_vocab_size=300"
   )
   assert "leave out the one or the other" in fail(
     *prepare, "--source_vocab_size=300", "--vocab_size=300"
   )
-  assert "one of the two" in fail(
+  assert "is a vocabulary that exists" in fail(
     *prepare,
     *("--source_vocab_size=300", f"--source_vocab_file={data}/{SOURCE}"),
     "--target_vocab_size=300",
   )
+
+
+def test_words_of_one_side_beside_characters_of_the_other(demo_text, tmp_path):
+  """From the text to a translation, by both engines."""
+  prepare = (
+    *(PREPARE, *text_flags(demo_text), f"--data_dir={tmp_path}/data"),
+    *("--source_vocab_type=char", "--target_vocab_type=word"),
+  )
+  assert "needs --target_language" in fail(*prepare)
+  said = succeed(*prepare, "--target_language=de", "--min_frequency=3").stderr
+  assert "seen fewer than 3 times" in said
+  words = (tmp_path / "data" / "vocab.target.words").read_text().splitlines()
+  assert words[:4] == ["#words moses de", "<pad>", "</s>", "<unk>"]
+  assert "." in words and not any(w.endswith(".") for w in words if len(w) > 3)
+  succeed(
+    *(MAIN, "--mode=train", f"--data_dir={tmp_path}/data"),
+    *(f"--model_dir={tmp_path}/model", "--train_steps=2", *MODEL),
+  )
+  predict = (
+    *(MAIN, "--mode=predict", f"--model_dir={tmp_path}/model"),
+    *(f"--file={demo_text}/test.en", "--extra_decode_length=2"),
+  )
+  lines = succeed(*predict).stdout.splitlines()
+  assert len(lines) == 20 and any(lines)
+  pytest.importorskip("ctranslate2")
+  assert succeed(*predict, "--engine=ctranslate2").stdout.splitlines() == lines
+  for kind, said in (("saved_model", "--noexport_text"), ("huggingface", "")):
+    refused = fail(
+      *(MAIN, "--mode=export", f"--model_dir={tmp_path}/model"),
+      *(f"--export_dir={tmp_path}/out", f"--export_format={kind}"),
+      f"--data_dir={tmp_path}/data",
+    )
+    assert said in refused and not (tmp_path / "out").exists()
 
 
 def test_other_data_are_prepared_with_its_vocabularies(

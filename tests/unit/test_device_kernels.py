@@ -22,8 +22,6 @@ from official_transformer.training.settings import Execution
 from official_transformer.training.strategy import Distribution
 from official_transformer.training.training_model import TrainingModel
 
-pytestmark = pytest.mark.slow
-
 DTYPES = ["fp32", "bf16", "fp16"]
 # Ends of functions, which no device computes.
 NO_KERNEL_NEEDED = {"Placeholder", "_Arg", "_Retval", "NoOp"}
@@ -182,7 +180,6 @@ def test_a_gpu_does_all_of_a_search(dtype, beam_size, spare, monkeypatch):
   assert integers <= INTEGERS_OF_A_SEARCH
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("accumulate_steps", [1, 2])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_xla_compiles_all_of_a_static_training_step(dtype, accumulate_steps):
@@ -193,7 +190,6 @@ def test_xla_compiles_all_of_a_static_training_step(dtype, accumulate_steps):
     assert_fit_for_tpus(function)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_xla_compiles_all_of_a_static_search(dtype):
   transformer = build_transformer(PARAMS, dtype, is_train=False)

@@ -33,8 +33,6 @@ from official_transformer.training.step.optimizer import (
   create_optimizer,
 )
 
-pytestmark = pytest.mark.slow
-
 PARAMS = {
   "vocab_size": 24,
   "hidden_size": 16,

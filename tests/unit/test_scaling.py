@@ -14,8 +14,6 @@ from official_transformer.model.building import (
 )
 from official_transformer.model_params import PARAM_SETS
 
-pytestmark = pytest.mark.slow
-
 ROOT = pathlib.Path(__file__).parents[2]
 PARAMS = dataclasses.replace(
   PARAM_SETS["tiny"],

@@ -13,7 +13,11 @@ import pytest
 from data_prep.encoding.augmentation import Augmentation
 from data_prep.encoding.filters import FilterSettings
 from data_prep.encoding.preparation import prepare
-from data_prep.reading.corpora import Corpus, DataSettings
+from data_prep.reading.corpora import (
+  Corpus,
+  DataSettings,
+  WantedVocabulary,
+)
 from official_transformer.data.data_directory import read_description
 from official_transformer.data.prepared_data import read_prepared_data
 from official_transformer.errors import InputError, RunError
@@ -463,3 +467,20 @@ def test_a_kill_while_the_scratch_is_removed_leaves_no_half(
   (left / "train-000000").unlink()
   prepare({"train": corpus}, given)
   assert not left.exists()
+
+
+def test_each_side_has_a_vocabulary_of_its_own_kind(tmp_path, corpus):
+  separate = (
+    WantedVocabulary(60, vocab_type="char"),
+    WantedVocabulary(vocab_type="word", language="de"),
+  )
+  made = settings(tmp_path, separate=separate, min_frequency=5, shards=1)
+  prepare({"train": corpus}, made)
+  names = sorted(n for n in os.listdir(tmp_path / "data") if "vocab" in n)
+  assert names == ["vocab.source.60.model", "vocab.target.words"]
+  source, target = (
+    load_tokenizer(str(tmp_path / "data" / name)) for name in names
+  )
+  assert source.pieces(source.encode("ein"))[-3:] == ["e", "i", "n"]
+  # Each word is in 16 lines, twice in each.
+  assert sorted(target.words[3:]) == sorted(WORDS)

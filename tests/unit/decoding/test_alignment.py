@@ -27,8 +27,6 @@ from official_transformer.decoding.translator import Translator
 from official_transformer.errors import InputError
 from official_transformer.text.words import words_of
 
-pytestmark = pytest.mark.slow
-
 SENTENCES = [
   "A dog runs.",
   "The woman must help the small child today.",

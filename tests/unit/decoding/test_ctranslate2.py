@@ -21,8 +21,6 @@ from official_transformer.model.building import build_transformer
 from official_transformer.model_params import UNK_ID, TransformerParams
 from official_transformer.text.vocabulary_files import Tokenizers
 
-pytestmark = pytest.mark.slow
-
 ctranslate2 = pytest.importorskip("ctranslate2")
 
 

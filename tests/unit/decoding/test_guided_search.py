@@ -40,8 +40,6 @@ from official_transformer.text import tokenizer as tokenizer_lib
 from official_transformer.text.vocabulary_files import Tokenizers
 from official_transformer.text.words import Span
 
-pytestmark = pytest.mark.slow
-
 PARAMS = TransformerParams(
   vocab_size=24,
   hidden_size=16,

@@ -15,6 +15,8 @@ from official_transformer.decoding.search_trace import (
 from official_transformer.decoding.translator import Translator
 from official_transformer.model.building import build_transformer
 
+pytestmark = pytest.mark.slow
+
 SENTENCES = ["The woman must help the small child today.", "A dog runs."]
 
 

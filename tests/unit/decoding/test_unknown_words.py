@@ -16,6 +16,7 @@ from official_transformer.text.tokenizer import (
   train_sentencepiece,
 )
 from official_transformer.text.vocabulary_files import Tokenizers
+from official_transformer.text.word_vocabulary import WordTokenizer
 
 
 @pytest.fixture(scope="module")
@@ -118,3 +119,10 @@ def test_text_is_that_of_the_models_form(tokenizer):
 def test_it_needs_attention():
   with pytest.raises(InputError, match="replace_unk needs TensorFlow's"):
     DecodingOptions(replace_unk=True, engine=Engine("ctranslate2"))
+
+
+def test_a_word_is_joined_as_its_language_joins_words():
+  known = "<pad> </s> <unk> my name is , Sam . ( )".split()
+  reader = Diagonal(WordTokenizer(known, "en"))
+  source = "my name is (Anna), Sam."
+  assert replaced(reader, source, "my name is (Xyz), Sam.") == [source]

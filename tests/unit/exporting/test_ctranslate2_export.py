@@ -17,8 +17,6 @@ pytest.importorskip("ctranslate2")
 
 from official_transformer.exporting import ctranslate2_export
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture(scope="module")
 def model(trained_model):

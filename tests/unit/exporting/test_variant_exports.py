@@ -15,8 +15,6 @@ from official_transformer.exporting.saved_model import TranslationModule
 from official_transformer.ops import dense
 from official_transformer.text.vocabulary_files import Tokenizers
 
-pytestmark = pytest.mark.slow
-
 EXPORTED = ["official", "marian_model", "notebook", *COMBINED]
 # Each ends in EOS, and none is what only some vocabularies have.
 SOURCES = [[int(i) for i in row if i] for row in SOURCE]

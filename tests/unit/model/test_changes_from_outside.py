@@ -27,8 +27,6 @@ from official_transformer.search.state import (
   SearchHooks,
 )
 
-pytestmark = pytest.mark.slow
-
 PARAMS = dataclasses.replace(SMALL, num_hidden_layers=1, num_heads=4)
 
 

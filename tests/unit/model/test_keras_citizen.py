@@ -33,8 +33,6 @@ from official_transformer.training.step.optimizer import (
   create_optimizer,
 )
 
-pytestmark = pytest.mark.slow
-
 PARAMS = dataclasses.replace(
   SMALL,
   num_hidden_layers=1,

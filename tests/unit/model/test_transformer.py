@@ -14,8 +14,6 @@ from official_transformer.model.transformer import (
 )
 from official_transformer.ops.dropout import dropout_seed
 
-pytestmark = pytest.mark.slow
-
 SOURCE = tf.constant([[5, 6, 7, 1], [8, 1, 0, 0], [9, 4, 1, 0]])
 TARGET = tf.constant([[3, 4, 5, 1, 0], [6, 1, 0, 0, 0], [2, 3, 4, 5, 1]])
 

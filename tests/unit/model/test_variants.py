@@ -28,8 +28,6 @@ from official_transformer.model.building import (
 from official_transformer.model.incremental_decoder import IncrementalDecoder
 from official_transformer.ops import dense
 
-pytestmark = pytest.mark.slow
-
 
 class NumpyTransformer:
   """The forward pass in float64, written from the formulas alone."""

@@ -14,8 +14,6 @@ from official_transformer.plotting.heat_maps import (
   size_of,
 )
 
-pytestmark = pytest.mark.slow
-
 
 def heat_map(rows=3, columns=4, layers=2, heads=2, label="piece"):
   weights = np.random.default_rng(0).dirichlet(

@@ -21,8 +21,6 @@ from official_transformer.data.buckets import Batching
 from official_transformer.model.incremental_decoder import encode
 from official_transformer.training.settings import Execution
 
-pytestmark = pytest.mark.slow
-
 # Clipped, a gradient that was not unscaled first would all but vanish.
 CLIPPED = dataclasses.replace(PARAMS, clip_norm=1.0)
 STATIC = Batching(128, 16, True)
@@ -70,7 +68,6 @@ def test_logits_of_half_precision_are_computed_in_it(tmp_path, reversals):
   assert half([np.array([[5, 1]]), np.array([[6, 1]])]).dtype == tf.bfloat16
 
 
-@pytest.mark.slow
 def test_the_loss_scale_is_resumed(tmp_path, reversals):
   fp16 = Execution(dtype="fp16")
   first = train(tmp_path, PARAMS, settings(reversals, 3, execution=fp16))
@@ -137,7 +134,6 @@ def test_layers_computed_again_go_with_all_else(tmp_path, reversals):
   assert_equal_states(state(kept), state(recomputed), ROUNDING)
 
 
-@pytest.mark.slow
 def test_static_batches_compile_whole(tmp_path, reversals):
   params = dataclasses.replace(PARAMS, clip_norm=0.5)
   plain = settings(reversals, 5, batching=STATIC)
@@ -175,9 +171,7 @@ def of_large_batches(tmp_path_factory, reversals):
   return state(train(tmp_path_factory.mktemp("whole"), UNDROPPED, run))
 
 
-@pytest.mark.parametrize(
-  "steps_per_loop", [1, pytest.param(2, marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("steps_per_loop", [1, 2])
 def test_accumulated_batches_are_one_large_batch(
   tmp_path, of_large_batches, reversals, steps_per_loop
 ):

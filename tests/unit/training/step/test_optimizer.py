@@ -72,7 +72,6 @@ def test_config_rebuilds_the_schedule():
   assert float(again(7)) == float(schedule(7))
 
 
-@pytest.mark.slow
 def test_it_trains_by_compile_and_fit_as_keras_adam_does():
   params = dataclasses.replace(UNDROPPED, learning_rate=0.5)
   schedule = LearningRateSchedule(
