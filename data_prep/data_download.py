@@ -28,6 +28,7 @@ from official_transformer.data.data_directory import (
   has_shards,
   missing_shards,
   read_description,
+  shard_paths,
 )
 from official_transformer.errors import InputError, describe_failures
 from official_transformer.storage.file_lock import FileLock
@@ -68,11 +69,19 @@ class DownloadOptions(WorkerOptions):
     "A directory in which downloads are looked for first, by their names.",
     path=True,
   )
+  reverse: bool = flag(
+    False,
+    "Train in the other direction, from the corpus' target language to its "
+    "source language.",
+  )
 
   @property
   def source(self) -> Source:
-    """The corpus."""
-    return SOURCES[self.corpus]
+    """The corpus; its shards have another name in the other direction."""
+    source = SOURCES[self.corpus]
+    if not self.reverse:
+      return source
+    return dataclasses.replace(source, prefix=f"{source.prefix}-reversed")
 
 
 OPTIONS = DownloadOptions
@@ -116,6 +125,9 @@ def _make(options: DownloadOptions) -> None:
     ]
     hold_out(train, source.held_out, files[:2], files[2:])
     dev, held_out = Corpus(files[:1], files[1:2]), tuple(files)
+  if options.reverse:
+    train = Corpus(train.targets, train.sources)
+    dev = Corpus(dev.targets, dev.sources)
   logging.info("Step 3/4: the vocabulary")
   vocab_file = _vocabulary(options, train)
   logging.info("Step 4/4: records")
@@ -144,6 +156,11 @@ def _is_done(options: DownloadOptions) -> bool:
     and description.vocabularies.source.file == source.vocabulary
     and has_shards(options.data_dir, TRAIN_TAG)
     and not missing_shards(options.data_dir, TRAIN_TAG)
+    # Or else they are those of the other direction.
+    and all(
+      os.path.basename(path).startswith(f"{source.prefix}-{TRAIN_TAG}")
+      for path in shard_paths(options.data_dir, TRAIN_TAG)
+    )
     and has_shards(options.data_dir, DEV_TAG)
   )
 

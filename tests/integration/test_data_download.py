@@ -129,8 +129,18 @@ def test_upstreams_corpus_from_a_server_with_faults(server, text, tmp_path):
   lines = [text[f"train.{x}"].decode().splitlines() for x in ("en", "de")]
   assert found == set(zip(*lines, strict=True))
   assert read_description(str(data)).dev.pairs == 40
-  # All is there.
+  # The other direction needs no new download.
   before = len(server.requests)
+  reversed_data = tmp_path / "reversed"
+  succeed(
+    *(DOWNLOAD, f"--data_dir={reversed_data}", f"--raw_dir={raw}"),
+    "--reverse",
+  )
+  assert len(server.requests) == before
+  either = [read_description(str(d)).train for d in (data, reversed_data)]
+  assert either[0].source_tokens == either[1].target_tokens
+  assert either[0].target_tokens == either[1].source_tokens
+  # All is there.
   assert "the data are in" in succeed(*command).stderr
   assert len(server.requests) == before
 
