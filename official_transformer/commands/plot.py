@@ -17,9 +17,10 @@ from official_transformer.model_directory.directory import ModelDirectory
 from official_transformer.model_params import EOS_ID, TransformerParams
 from official_transformer.plotting.run_plots import (
   RunCurves,
+  ScheduleCurve,
   panels_of,
   save_runs,
-  save_schedule,
+  save_schedules,
 )
 from official_transformer.storage import file_system
 from official_transformer.storage.standard_streams import show_result
@@ -64,9 +65,18 @@ class PlotOptions(PictureOptions, StoredModelOptions, TrainStepsOptions):
     ("run",),
     "What --mode=plot draws. run: the curves of --model_dir, or of several "
     "between commas. schedule: the learning rate over --train_steps, of "
-    "--param_set and --params_override if they are given, else of the model. "
-    "positions: the timing signal. neighbours: what is near --words in the "
-    "embeddings.",
+    "--param_set and --params_override if they are given, else of the model; "
+    "several with --schedules. positions: the timing signal. neighbours: the "
+    "entries nearest to --words in the embeddings.",
+  )
+  schedules: tuple[str, ...] | None = flag(
+    None,
+    "With --plots=schedule: several learning rates in one figure, each as "
+    "hidden size:warm-up steps, such as 512:4000,512:8000,256:4000.",
+    (
+      lambda o: "schedule" not in o.plots,
+      "they are for --plots=schedule",
+    ),
   )
   words: tuple[str, ...] | None = flag(
     None,
@@ -100,7 +110,9 @@ class PlotOptions(PictureOptions, StoredModelOptions, TrainStepsOptions):
       raise InputError(
         "--plots=neighbours needs --words, whose neighbours are looked for"
       )
-    if {"run", "neighbours"}.intersection(self.plots) or not self.names_params:
+    _ = self._schedules()
+    drawn = set(self.plots) - ({"schedule"} if self.schedules else set())
+    if drawn & {"run", "neighbours"} or (drawn and not self.names_params):
       for directory in self._directories():
         directory.read()
     if "neighbours" in self.plots:
@@ -165,18 +177,42 @@ class PlotOptions(PictureOptions, StoredModelOptions, TrainStepsOptions):
       LearningRateSchedule,
     )
 
-    name, params = self._params()
-    warmup = params.learning_rate_warmup_steps
-    last = self.train_steps if "train_steps" in self.given else 4 * warmup
-    schedule = LearningRateSchedule(
-      params.learning_rate, params.hidden_size, warmup
-    )
-    steps = {last * n // (_POINTS - 1) for n in range(_POINTS)}
-    steps.add(min(warmup, last))  # Where it is highest.
-    curve = [(step, float(schedule(step))) for step in sorted(steps)]
-    peak = max(rate for _, rate in curve)
-    title = f"{name}: factor {params.learning_rate:g}, peak {peak:.2e}"
-    return save_schedule(title, curve, warmup, path, self.picture_formats)
+    wanted = self._schedules()
+    if wanted:
+      params = self.requested_params.for_new_model(self.param_set)
+      title = f"factor {params.learning_rate:g}, hidden size:warm-up steps"
+    else:
+      name, params = self._params()
+      wanted = [(params.hidden_size, params.learning_rate_warmup_steps)]
+    last = 4 * max(warmup for _, warmup in wanted)
+    if "train_steps" in self.given:
+      last = self.train_steps
+    found = []
+    for width, warmup in wanted:
+      schedule = LearningRateSchedule(params.learning_rate, width, warmup)
+      steps = {last * n // (_POINTS - 1) for n in range(_POINTS)}
+      steps.add(min(warmup, last))  # Where it is highest.
+      curve = [(step, float(schedule(step))) for step in sorted(steps)]
+      found.append(ScheduleCurve(f"{width}:{warmup}", curve, warmup))
+    if not self.schedules:
+      peak = max(rate for _, rate in found[0].curve)
+      title = f"{name}: factor {params.learning_rate:g}, peak {peak:.2e}"
+    return save_schedules(title, found, path, self.picture_formats)
+
+  def _schedules(self) -> list[tuple[int, int]]:
+    """Returns the hidden size and the warm-up steps of each of --schedules."""
+    found = []
+    for text in self.schedules or ():
+      numbers = text.split(":")
+      if len(numbers) != 2 or not all(
+        n.isdecimal() and int(n) for n in numbers
+      ):
+        raise InputError(
+          f"--schedules={','.join(self.schedules or ())}: {text!r} is not "
+          "hidden size:warm-up steps, such as 512:4000"
+        )
+      found.append((int(numbers[0]), int(numbers[1])))
+    return found
 
   def _plot_positions(self, path: str) -> list[str]:
     """Draws the position encoding that embeddings are added to."""

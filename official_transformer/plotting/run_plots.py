@@ -17,6 +17,7 @@ _PANELS: tuple[tuple[str, tuple[str, ...]], ...] = (
     "BLEU",
     ("evaluation/sacrebleu_BLEU", "evaluation/bleu_uncased"),
   ),
+  ("accuracy of tokens", ("train/accuracy", "train/accuracy_top5")),
   ("learning rate", ("train/learning_rate",)),
   ("gradient norm", ("train/gradient_norm",)),
   ("tokens a second", ("train/tokens_per_second",)),
@@ -26,6 +27,8 @@ _SHORT = {
   "validation/loss": "validation",
   "evaluation/sacrebleu_BLEU": "sacreBLEU",
   "evaluation/bleu_uncased": "official, uncased",
+  "train/accuracy": "training, best token",
+  "train/accuracy_top5": "training, best five",
 }
 
 
@@ -105,16 +108,33 @@ def save_runs(
     return figures.save(figure, path, formats)
 
 
-def save_schedule(
-  title: str, curve: Curve, warmup: int, path: str, formats: Sequence[str]
+class ScheduleCurve(NamedTuple):
+  """The learning rate of a run that is to come.
+
+  Attributes:
+    name: what the legend calls the schedule.
+    curve: steps and learning rates.
+    warmup: updates until the learning rate peaks.
+  """
+
+  name: str
+  curve: Curve
+  warmup: int
+
+
+def save_schedules(
+  title: str,
+  schedules: Sequence[ScheduleCurve],
+  path: str,
+  formats: Sequence[str],
 ) -> list[str]:
-  """Writes the learning rate of a run that is to come.
+  """Writes one figure of learning rates; returns the paths of its files.
 
   Args:
-    title: of the picture.
-    curve: steps and rates.
-    warmup: updates until the rate peaks.
-    path: of the files, without the ending.
+    title: title of the figure.
+    schedules: one curve each; the end of the warm-up is marked if there is
+      only one.
+    path: path of the files, without the ending.
     formats: some of `figures.FORMATS`.
 
   Raises:
@@ -123,9 +143,15 @@ def save_schedule(
   with figures.figure((6.0, 3.2)) as figure:
     axes = figure.add_subplot()
     axes.set_title(title, loc="left")
-    steps, rates = zip(*curve, strict=True)
-    axes.plot(steps, rates, color=figures.COLORS[0])
-    if warmup <= steps[-1]:
+    last = max(schedule.curve[-1][0] for schedule in schedules)
+    for number, schedule in enumerate(schedules):
+      color = figures.COLORS[number % len(figures.COLORS)]
+      axes.plot(
+        *zip(*schedule.curve, strict=True), color=color, label=schedule.name
+      )
+    if len(schedules) > 1:
+      axes.legend(fontsize=8)
+    elif (warmup := schedules[0].warmup) <= last:
       axes.axvline(warmup, color=figures.SOFT, linewidth=0.8, linestyle=":")
       axes.annotate(
         f"warm-up ends, {warmup:,}",
@@ -137,6 +163,6 @@ def save_schedule(
       )
     axes.set_xlabel("step")
     axes.set_ylabel("learning rate")
-    axes.set_xlim(0, steps[-1])
+    axes.set_xlim(0, last)
     axes.set_ylim(bottom=0)
     return figures.save(figure, path, formats)

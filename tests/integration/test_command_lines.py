@@ -498,6 +498,15 @@ def test_runs_and_models_are_drawn(demo_model, trained_model, tmp_path):
   )
   svg = (tmp_path / "new" / "schedule.svg").read_text("utf-8")
   assert "warm-up ends, 16,000" in svg
+  several = (
+    *("--mode=plot", "--plots=schedule", f"--output_dir={tmp_path}/new"),
+    "--picture_formats=svg",
+  )
+  run(MAIN, *several, "--schedules=512:4000,256:4000")
+  svg = (tmp_path / "new" / "schedule.svg").read_text("utf-8")
+  assert "512:4000" in svg and "256:4000" in svg and "warm-up ends" not in svg
+  said = run(MAIN, *several, "--schedules=512", status=2)
+  assert "is not hidden size:warm-up steps" in said
   complaint = run(
     MAIN,
     *("--mode=plot", f"--model_dir={trained_model}", f"--output_dir={out}"),

@@ -13,10 +13,11 @@ from official_transformer.plotting.model_plots import (
 )
 from official_transformer.plotting.run_plots import (
   RunCurves,
+  ScheduleCurve,
   draw_runs,
   panels_of,
   save_runs,
-  save_schedule,
+  save_schedules,
 )
 from official_transformer.plotting.search_tree import Node, draw_tree, save_tree
 
@@ -60,7 +61,8 @@ def test_pictures_are_the_same_bytes_each_time(tmp_path):
     directory.mkdir()
     kinds = ("png", "svg")
     save_runs([RunCurves("r", LOSS)], f"{directory}/run", kinds)
-    save_schedule("s", [(0, 0.0), (9, 0.1)], 4, f"{directory}/rate", kinds)
+    rate = ScheduleCurve("s", [(0, 0.0), (9, 0.1)], 4)
+    save_schedules("s", [rate], f"{directory}/rate", kinds)
     save_positions(signal, f"{directory}/positions", kinds)
     save_neighbours(near, f"{directory}/near", kinds)
     save_tree("Ein", tree, f"{directory}/tree", kinds)
