@@ -4,7 +4,7 @@
 # quickstart.sh and run_tests.sh.
 #
 #   source ./setup_environment.sh       the project alone
-#   source ./setup_environment.sh dev   with an extra of setup.py
+#   source ./setup_environment.sh dev   with an extra of pyproject.toml
 
 set_up_environment() {
   local extra="$1" python="${PYTHON:-python3}"
@@ -13,7 +13,7 @@ set_up_environment() {
     echo "$PWD is not the project's directory; cd there first" >&2
     return 1
   fi
-  if [ ! -e "$stamp" ] || [ setup.py -nt "$stamp" ] ||
+  if [ ! -e "$stamp" ] || [ pyproject.toml -nt "$stamp" ] ||
     [ constraints.txt -nt "$stamp" ]; then
     if ! "$python" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))'
     then

@@ -4,4 +4,4 @@ Importing this package imports neither TensorFlow nor any module below it, so
 that command lines can answer `--help` at once.
 """
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"

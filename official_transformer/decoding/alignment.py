@@ -27,7 +27,7 @@ from official_transformer.text.tokenizer import (
 from official_transformer.text.words import Span, words_of, words_under
 
 _LEAST = 1e-6  # Attention of or to what has none.
-_ROUNDS = 3  # More changed little: benchmarks/results.md, word alignments.
+_ROUNDS = 3  # More changed little: benchmarks/history/measurements.md.
 _MOST_WEIGHTS = 1 << 14  # Of a line that was cut.
 
 

@@ -4,6 +4,7 @@ import pathlib
 import re
 import shutil
 import subprocess
+import tomllib
 
 import pytest
 
@@ -40,11 +41,12 @@ def test_all_that_is_copied_is_there_and_sent():
 
 
 def test_all_that_the_package_is_made_of_is_copied():
-  setup = (ROOT / "setup.py").read_text("utf-8")
-  for name in re.findall(r'ROOT / "([^"]+)"', setup):
+  project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+  project = project["project"]
+  for name in ("pyproject.toml", project["readme"], *project["license-files"]):
     assert re.search(rf"^COPY .*{re.escape(name)}", DOCKERFILE, re.MULTILINE)
   for entry in re.findall(r'ENTRYPOINT \["(\w+)"', DOCKERFILE):
-    assert f'"{entry}=' in setup
+    assert entry in project["scripts"]
 
 
 def test_the_service_is_started_with_flags_that_it_has():

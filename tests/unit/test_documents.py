@@ -9,8 +9,9 @@ import pytest
 
 ROOT = pathlib.Path(__file__).parents[2]
 PAGES = [
-  ROOT / "README.md",
-  ROOT / "FIDELITY.md",
+  *(ROOT / f"{name}.md" for name in ("README", "FIDELITY", "CHANGELOG")),
+  *(ROOT / f"{name}.md" for name in ("CONTRIBUTING", "SECURITY")),
+  ROOT / "benchmarks" / "results.md",
   ROOT / "recipes" / "README.md",
   ROOT / "benchmarks" / "README.md",
   ROOT / "examples" / "serving" / "README.md",
@@ -28,12 +29,46 @@ def test_the_page_of_flags_is_what_its_command_makes():
   assert module.page() == written, "run: python docs/make_flags.py"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.stem)
+# Its commands are those of their time, and of peers.
+LOG = ROOT / "benchmarks" / "history" / "measurements.md"
+
+
+@pytest.mark.parametrize("page", [*PAGES, LOG], ids=lambda p: p.stem)
 def test_links_lead_somewhere(page):
   text = page.read_text(encoding="utf-8")
-  for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
-    if not target.startswith("http"):
-      assert (page.parent / target).exists(), target
+  for target, anchor in re.findall(r"\]\(([^)#\s]*)(?:#([^)]*))?\)", text):
+    if target.startswith("http"):
+      continue
+    found = page.parent / target if target else page
+    assert found.exists(), target
+    if anchor:
+      assert anchor in anchors(found), f"{target}#{anchor}"
+
+
+def anchors(page):
+  """Returns the names that a web view gives a page's headings."""
+  titles = re.findall(r"^#+ (.+)$", page.read_text("utf-8"), re.MULTILINE)
+  kept = (re.sub(r"[^\w\s-]", "", title.lower()) for title in titles)
+  return {title.replace(" ", "-") for title in kept}
+
+
+def rows_below(page, heading):
+  """Returns the cells of the tables' rows below a heading of a page."""
+  text = page.read_text("utf-8").split(f"## {heading}\n")[1]
+  rows = re.findall(r"^\| (.+) \|$", text.split("\n## ")[0], re.MULTILINE)
+  return [row.split(" | ") for row in rows]
+
+
+def test_the_readmes_results_are_rows_of_all_results():
+  results = rows_below(
+    ROOT / "benchmarks" / "results.md", "Translation quality"
+  )
+  found = {
+    (row[0].split(",")[0], *row[1:4]) for row in results if "±" in row[2]
+  }
+  named = rows_below(ROOT / "README.md", "Four results")[2:]
+  assert len(named) == 4
+  assert {tuple(row) for row in named} <= found
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.stem)
