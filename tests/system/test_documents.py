@@ -29,6 +29,7 @@ PAGES = {
   "docs/looking.md": MODEL,
   "docs/deploying.md": MODEL,
   "docs/variants.md": DATA,
+  "docs/courses.md": TEXT,
 }
 COMMANDS = {
   "prepare_data": command_line.PREPARE,
@@ -46,6 +47,9 @@ transformer_main() {
     *--mode=average* | *--mode=predict* | *--mode=eval* | *--mode=score* | \\
       *--mode=export* | *--mode=attention* | *--mode=plot*)
       main_command "$@" ;;
+    *--train_epochs=*)
+      main_command "$@" --train_epochs=1 --batch_size=512 \\
+        --validation_steps=2 ;;
     *)
       main_command "$@" --train_steps=4 --steps_between_evals=2 \\
         --validation_steps=2 ;;
@@ -109,7 +113,11 @@ def test_commands_run_as_they_stand(page, begun, tmp_path):
 
 
 # Pages of Python, and what their blocks find when they begin.
-PYTHON_PAGES = {"docs/python.md": MODEL, "docs/upstream.md": NOTHING}
+PYTHON_PAGES = {
+  "docs/python.md": MODEL,
+  "docs/upstream.md": NOTHING,
+  "docs/courses.md": NOTHING,
+}
 
 
 @pytest.mark.parametrize("page", PYTHON_PAGES)

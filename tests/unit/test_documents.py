@@ -1,5 +1,6 @@
 """What the documents say is there, and up to date."""
 
+import ast
 import importlib.util
 import pathlib
 import re
@@ -93,3 +94,26 @@ def test_flags_that_are_named_exist(page, transformer_flags):
   others |= {"build", "gpus", "time"}
   unknown = {n for n in named if n.removeprefix("no") not in known} - known
   assert unknown <= others
+
+
+def literals(package):
+  """Yields the text of all literals of a package, {} where values stand."""
+  for path in (ROOT / package).rglob("*.py"):
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+      if isinstance(node, ast.JoinedStr):
+        yield "".join(
+          str(part.value) if isinstance(part, ast.Constant) else "{}"
+          for part in node.values
+        )
+      elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+        yield node.value
+
+
+def test_the_messages_that_are_explained_exist():
+  known = [*literals("official_transformer"), *literals("data_prep")]
+  rows = rows_below(ROOT / "docs" / "troubleshooting.md", "Messages")[2:]
+  assert len(rows) > 9
+  for row in rows:
+    for message in re.findall(r"`([^`]+)`", row[0]):
+      for part in filter(None, map(str.strip, message.split("..."))):
+        assert any(part in text for text in known), part
