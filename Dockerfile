@@ -3,8 +3,8 @@
 ARG PYTHON=3.11
 
 FROM python:${PYTHON}-slim AS base
-# For GPUs: server,gpu.
-ARG EXTRAS=server
+# For GPUs: server,words,gpu.
+ARG EXTRAS=server,words
 WORKDIR /opt/official-transformer
 COPY setup.py pyproject.toml constraints.txt README.md LICENSE ./
 COPY data_prep data_prep

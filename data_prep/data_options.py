@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 
 from data_prep.encoding.augmentation import ALL
 from data_prep.encoding.filters import FilterSettings
@@ -41,13 +42,9 @@ _LANGUAGE = (
 )
 
 
-def _has_no_words(options: VocabularyOptions) -> bool:
-  """Whether no vocabulary of words is made."""
-  return "word" not in (
-    options.vocab_type,
-    options.source_vocab_type,
-    options.target_vocab_type,
-  )
+def _makes_no(vocab_type: str) -> Callable[[VocabularyOptions], bool]:
+  """Returns whether no side gets a vocabulary of a kind."""
+  return lambda options: vocab_type not in options.made_types
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -206,18 +203,24 @@ class VocabularyOptions(Options):
   source_language: str | None = flag(
     None,
     _LANGUAGE.format("source"),
-    (_has_no_words, "no vocabulary of words is made"),
+    (
+      lambda o: o.made_types[0] != "word",
+      "no vocabulary of words is made for the source",
+    ),
   )
   target_language: str | None = flag(
     None,
     _LANGUAGE.format("target"),
-    (_has_no_words, "no vocabulary of words is made"),
+    (
+      lambda o: o.made_types[-1] != "word",
+      "no vocabulary of words is made for the target",
+    ),
   )
   min_frequency: int = flag(
     1,
     "Leave words that the text has fewer times out of a vocabulary of words; "
     "they are unknown to the model.",
-    (_has_no_words, "no vocabulary of words is made"),
+    (_makes_no("word"), "no vocabulary of words is made"),
     lower_bound=1,
   )
   sentencepiece_model_type: str = flag(
@@ -226,10 +229,7 @@ class VocabularyOptions(Options):
     "model, byte pair encoding, what stands between blanks (punctuation sticks "
     "to its word: see --vocab_type=word), or single characters.",
     (
-      lambda v: (
-        "sentencepiece"
-        not in (v.vocab_type, v.source_vocab_type, v.target_vocab_type)
-      ),
+      _makes_no("sentencepiece"),
       "no SentencePiece model of subwords is made",
     ),
     choices=tuple(SENTENCEPIECE_TYPES),
@@ -285,7 +285,8 @@ class VocabularyOptions(Options):
       if given and self.vocab_type != "word" and not any(said.values()):
         raise InputError(
           f"the {side} needs --{side}_vocab_size, --{side}_vocab_type or "
-          f"--{side}_vocab_file where each side has a vocabulary of its own"
+          f"--{side}_vocab_file, because the other side has a vocabulary of "
+          "its own"
         )
     for side, wanted in zip(sides, self.separate or (), strict=False):
       if wanted.vocab_type == "word" and not wanted.language:
@@ -331,6 +332,13 @@ class VocabularyOptions(Options):
         self.target_language,
       ),
     )
+
+  @property
+  def made_types(self) -> tuple[str | None, ...]:
+    """The kinds of the vocabularies that are made; None for a given file."""
+    if self.separate:
+      return tuple(wanted.vocab_type for wanted in self.separate)
+    return (None if self.vocab_file else self.vocab_type,)
 
   def _type_of(self, side: str) -> str:
     """Returns the kind of vocabulary that is made for a side."""

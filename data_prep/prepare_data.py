@@ -23,8 +23,7 @@ from data_prep.encoding.augmentation import Augmentation
 from data_prep.encoding.local_engine import make_locally
 from data_prep.encoding.making import Engine
 from data_prep.encoding.preparation import prepare
-from data_prep.reading.corpora import Corpus, DataSettings, check
-from data_prep.reading.splitting import Shares, split_corpus
+from data_prep.reading.corpora import DataSettings, Shares
 from official_transformer.commands import beam_pipeline, flags_core
 from official_transformer.commands.flag_records import (
   REQUIRED,
@@ -66,13 +65,13 @@ class PrepareOptions(
     None,
     "Split the text of --train_source and --train_target, or of "
     "--train_pairs: shares of training, development and test pairs, such as "
-    ".7,.15,.15. --data_dir gets dev.source, dev.target, test.source and "
-    "test.target. No sentence of theirs is trained on.",
+    ".7,.15,.15. --data_dir gets a folder split with dev.source, dev.target, "
+    "test.source and test.target. No sentence of theirs is trained on.",
   )
 
   def __post_init__(self) -> None:
     super().__post_init__()
-    if self.split:
+    if self.split is not None:
       Shares.parse(self.split)
       if self.dev_source or self.dev_target or self.dev_pairs:
         raise InputError(
@@ -117,6 +116,7 @@ class PrepareOptions(
       workers=self.workers,
       augmentation=self.augmentation,
       min_frequency=self.min_frequency,
+      split=None if self.split is None else Shares.parse(self.split),
     )
 
 
@@ -126,23 +126,7 @@ OPTIONS = PrepareOptions
 def main(_: list[str]) -> None:
   """Runs the command."""
   options: PrepareOptions = flags_core.begin(OPTIONS)
-  corpora, settings = options.corpora, options.settings
-  if options.split:
-    corpora, settings = _split(corpora, settings, Shares.parse(options.split))
-  prepare(corpora, settings, _engine(options))
-
-
-def _split(
-  corpora: dict[str, Corpus], settings: DataSettings, shares: Shares
-) -> tuple[dict[str, Corpus], DataSettings]:
-  """Returns training and development text, and settings that part them."""
-  check(corpora, settings)
-  made = split_corpus(corpora["train"], shares, settings.data_dir)
-  held_out = (*settings.filters.held_out, *made.files)
-  filters = dataclasses.replace(settings.filters, held_out=held_out)
-  if made.dev.paths:
-    corpora = {**corpora, "dev": made.dev}
-  return corpora, dataclasses.replace(settings, filters=filters)
+  prepare(options.corpora, options.settings, _engine(options))
 
 
 def _engine(options: PrepareOptions) -> Engine:

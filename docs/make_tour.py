@@ -143,7 +143,7 @@ as
 
 The vocabulary has {self.source.vocab_size} pieces, for both languages; `▁` is a
 blank. 0 stands for padding, 1 for the end, which every line gets.
-([`data/tokenizer.py`](../official_transformer/text/tokenizer.py))
+([`text/tokenizer.py`](../official_transformer/text/tokenizer.py))
 
 {table(("position", "piece", "id", "characters"), rows)}"""
 

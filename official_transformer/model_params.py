@@ -25,7 +25,7 @@ SHARED_EMBEDDINGS = ("all", "decoder", "none")
 
 PAD_ID = 0
 EOS_ID = 1
-# Of a SentencePiece vocabulary: characters that it lacks.
+# Text that a SentencePiece or a word vocabulary lacks.
 UNK_ID = 2
 
 # Longest training example in tokens if no other is asked for.

@@ -36,6 +36,11 @@ from official_transformer.storage.durable_files import (
 )
 from official_transformer.text.vocabulary_files import VocabFiles
 
+# Where the development and the test text of a split are, in the data directory.
+SPLIT_DIR = "split"
+SPLIT_FILES = tuple(
+  f"{part}.{side}" for part in ("dev", "test") for side in ("source", "target")
+)
 # Marks in the scratch directory.
 _PUBLISHING = "publishing"
 _PUBLISHED = "published"
@@ -52,6 +57,7 @@ class Making(NamedTuple):
     scratch: for what is made on the way.
     at_the_end: what an engine wants to be done when the data are in their
       place, or have failed.
+    split_files: the text of a split, in the scratch directory.
   """
 
   corpora: Mapping[str, Corpus]
@@ -60,6 +66,7 @@ class Making(NamedTuple):
   settings: DataSettings
   scratch: Scratch
   at_the_end: contextlib.ExitStack
+  split_files: tuple[str, ...] = ()
 
   def order(self, tag: str) -> Order:
     """Returns where a corpus' records belong."""
@@ -141,12 +148,20 @@ def publish(
     if not any(file_system.is_same(path, other) for other in given):
       copy_file(vocab_file, os.path.join(ready, name))
       names.append(name)
+  split_names = [os.path.basename(path) for path in making.split_files]
+  for path, name in zip(making.split_files, split_names, strict=True):
+    copy_file(path, os.path.join(ready, name))
   write_description(ready, description)
   if not is_publishing(scratch):
     _remove_earlier_run(making.settings)
     scratch.mark(_PUBLISHING)
   for path in (*shards, *(os.path.join(ready, name) for name in names)):
     _move(path, data_dir)
+  split_dir = os.path.join(data_dir, SPLIT_DIR)
+  if split_names:
+    file_system.make_directories(split_dir)
+  for name in split_names:
+    _move(os.path.join(ready, name), split_dir)
   # The description last: what it speaks of is there then, on the disk, too.
   described = os.path.join(data_dir, DESCRIPTION_FILE)
   sync_name(described)
@@ -189,10 +204,14 @@ def _move(path: str, directory: str) -> None:
 
 
 def _remove_earlier_run(settings: DataSettings) -> None:
-  """Removes an earlier run's shards and description.
+  """Removes an earlier run's shards, description and split text.
 
-  Shards of two runs must not mix, nor a description speak of others' shards.
+  Shards of two runs must not mix, nor a description speak of others' shards;
+  and these data may train on sentences of an earlier run's test text.
   """
+  split_dir = os.path.join(settings.data_dir, SPLIT_DIR)
+  for name in SPLIT_FILES:
+    file_system.remove_if_there(os.path.join(split_dir, name))
   for name in file_system.names_in(settings.data_dir):
     if _is_any_shard(name) or name == DESCRIPTION_FILE:
       file_system.remove_file(os.path.join(settings.data_dir, name))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import errno
+import importlib.metadata
 import os
 import pathlib
 import shutil
@@ -30,6 +31,7 @@ from data_prep.encoding.making import (
 from data_prep.encoding.pair_encoder import EncodingPlan
 from data_prep.encoding.scratch import Scratch, scratch_for
 from data_prep.encoding.shuffle import Statistics
+from data_prep.encoding.splitting import split_corpus
 from data_prep.encoding.vocabularies import make_vocabularies
 from data_prep.reading.corpora import Corpus, DataSettings, check, state_of
 from official_transformer.data.data_directory import (
@@ -100,7 +102,19 @@ def _prepare(
     if scratch.is_resumed:
       logging.info("going on with what is in %s", scratch.directory)
     corpora = {tag: _at_hand(corpora[tag], scratch) for tag in corpora}
-    held_out = read_held_out(settings.filters.held_out, settings.form)
+    split: tuple[str, ...] = ()
+    if settings.split:
+      made = split_corpus(
+        corpora[TRAIN_TAG],
+        settings.split,
+        *(settings.form, settings.filters, scratch),
+      )
+      split = made.files
+      if made.dev.paths:
+        corpora[DEV_TAG] = made.dev
+    held_out = read_held_out(
+      (*settings.filters.held_out, *split), settings.form
+    )
     vocab_files = make_vocabularies(
       corpora[TRAIN_TAG], settings, held_out, scratch
     )
@@ -115,7 +129,9 @@ def _prepare(
       settings.augmentation,
     )
     plans = {TRAIN_TAG: plan, DEV_TAG: plan.for_development()}
-    making = Making(corpora, plans, vocab_files, settings, scratch, at_the_end)
+    making = Making(
+      *(corpora, plans, vocab_files, settings, scratch, at_the_end, split)
+    )
     found, shards = engine(making)
     description = DataDescription(
       vocabularies,
@@ -152,8 +168,17 @@ def _plan(corpora: dict[str, Corpus], settings: DataSettings) -> Any:
     "corpora": {tag: dataclasses.asdict(c) for tag, c in corpora.items()},
     "files": [state_of(path) for path in files],
     "sentencepiece": sentencepiece.__version__,
+    "sacremoses": _version_of("sacremoses"),
     "start of the system": _start_of_system(),
   }
+
+
+def _version_of(package: str) -> str | None:
+  """Returns the version of a package; None if it is not installed."""
+  try:
+    return importlib.metadata.version(package)
+  except importlib.metadata.PackageNotFoundError:
+    return None
 
 
 def _start_of_system() -> str | None:

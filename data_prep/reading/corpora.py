@@ -13,6 +13,7 @@ from official_transformer.storage import file_system
 from official_transformer.text.text_files import STANDARD_STREAM, check_input
 from official_transformer.text.text_form import TextForm
 from official_transformer.text.tokenizer import load_tokenizer
+from official_transformer.text.word_vocabulary import WordTokenizer
 
 # A SentencePiece model of subwords, the official model's subtokens, whole words
 # with punctuation split off, and a SentencePiece model of single characters.
@@ -67,6 +68,48 @@ class WantedVocabulary:
 
 
 @dataclasses.dataclass(frozen=True)
+class Shares:
+  """The shares of a corpus, which add up to 1.
+
+  Attributes:
+    train: share of the training pairs.
+    dev: share of the development pairs.
+    test: share of the test pairs.
+  """
+
+  train: float
+  dev: float
+  test: float
+
+  @classmethod
+  def parse(cls, text: str) -> Shares:
+    """Returns the shares that a flag names, such as `.7,.15,.15`.
+
+    Args:
+      text: shares of training, development and, if there is to be any, test
+        pairs, between commas.
+
+    Raises:
+      InputError: if the text is no such list.
+    """
+    try:
+      shares = [float(share) for share in text.split(",")]
+    except ValueError:
+      shares = []
+    if (
+      len(shares) not in (2, 3)
+      or min(shares) < 0
+      or not shares[0]
+      or abs(sum(shares) - 1) > 1e-6
+    ):
+      raise InputError(
+        f"--split={text}: pass the shares of training, development and test "
+        "pairs, which add up to 1, such as --split=.7,.15,.15"
+      )
+    return cls(*shares, *[0.0] * (3 - len(shares)))
+
+
+@dataclasses.dataclass(frozen=True)
 class DataSettings:
   """What to make of the text.
 
@@ -87,6 +130,8 @@ class DataSettings:
     sentencepiece_model_type: one of `tokenizer.SENTENCEPIECE_TYPES`.
     augmentation: which training pairs are rewritten.
     min_frequency: words seen fewer times are unknown, in a vocabulary of words.
+    split: shares of the training corpus that become development and test text;
+      None splits nothing.
   """
 
   data_dir: str
@@ -104,6 +149,7 @@ class DataSettings:
   sentencepiece_model_type: str = "unigram"
   augmentation: Augmentation = dataclasses.field(default_factory=Augmentation)
   min_frequency: int = 1
+  split: Shares | None = None
 
   @property
   def given_vocabularies(self) -> list[str]:
@@ -138,6 +184,9 @@ def check(corpora: Mapping[str, Corpus], settings: DataSettings) -> None:
     check_input(path)
   for path in settings.given_vocabularies:
     load_tokenizer(path)  # Raises if it is none.
+  for side in settings.separate or ():
+    if not side.file and (side.vocab_type or settings.vocab_type) == "word":
+      WordTokenizer.empty(side.language or "")  # Raises without sacremoses.
 
 
 def check_sides(tag: str, corpus: Corpus) -> None:

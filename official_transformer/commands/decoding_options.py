@@ -83,8 +83,8 @@ class BeamSearchOptions(AlphaOptions):
   )
   suppress_unk: bool | None = flag(
     None,
-    "Never write \u2047, the token for characters that a SentencePiece "
-    "vocabulary lacks, but the next best token. Unset: the model's own, false.",
+    "Never write \u2047, the token for text that the vocabulary lacks, but the "
+    "next best token. Unset: the model's own, false.",
   )
 
 

@@ -107,7 +107,10 @@ def ctranslate2_model(
   """
   tokenizer = model.tokenizers.source
   tokens, other = _SUBTOKENS, _OTHER_SUBTOKENS
-  if isinstance(plain_tokenizer(tokenizer), SentencePieceTokenizer):
+  if all(
+    isinstance(plain_tokenizer(side), SentencePieceTokenizer)
+    for side in model.tokenizers
+  ):
     tokens, other = _PIECES, _OTHER_PIECES
   if isinstance(tokenizer, FormedTokenizer):
     tokens += f"\nText is to have this form before: {tokenizer.form}.\n"
@@ -287,8 +290,8 @@ _OTHER_PIECES = """\
 """
 _SUBTOKENS = """\
 Text becomes tokens, and tokens become text, by the project that wrote this
-(`pip install official-transformer`). Where a subtoken file has an entry twice,
-the last counts, and the others have other names in `{entries}`:
+(`pip install 'official-transformer[words]'`). Where a subtoken file has an entry
+twice, the last counts, and the others have other names in `{entries}`:
 
     import json
     from official_transformer.text.tokenizer import load_tokenizer

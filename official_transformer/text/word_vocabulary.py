@@ -30,6 +30,8 @@ WORD_START = "\u2581"
 _UNKNOWN = "\u2047"
 _HYPHEN = "@-@"  # Moses' word for a hyphen inside a word.
 _LANGUAGE = re.compile(r"[a-z]{2,3}")
+# Text of these languages has no blanks between words, by which Moses cuts.
+_WITHOUT_BLANKS = frozenset("bo ja km lo my th yue zh".split())
 
 
 class WordTokenizer:
@@ -45,16 +47,23 @@ class WordTokenizer:
 
     Args:
       words: the vocabulary; the first three are `<pad>`, `</s>` and `<unk>`.
-      language: ISO 639-1 code; Moses cuts text of languages that it does not
-        know by its rules for English.
+      language: ISO 639-1 code. For a language that Moses does not know,
+        abbreviations are those of English, and apostrophes stand alone.
 
     Raises:
-      InputError: if sacremoses is not installed, or the code is none.
+      InputError: if sacremoses is not installed, or the code is none, or that
+        of a language without blanks between words.
     """
     if not _LANGUAGE.fullmatch(language):
       raise InputError(
         f"{language!r:.30} is no language code of two or three small letters, "
         "such as en or de"
+      )
+    if language in _WITHOUT_BLANKS:
+      raise InputError(
+        f"text of the language {language} has no blanks between words, by "
+        "which words are cut: take characters, --source_vocab_type=char or "
+        "--target_vocab_type=char, or subwords"
       )
     try:
       import sacremoses
@@ -68,6 +77,11 @@ class WordTokenizer:
     self._ids = {word: i for i, word in enumerate(self.words)}
     self._moses = sacremoses.MosesTokenizer(lang=language)
     self._detokenizer = sacremoses.MosesDetokenizer(lang=language)
+
+  @classmethod
+  def empty(cls, language: str) -> WordTokenizer:
+    """Returns a tokenizer that knows no word, but cuts text into words."""
+    return cls(_RESERVED, language)
 
   @classmethod
   def parse(cls, vocab_file: str, content: bytes) -> WordTokenizer:
@@ -107,8 +121,11 @@ class WordTokenizer:
       language: as for the constructor.
       size: most entries, the three reserved ones included; None is no bound.
       min_frequency: words seen fewer times are left out.
+
+    Raises:
+      InputError: as the constructor; or if no word is kept.
     """
-    cutter = cls(_RESERVED, language)
+    cutter = cls.empty(language)
     counts: collections.Counter[str] = collections.Counter()
     for path in text_files:
       for line in read_lines(path):
@@ -120,6 +137,12 @@ class WordTokenizer:
       key=lambda word: (-counts[word], word),
     )
     kept = frequent if size is None else frequent[: size - len(_RESERVED)]
+    if not kept:
+      most = max(counts.values(), default=0)
+      raise InputError(
+        f"no word of the text ({language}) comes {min_frequency} times, the "
+        f"most frequent one {most} times: lower --min_frequency"
+      )
     logging.info(
       "words (%s): %d of %d are kept, which are %.2f%% of the text; %d are "
       "seen fewer than %d times, %d are more than the vocabulary's size",

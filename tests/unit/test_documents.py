@@ -117,3 +117,19 @@ def test_the_messages_that_are_explained_exist():
     for message in re.findall(r"`([^`]+)`", row[0]):
       for part in filter(None, map(str.strip, message.split("..."))):
         assert any(part in text for text in known), part
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.stem)
+def test_modules_that_are_named_exist(page):
+  # Upstream's files are named in the first column of its table.
+  theirs = page.stem in ("upstream", "FIDELITY", "CHANGELOG")
+  folders = ("official_transformer", "data_prep", "tests", "docs", "benchmarks")
+  known = [
+    f"/{path.relative_to(ROOT)}"
+    for folder in (*folders, "flags", "recipes")
+    for path in (ROOT / folder).rglob("*.py")
+  ]
+  known.append("/setup.py")
+  for name in re.findall(r"`([\w/]+\.py)`", page.read_text("utf-8")):
+    found = any(path.endswith(f"/{name}") for path in known)
+    assert found or (theirs and name.count("/") < 2), name

@@ -73,6 +73,8 @@ def test_rare_words_are_left_out(tmp_path):
   assert kept() == ["a", "b", "c", "d"]  # The most frequent first.
   assert kept(None, 2) == ["a", "b", "c"]
   assert kept(5, 2) == ["a", "b"]
+  with pytest.raises(InputError, match="most frequent one 3 times"):
+    kept(None, 4)
 
 
 def test_a_file_holds_all_of_it(words, tmp_path):
