@@ -289,8 +289,8 @@ _OTHER_PIECES = """\
     processor = sentencepiece.SentencePieceProcessor(model_file="{target}")
 """
 _SUBTOKENS = """\
-Text becomes tokens, and tokens become text, by the project that wrote this
-(`pip install 'official-transformer[words]'`). Where a subtoken file has an entry
+Text becomes tokens, and tokens become text, by the project that wrote this,
+`pip install 'official-transformer[words]'`. Where a subtoken file has an entry
 twice, the last counts, and the others have other names in `{entries}`:
 
     import json
