@@ -81,7 +81,7 @@ class FormOptions(Options):
     "Unicode's normal form to bring all text into.",
     choices=tuple(NORMALIZATIONS),
   )
-  lowercase: bool = flag(False, "Make capitals small letters.")
+  lowercase: bool = flag(False, "Lowercase all text.")
 
   @property
   def form(self) -> TextForm:
@@ -225,9 +225,9 @@ class VocabularyOptions(Options):
   )
   sentencepiece_model_type: str = flag(
     "unigram",
-    "What a SentencePiece model's pieces are: those of a unigram language "
-    "model, byte pair encoding, what stands between blanks (punctuation sticks "
-    "to its word: see --vocab_type=word), or single characters.",
+    "Kind of a SentencePiece model: unigram language model, byte pair "
+    "encoding, text between blanks (punctuation sticks to its word: see "
+    "--vocab_type=word), or single characters.",
     (
       _makes_no("sentencepiece"),
       "no SentencePiece model of subwords is made",

@@ -63,7 +63,7 @@ def row(name: str, with_modes: bool) -> str:
     text += f" *Never read: {spec.never}.*"
   if spec.idle:
     reasons = "; ".join(reason for _, reason in spec.idle)
-    text += f" *Beside others' values it may do nothing: {reasons}.*"
+    text += f" *Without effect in some runs: {reasons}.*"
   cells = [title, default_cell(flag), text]
   if with_modes:
     modes = ", ".join(definition.modes) or ("" if spec.never else "all")

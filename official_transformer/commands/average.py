@@ -39,7 +39,7 @@ class AverageOptions(ModelDirOptions):
   )
   storage: str = flag(
     "fp32",
-    "What numbers the average is stored in: fp16 and bf16 take half the space, "
+    "Number format of the stored average: fp16 and bf16 take half the space, "
     "and are read as float32 by everything that reads a model.",
     choices=DTYPES,
   )

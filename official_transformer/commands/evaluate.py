@@ -58,14 +58,14 @@ class EvalOptions(EvaluationOptions, TranslationOptions, MetricsOptions):
 
   compare_with: str | None = flag(
     None,
-    "Another model directory, or the same: it translates the same text, by "
-    "its own beam and alpha unless they are given, and --model_dir is compared "
-    "with it.",
+    "Model directory to compare --model_dir with, which may be the same one: "
+    "it translates the same text, with its own beam and alpha unless they are "
+    "given.",
     path=True,
   )
   compare_checkpoint: str | None = flag(
     None,
-    "The weights of --compare_with. Unset: as --checkpoint says.",
+    "Weights of --compare_with to use. Unset: those that --checkpoint names.",
     (lambda o: not o.compare_with, "there is no --compare_with"),
   )
 

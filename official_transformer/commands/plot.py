@@ -47,8 +47,8 @@ class TrainStepsOptions(Options):
 
   train_steps: int = flag(
     300000,
-    "Updates in all, counted across resumed runs; with --plots=schedule, those "
-    "that are drawn.",
+    "Number of updates, those before a resume included; with "
+    "--plots=schedule, the updates that are drawn.",
     lower_bound=1,
     short_name="ts",
   )

@@ -53,14 +53,14 @@ class PredictOptions(SourceOptions, GuidanceOptions, FormatOptions):
   )
   alignments: bool = flag(
     False,
-    "Tell which words of a translation come from which of its source: after "
-    "|||, as Pharaoh's 0-0 1-2, or as fields of JSON. Words end at blanks; in "
-    "scripts without them, each character is one.",
+    "Write word alignments: after |||, in Pharaoh's form 0-0 1-2, or as "
+    "fields of JSON. Words end at blanks; in scripts without them, each "
+    "character is one.",
   )
   alignment_layer: int | None = flag(
     None,
-    "The decoder's layer whose attention they are read from, counted from 0. "
-    "Unset: all of them, which was the best.",
+    "Decoder layer whose attention gives the alignments, counted from 0. "
+    "Unset: all layers, which was the best.",
     (lambda o: not o.alignments, "there are no --alignments"),
     lower_bound=0,
   )
@@ -72,8 +72,9 @@ class PredictOptions(SourceOptions, GuidanceOptions, FormatOptions):
   )
   trace_dir: str | None = flag(
     None,
-    "Where --mode=predict tells of each search, step by step: hypotheses, "
-    "scores, what was pruned, and a picture of the tree. Slow: for some lines.",
+    "Directory for a record of each search, step by step: hypotheses, scores, "
+    "pruned candidates, and a picture of the tree. Slow: use it for some "
+    "lines.",
     path=True,
   )
 

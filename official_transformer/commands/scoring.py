@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 NO_TEST = "none"
 TOKENIZE_HELP = (
-  "What BLEU's tokens are cut by, by sacreBLEU's name: 13a, intl, zh, "
+  "sacreBLEU's tokenizer for BLEU: 13a, intl, zh, "
   "ja-mecab, ko-mecab, char, none, or spm, flores101 and flores200, which are "
   "downloaded. auto: zh for Chinese references, ja-mecab and ko-mecab for "
   "Japanese and Korean ones, else 13a."
@@ -32,14 +32,14 @@ class ScoringOptions(Options):
 
   resamples: int = flag(
     1000,
-    "Bootstrap resamples of which 95% intervals are taken; 0 takes none.",
+    "Bootstrap resamples for 95% intervals; 0 computes no intervals.",
     lower_bound=0,
   )
   paired_test: tuple[str, ...] = flag(
     ("ar",),
-    "What tells a better translation from a luckier one: ar, paired "
-    "approximate randomisation, or bs, paired bootstrap resampling, which "
-    "calls equal ones different in 13% of the cases; both as ar,bs; or none.",
+    "Paired significance tests of two translations: ar, approximate "
+    "randomisation; bs, bootstrap resampling, which calls equal systems "
+    "different in 13% of the cases; both as ar,bs; or none.",
   )
   test_trials: int = flag(
     0,
@@ -54,13 +54,13 @@ class ScoringOptions(Options):
   )
   comet_command: str = flag(
     "comet-score",
-    "The program that runs it, which may be in an environment of its own.",
+    "COMET's program, which may be in an environment of its own.",
     (lambda v: not v.comet_model, "there is no --comet_model"),
     path=True,
   )
   comet_gpus: int = flag(
     0,
-    "GPUs that it may use.",
+    "GPUs that COMET may use.",
     (lambda v: not v.comet_model, "there is no --comet_model"),
     lower_bound=0,
   )

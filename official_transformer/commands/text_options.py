@@ -38,7 +38,7 @@ class InputOptions(Options):
   )
   invalid_utf8: str = flag(
     "refuse",
-    "What to do about a line of --file that is not UTF-8: refuse the file, or "
+    "Treatment of lines of --file that are not UTF-8: refuse the file, or "
     "replace the bytes by U+FFFD and report the line, as --interactive always "
     "does.",
     (
@@ -106,7 +106,7 @@ class OutputOptions(Options):
 
   file_out: str = flag(
     "-",
-    "Where its translation goes; - is standard output. With --runner: a "
+    "File for the translations; - is standard output. With --runner: a "
     "directory.",
     path=True,
   )
@@ -151,7 +151,8 @@ class EvaluationOptions(Options):
   )
   bleu_ref: str | None = flag(
     None,
-    "Its reference translation; of each file, in order.",
+    "Reference translation of --bleu_source; for several files, as many in "
+    "the same order.",
     path=True,
     short_name="blr",
   )

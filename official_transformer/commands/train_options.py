@@ -77,8 +77,8 @@ class BatchingOptions(BaseOptions, TpuOptions, DistributionOptions):
   )
   target_batch_tokens: int | None = flag(
     None,
-    "Tokens an update is to take: sums the gradients of as many batches of "
-    "--batch_size as it takes.",
+    "Tokens of an update: the gradients of as many batches of --batch_size as "
+    "needed are summed.",
     lower_bound=1,
   )
 
@@ -110,9 +110,10 @@ class SamplingOptions(Options):
   )
   sampling_alpha: float | None = flag(
     None,
-    "Cut all text anew at every epoch. With a unigram model: how much better "
-    "segmentations are preferred, .2 to .5 (0: not at all). With BPE: the "
-    "probability that a merge is left out, .1.",
+    "Resample the subword segmentations at every epoch (subword "
+    "regularisation). With a unigram model: how much better segmentations are "
+    "preferred, .2 to .5 (0: not at all). With BPE: the probability that a "
+    "merge is left out, .1.",
     _NO_DATA,
     lower_bound=0.0,
   )
@@ -123,7 +124,10 @@ class SamplingOptions(Options):
     lower_bound=-1,
   )
   sampling_sides: str = flag(
-    "both", "Whose text is cut anew.", _NOT_SAMPLED, choices=SIDES
+    "both",
+    "Sides whose segmentations are resampled.",
+    _NOT_SAMPLED,
+    choices=SIDES,
   )
 
   @property
@@ -246,13 +250,13 @@ class LengthOptions(TrainStepsOptions, EvaluationOptions):
   )
   train_epochs: int | None = flag(
     None,
-    "Passes over the data in all, instead of --train_steps.",
+    "Number of epochs, instead of --train_steps.",
     lower_bound=1,
     short_name="te",
   )
   epochs_between_evals: int = flag(
     1,
-    "With --train_epochs: passes between two evaluations.",
+    "With --train_epochs: epochs between two evaluations.",
     (
       lambda o: o.train_epochs is None,
       "it goes with --train_epochs; see --steps_between_evals",
@@ -276,9 +280,8 @@ class LengthOptions(TrainStepsOptions, EvaluationOptions):
   )
   early_stopping_measure: str | None = flag(
     None,
-    "What --early_stopping_patience looks at: the validation loss, or "
-    "sacreBLEU in --bleu_tokenize. Unset: bleu if --bleu_source is given, else "
-    "loss.",
+    "Measure of --early_stopping_patience: the validation loss, or sacreBLEU "
+    "in --bleu_tokenize. Unset: bleu if --bleu_source is given, else loss.",
     (
       lambda o: o.early_stopping_patience is None,
       "it goes with --early_stopping_patience",
@@ -338,7 +341,7 @@ class SavingOptions(LogStepsOptions):
   )
   enable_tensorboard: bool = flag(
     False,
-    "Write what TensorBoard shows under the model directory: numbers, "
+    "Write a log for TensorBoard into the model directory: numbers, "
     "hyper-parameters and, with --bleu_source, samples and their attention.",
   )
   tensorboard_histograms: bool = flag(
