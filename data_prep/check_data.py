@@ -29,7 +29,7 @@ _OF_TEXT = (
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CheckOptions(WorkerOptions, TextOptions, FormOptions):
-  """What to look at, what is odd, and how much of it is shown."""
+  """Flags of `check_data`."""
 
   heading = "check_data"
 

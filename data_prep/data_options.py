@@ -1,4 +1,4 @@
-"""What becomes data, as the command lines that read text say it."""
+"""Flags of the commands that read parallel text."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class TextOptions(Options):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FormOptions(Options):
-  """What is done to all text."""
+  """The form of all text."""
 
   heading = "The form of the text, kept with the data and the model"
 

@@ -43,7 +43,7 @@ class PrepareOptions(
   FilterOptions,
   AugmentOptions,
 ):
-  """What to make of which text, and by whom."""
+  """Flags of `prepare_data`."""
 
   heading = "prepare_data"
 
@@ -100,7 +100,7 @@ class PrepareOptions(
 
   @property
   def settings(self) -> DataSettings:
-    """What to make of the text."""
+    """Settings of the preparation."""
     return DataSettings(
       data_dir=self.data_dir,
       vocab_type=self.vocab_type,

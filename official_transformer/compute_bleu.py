@@ -28,7 +28,7 @@ from official_transformer.storage.standard_streams import show_result
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class BleuOptions(MetricsOptions):
-  """What to score, and how to tell."""
+  """The files to score, the metrics, and the form of the output."""
 
   heading = "compute_bleu"
 

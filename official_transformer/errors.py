@@ -1,4 +1,4 @@
-"""What ends a command, and how it is shown: no traceback for what is known."""
+"""Errors that end a command in one line, without a traceback."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ _WIDEST = 100  # Characters of a line that is shown.
 
 
 class Report:
-  """What a check has found, in the order in which it is told.
+  """The findings of a check, in the order of the report.
 
   Attributes:
     max_tokens: a side of more counts as too long.

@@ -42,7 +42,7 @@ _GUESSED_FROM = 20_000  # Letters.
 
 
 class RawRequest(NamedTuple):
-  """What to try on text.
+  """Settings of a check of text.
 
   Attributes:
     form: what is done to all text first.

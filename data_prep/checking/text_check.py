@@ -1,4 +1,4 @@
-"""What there is to know of parallel text before anything is made of it.
+"""Findings about parallel text before it is prepared.
 
 Blocks of text are looked at by several processes; what they find adds up.
 """
@@ -57,7 +57,7 @@ class Place(NamedTuple):
 
 @dataclasses.dataclass
 class SideFindings:
-  """What was found on one side.
+  """Findings about one side.
 
   Attributes:
     lines: how many.
@@ -142,7 +142,7 @@ class SideFindings:
 
 @dataclasses.dataclass
 class TextFindings:
-  """What was found of a corpus.
+  """Findings about a corpus.
 
   Attributes:
     source: on one side.

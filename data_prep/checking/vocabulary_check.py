@@ -1,4 +1,4 @@
-"""What vocabularies of several sizes would make of some text."""
+"""Trial vocabularies of several sizes for some text."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class SideTokens(NamedTuple):
 
 
 class VocabularyFindings(NamedTuple):
-  """What a vocabulary makes of some text.
+  """Statistics of a text under a vocabulary.
 
   Attributes:
     size: its entries.

@@ -50,7 +50,7 @@ class Bitext:
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-  """What a model is trained and measured with.
+  """A corpus: training, development and test text.
 
   Attributes:
     about: one line.

@@ -142,7 +142,7 @@ KINDS = tuple(
 
 
 class Rewritten(NamedTuple):
-  """What takes the place of one pair, or of several that follow each other.
+  """The replacement of one pair, or of several neighbouring pairs.
 
   Attributes:
     first: the first pair's place in the sequence that it was drawn from.

@@ -96,7 +96,7 @@ def _encode(tag: str, making: Making) -> _Encoded:
 
 
 class _BlockWriter:
-  """What a process needs to make the records of blocks."""
+  """The inputs of a process that makes records of blocks."""
 
   def __init__(self, plan: EncodingPlan, order: Order) -> None:
     self._encoder = PairEncoder(plan)

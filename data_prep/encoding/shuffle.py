@@ -79,7 +79,7 @@ class Order:
 
 
 class BlockIndex(NamedTuple):
-  """What is known of a block's records, which are in its file in this order.
+  """The index of a block's records, in the order of its file.
 
   Attributes:
     keys: uint64 [B], ascending in each shard.
@@ -245,7 +245,7 @@ class ShuffledCorpus:
 
 @dataclasses.dataclass
 class Statistics:
-  """What a corpus holds.
+  """Statistics of a corpus.
 
   Attributes:
     pairs: that are written.
@@ -324,7 +324,7 @@ class Statistics:
 
 
 class _Part(NamedTuple):
-  """What a block has of a shard.
+  """A block's records of one shard.
 
   Attributes:
     path: of the block.

@@ -111,7 +111,7 @@ class Shares:
 
 @dataclasses.dataclass(frozen=True)
 class DataSettings:
-  """What to make of the text.
+  """Settings of a preparation.
 
   Attributes:
     data_dir: where to write.

@@ -1,1 +1,1 @@
-"""What each mode of the command line does: flags in, one command run."""
+"""The modes of the command line, each with a record of its flags."""

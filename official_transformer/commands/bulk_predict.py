@@ -1,4 +1,4 @@
-"""What `--mode=predict --runner` does: translates many files as a pipeline.
+"""`--mode=predict --runner`: translating many files as a pipeline.
 
     files -> each file, by any worker -> its translation
 
@@ -132,7 +132,7 @@ class BulkJob(NamedTuple):
 
 
 class Described(NamedTuple):
-  """What a directory of translations says of itself.
+  """The description of a directory of translations.
 
   Attributes:
     settings: `BulkJob.settings` of the run that made them.

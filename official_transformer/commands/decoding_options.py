@@ -56,7 +56,7 @@ class AlphaOptions(Options):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class BeamSearchOptions(AlphaOptions):
-  """What the beam search may find."""
+  """Flags of the beam search."""
 
   heading = "Decoding: the search"
 
@@ -238,7 +238,7 @@ class QuantizationOptions(Options):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TranslatorOptions(StoredModelOptions, BeamSearchOptions, GpuOptions):
-  """What a command that loads a translator has."""
+  """Flags of commands that load a translator."""
 
   heading = "Decoding: the search"
 
@@ -277,7 +277,7 @@ class TranslatorOptions(StoredModelOptions, BeamSearchOptions, GpuOptions):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class EngineOptions(LineOptions, QuantizationOptions, TranslatorOptions):
-  """What searches, on how many processors."""
+  """Flags of the engine and its processors."""
 
   heading = "Decoding: speed and memory"
 
@@ -334,7 +334,7 @@ class EngineOptions(LineOptions, QuantizationOptions, TranslatorOptions):
 class TranslationOptions(
   PaddedLineOptions, EngineOptions, DtypeOptions, ThreadOptions
 ):
-  """What a command that translates text of its own accord has."""
+  """Flags of commands that translate text by themselves."""
 
   heading = "Decoding: speed and memory"
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class EvalOptions(EvaluationOptions, TranslationOptions, MetricsOptions):
-  """What is evaluated, and what it is compared with."""
+  """Flags of `--mode=eval`."""
 
   heading = "What is translated for BLEU"
   summary = "translate --bleu_source and score it against --bleu_ref"

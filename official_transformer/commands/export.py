@@ -84,7 +84,7 @@ class ExportOptions(
   QuantizationOptions,
   DtypeOptions,
 ):
-  """What is exported, as what."""
+  """Flags of `--mode=export`."""
 
   heading = "Exporting"
   summary = "write the model for use without this package"

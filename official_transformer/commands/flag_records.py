@@ -37,7 +37,7 @@ IdleReason = tuple[Callable[[Any], bool], str]
 
 @dataclasses.dataclass(frozen=True)
 class FlagSpec:
-  """What a flag has beside its name, its type and its default.
+  """The properties of a flag besides name, type and default.
 
   Attributes:
     text: its help, on one line.
@@ -86,7 +86,7 @@ def flag(
 
 
 class Demand(typing.NamedTuple):
-  """What absl demands of flags as it reads them, as the official model does.
+  """A condition on flags that absl checks as it reads them, as upstream does.
 
   Attributes:
     names: of the flags.
@@ -101,7 +101,7 @@ class Demand(typing.NamedTuple):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Options:
-  """What a command line says; a command's record has its flags as fields.
+  """The base of all records of a command's flags, one field a flag.
 
   What contradicts itself is said by `__post_init__`, which a record may have:
   before anything slow is imported.

@@ -1,4 +1,4 @@
-"""What is searched for, besides what the model finds best."""
+"""Flags that guide the search."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `--help` prints: what a command is for, and its flags under headings.
+"""The page of `--help`: a command's purpose, and its flags under headings.
 
 A command with modes prints its modes and the few flags that everyone needs;
 beside `--mode=MODE`, that mode's flags. `--helpfull`, which is absl's own, has

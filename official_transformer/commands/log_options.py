@@ -28,7 +28,7 @@ class PlainFormatter(python_logging.Formatter):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LogOptions(Options):
-  """What every command has."""
+  """Flags of every command."""
 
   heading = "Every command"
 

@@ -75,7 +75,7 @@ class ModelOptions(ModelDirOptions):
 
   @functools.cached_property
   def model_directories(self) -> list[ModelDirectory]:
-    """What `model_dir` names: one, or several between commas.
+    """The directories that `model_dir` names, between commas.
 
     Raises:
       InputError: if there may be one only.
@@ -98,7 +98,7 @@ class ModelOptions(ModelDirOptions):
 
   @functools.cached_property
   def models(self) -> list[Opened]:
-    """What the directories say of their models, decoded as is asked for.
+    """The directories' models, with the decoding settings of the flags.
 
     They are read once: a record made anew reads them again.
 

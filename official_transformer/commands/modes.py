@@ -64,7 +64,7 @@ MODES = Modes(
 
 
 class Runnable(Protocol):
-  """What a mode's record can do."""
+  """The interface of a mode's record."""
 
   def check(self) -> None:
     """Refuses what can be refused at once."""

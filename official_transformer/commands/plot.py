@@ -56,7 +56,7 @@ class TrainStepsOptions(Options):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PlotOptions(PictureOptions, StoredModelOptions, TrainStepsOptions):
-  """What is drawn."""
+  """Flags of `--mode=plot`."""
 
   heading = "Pictures"
   summary = "draw runs, schedules, positions and embeddings"

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PredictOptions(SourceOptions, GuidanceOptions, FormatOptions):
-  """What is translated, and what is told of it."""
+  """Flags of `--mode=predict`."""
 
   heading = "Decoding: what is read and written"
   summary = "translate --text or --file"

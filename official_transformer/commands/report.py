@@ -1,4 +1,4 @@
-"""What `translation_report` does: files in, a page out."""
+"""The command `translation_report`: files in, a page out."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class AttentionOptions(Options):
 class ReportOptions(
   ScoringOptions, AttentionOptions, CheckpointOptions, GpuOptions
 ):
-  """What is reported, and where the page goes."""
+  """The files of a report, and where the page goes."""
 
   heading = "translation_report"
 

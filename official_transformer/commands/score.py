@@ -32,7 +32,7 @@ class ScoreOptions(
   DtypeOptions,
   ThreadOptions,
 ):
-  """What is scored, by which model."""
+  """Flags of `--mode=score`."""
 
   summary = (
     "tell how probable each line of --reference_file is"

@@ -50,7 +50,7 @@ _GRANTED = ServiceLimits()
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LimitOptions(Options):
-  """What requests are granted."""
+  """Limits of requests."""
 
   heading = "What a request is granted"
 

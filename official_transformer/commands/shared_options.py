@@ -64,7 +64,7 @@ class DataDirOptions(Options):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class BaseOptions(ModelDirOptions, DataDirOptions):
-  """What every command which reads data or writes a model has."""
+  """Flags of all commands that read data or write a model."""
 
   heading = "What to do, with which model"
 
@@ -79,7 +79,7 @@ class BaseOptions(ModelDirOptions, DataDirOptions):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DtypeOptions(Options):
-  """What is computed in."""
+  """The precision of computation."""
 
   heading = "Precision, compilation, threads"
 
@@ -118,7 +118,7 @@ class ThreadOptions(Options):
 
   @property
   def environment(self) -> dict[str, str]:
-    """What TensorFlow reads of its environment when it is imported."""
+    """Environment variables that TensorFlow reads when it is imported."""
     if self.tf_gpu_thread_mode is None:
       return {}
     return {
@@ -224,7 +224,7 @@ class GpuOptions(Options):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DistributionOptions(GpuOptions):
-  """What spreads a run over devices."""
+  """Flags that distribute a run over devices."""
 
   heading = "Devices"
 
@@ -315,7 +315,7 @@ def _sink(default: Any, **definer: Any) -> Any:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DeviceOptions(TpuOptions):
-  """What upstream has of a TPU beside its name."""
+  """Upstream's flags of a TPU besides its name."""
 
   heading = "Devices"
 

@@ -1,4 +1,4 @@
-"""What is translated: a sentence, lines of a file or as typed, a document."""
+"""Flags of the source: a sentence, lines of a file or as typed, a document."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from official_transformer.text import text_files
 class SourceOptions(
   InputOptions, OutputOptions, TranslationOptions, BeamOptions
 ):
-  """What is translated."""
+  """The source text."""
 
   heading = "Decoding: what is read and written"
 
@@ -77,7 +77,7 @@ class SourceOptions(
 
   @property
   def document_format(self) -> DocumentFormat | None:
-    """What the file is, if it is no lines."""
+    """The document format of the file; None for lines."""
     if self.file in (None, text_files.STANDARD_STREAM):
       return FORMATS.get(self.file_format)
     for path in str(self.file).split(","):
@@ -94,7 +94,7 @@ class SourceOptions(
 
   @property
   def kept_in_document(self) -> re.Pattern[str] | None:
-    """What of a document is not translated, if nobody says otherwise."""
+    """The default of `--keep` for a document."""
     return self.document_format.kept if self.document_format else None
 
   def check_what(self) -> None:

@@ -25,7 +25,7 @@ INVALID_UTF8 = ("refuse", "replace")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class InputOptions(Options):
-  """What is read."""
+  """The file to read."""
 
   heading = "Decoding: what is read and written"
 
@@ -131,7 +131,7 @@ class OutputOptions(Options):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class EvaluationOptions(Options):
-  """What translations are scored against."""
+  """The reference translations."""
 
   heading = "What is translated for BLEU"
   demands: ClassVar[tuple[Demand, ...]] = (
@@ -169,7 +169,7 @@ class EvaluationOptions(Options):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FormatOptions(Options):
-  """What pictures are written as."""
+  """File formats of pictures."""
 
   heading = "Pictures"
 

@@ -1,4 +1,4 @@
-"""What `--trace_dir` does: writes each search, step by step."""
+"""`--trace_dir`: a record of each search, step by step."""
 
 from __future__ import annotations
 

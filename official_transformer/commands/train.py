@@ -26,7 +26,7 @@ from official_transformer.training.cluster import Cluster
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class AcceptedOptions(DeviceOptions, BenchmarkOptions):
-  """What the official model has and nothing reads any more."""
+  """Flags of the official model that nothing reads any more."""
 
   heading = "Training: how a run goes"
 

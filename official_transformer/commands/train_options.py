@@ -84,7 +84,7 @@ class BatchingOptions(BaseOptions, TpuOptions, DistributionOptions):
 
   @property
   def batching(self) -> RequestedBatching:
-    """What was given of what decides the order of the data."""
+    """The given settings that decide the order of the data."""
     given = {
       field.name: getattr(self, field.name)
       for field in dataclasses.fields(RequestedBatching)
@@ -298,7 +298,7 @@ class LengthOptions(TrainStepsOptions, EvaluationOptions):
 
   @property
   def early_stopping(self) -> EarlyStopping | None:
-    """What ends the run early, if anything."""
+    """The rule that ends the run early, if there is one."""
     if self.early_stopping_patience is None:
       return None
     measure = self.early_stopping_measure
@@ -310,7 +310,7 @@ class LengthOptions(TrainStepsOptions, EvaluationOptions):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SavingOptions(LogStepsOptions):
-  """What is saved and reported."""
+  """Flags of saving and reporting."""
 
   heading = "Training: what is saved and reported"
 
@@ -420,7 +420,7 @@ class TrainOptions(
   BeamSearchOptions,
   FinalExportOptions,
 ):
-  """What is trained, on what, how, and what becomes of it."""
+  """All flags of training."""
 
   summary = "train or resume a model"
   most_used = (
@@ -443,7 +443,7 @@ class TrainOptions(
 
   @property
   def environment(self) -> dict[str, str]:
-    """What TensorFlow reads of its environment when it is imported."""
+    """Environment variables that TensorFlow reads when it is imported."""
     found = super().environment
     if self.enable_xla:
       # Without this, clusters are compiled for GPUs alone.

@@ -118,7 +118,7 @@ def train(options: TrainOptions) -> bool:
 
 
 class _Run(NamedTuple):
-  """What the flags, the data and the model directory make together.
+  """A run, as flags, data and model directory define it.
 
   Attributes:
     plan: the model directory as it will be.
@@ -285,7 +285,7 @@ def _choose_seed(options: TrainOptions, directory: ModelDirectory) -> int:
 
 
 class _TestSet(NamedTuple):
-  """What the model is scored on while it is trained.
+  """The test set that is scored during training.
 
   Attributes:
     pairs: its sentences.

@@ -52,7 +52,7 @@ class BatchShape(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Batching:
-  """What decides, with a seed, which examples each step trains on.
+  """Settings that decide, with a seed, which examples each step trains on.
 
   Attributes:
     batch_size: tokens a batch may hold, padding included, on its longer side.

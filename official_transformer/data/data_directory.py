@@ -106,7 +106,7 @@ def missing_shards(data_dir: str, tag: str) -> list[str]:
 
 @dataclasses.dataclass(frozen=True)
 class CorpusDescription:
-  """What data.json says of the training or of the development data.
+  """The part of data.json about training or development data.
 
   Attributes:
     pairs: that were written.
@@ -238,7 +238,7 @@ class DataDirectory:
 
   @functools.cached_property
   def description(self) -> DataDescription | None:
-    """What data.json says; None if upstream made the directory.
+    """The content of data.json; None if upstream made the directory.
 
     Raises:
       InputError: if data.json cannot be read.

@@ -30,7 +30,7 @@ _CHUNKS, _RECORDS = 1, 2
 
 
 class WindowPlan(NamedTuple):
-  """What becomes of a window's records and of those that waited before it.
+  """Batches of a window's records and of those that waited before it.
 
   Their places are counted over those that waited, then the window's.
 

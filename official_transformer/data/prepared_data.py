@@ -33,7 +33,7 @@ _SKIP_ADVICE = "or leave such records out with --skip_bad_records"
 
 @dataclasses.dataclass(frozen=True)
 class PreparedData:
-  """What a data directory holds.
+  """The content of a data directory.
 
   Attributes:
     data_dir: the directory.

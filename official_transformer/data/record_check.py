@@ -60,7 +60,7 @@ class Problem(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class RecordCheck:
-  """What some shards hold.
+  """The content of some shards.
 
   Attributes:
     index: where their records are, and how long.
@@ -111,7 +111,7 @@ def both_sizes(vocab_size: int | tuple[int, int]) -> tuple[int, int]:
 
 
 class _Tally(NamedTuple):
-  """What is told of B records.
+  """Findings about B records.
 
   Attributes:
     lengths: int64 [2, B], tokens of either side.

@@ -187,7 +187,7 @@ class Alignment:
 
 
 class Separator(NamedTuple):
-  """What stands between two parts of a line, on either side."""
+  """The text between two parts of a line, on either side."""
 
   source: str
   target: str

@@ -1,4 +1,4 @@
-"""What a model attends to in pairs of lines, with the pieces it attends to.
+"""Attention weights of pairs of lines, with their pieces.
 
 Shapes: L layers, N heads, S source pieces, T target pieces, both with EOS.
 """

@@ -1,4 +1,4 @@
-"""What computes a search: this project's own on TensorFlow, or CTranslate2.
+"""Engines that compute a search: TensorFlow, or CTranslate2.
 
 Both take token lists and find hypotheses; whoever brings lines to them need not
 know which it is. Nothing here imports CTranslate2 until it is asked for.
@@ -30,7 +30,7 @@ QUANTIZATIONS = (
 
 @dataclasses.dataclass(frozen=True)
 class Engine:
-  """What computes.
+  """The choice of an engine.
 
   Attributes:
     name: one of `ENGINES`.
@@ -52,7 +52,7 @@ class Engine:
 
 
 class SequenceSearcher(Protocol):
-  """What every engine does; safe to call from several threads.
+  """The interface of all engines; safe to call from several threads.
 
   Attributes:
     params: of its model; they decide beam, alpha, patience and limit.

@@ -46,7 +46,7 @@ def json_line(translation: Translation, n_best: int) -> str:
 
 
 class OutputFields(NamedTuple):
-  """What is told of a translation, beside its text and flags.
+  """Fields of a translation's output besides text and flags.
 
   Attributes:
     scores: `score` and `tokens`.

@@ -21,7 +21,7 @@ from official_transformer.text.words import Span, stands_alone
 
 @dataclasses.dataclass(frozen=True)
 class DecodingConstraints:
-  """What one line's translation is to be like, as text.
+  """Constraints of one line's translation, as text.
 
   Attributes:
     prefix: what it begins with.

@@ -1,4 +1,4 @@
-"""What is asked of a translator: lines, and how each is searched for."""
+"""Requests to a translator: lines, each with its search options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of a line: its hypotheses, joined where it was cut."""
+"""Translations of lines, joined where a line was cut."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Hypothesis:
 
 @dataclasses.dataclass(frozen=True)
 class Translation:
-  """What became of one line.
+  """The translation of one line.
 
   Attributes:
     hypotheses: one or more, best first. A blank line, which is not decoded,

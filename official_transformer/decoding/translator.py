@@ -204,7 +204,7 @@ class Translator:
 
   @property
   def searcher(self) -> SequenceSearcher:
-    """What searches where nothing is asked for."""
+    """The engine for lines without search options of their own."""
     return self.searchers.plain
 
   def warm_up(self) -> None:

@@ -1,4 +1,4 @@
-"""What a file with text in it is to a translator."""
+"""The interface of documents to the translator."""
 
 from __future__ import annotations
 

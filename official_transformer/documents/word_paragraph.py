@@ -39,7 +39,7 @@ FIELD = W + "fldChar"
 
 
 class _Part(NamedTuple):
-  """What an id of a paragraph's markup stands for.
+  """The meaning of an id in a paragraph's markup.
 
   Attributes:
     elements: of the XML: formatting, a link without its text, or what stands

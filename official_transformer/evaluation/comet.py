@@ -26,7 +26,7 @@ _INSTALL = (
 
 
 class CometScore(NamedTuple):
-  """What a COMET model says.
+  """Scores of a COMET model.
 
   Attributes:
     model: the name of its file.

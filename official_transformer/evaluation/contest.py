@@ -69,7 +69,7 @@ class System:
 
 @dataclasses.dataclass(frozen=True)
 class Contest:
-  """What came of it.
+  """Scores of the systems, and tests of their differences.
 
   Attributes:
     systems: in the order they were given.

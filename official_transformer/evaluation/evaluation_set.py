@@ -67,7 +67,7 @@ class EvaluationSet:
 
 @dataclasses.dataclass(frozen=True)
 class ScoredTranslations:
-  """What became of an evaluation set.
+  """Translations and scores of an evaluation set.
 
   Attributes:
     translations: a line for each source.

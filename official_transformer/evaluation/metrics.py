@@ -59,7 +59,7 @@ class MetricScore(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class MetricSettings:
-  """What is measured.
+  """Choice of metrics, and how they are computed.
 
   Attributes:
     metrics: some of `METRICS`.

@@ -1,4 +1,4 @@
-"""What a report shows, as JSON has it."""
+"""The content of a report, as JSON."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Reported:
 
 @dataclasses.dataclass(frozen=True)
 class ReportRequest:
-  """What a report is of.
+  """The files and settings of a report.
 
   Attributes:
     title: of the page.

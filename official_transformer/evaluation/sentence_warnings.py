@@ -1,4 +1,4 @@
-"""What looks wrong with a translation, without knowing the language.
+"""Warnings about translations that need no knowledge of the language.
 
 Each is a guess, and says where to look.
 """

@@ -49,7 +49,7 @@ EXACT = "float32"
 
 
 class Verified(NamedTuple):
-  """What was found of a CTranslate2 model.
+  """Results of verifying a CTranslate2 model.
 
   Attributes:
     setting: arguments of `translate_batch` that come nearest to our search.
@@ -61,7 +61,7 @@ class Verified(NamedTuple):
 
 
 class _Wanted(NamedTuple):
-  """What a CTranslate2 model is asked, and what it is to answer.
+  """Questions to a CTranslate2 model, and the expected answers.
 
   Attributes:
     questions: for `read_back`.

@@ -18,7 +18,7 @@ TOLERANCE = 1e-3
 
 
 class Rounding(NamedTuple):
-  """What rounding does to the log-probability of a token, in the mean of all.
+  """The mean effect of rounding on the log-probability of a token.
 
   Attributes:
     coarse: more than this is told: few models that have been trained lose it.

@@ -41,7 +41,7 @@ from official_transformer.text.vocabulary_files import VocabFiles
 
 @dataclasses.dataclass(frozen=True)
 class ExportRequest:
-  """What to write, and where.
+  """The format of an export, and its directory.
 
   Attributes:
     directory: to make.

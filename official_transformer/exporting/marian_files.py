@@ -13,7 +13,7 @@ _FLOAT32, _INT8_MATRIX = 0x0404, 0x4101
 
 
 class MarianFile(NamedTuple):
-  """What a file holds.
+  """The content of a file.
 
   Attributes:
     config: of the model.

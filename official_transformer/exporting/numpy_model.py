@@ -1,4 +1,4 @@
-"""What a model in other projects' files computes, by NumPy alone.
+"""A forward pass by NumPy of models in other projects' files.
 
 It reads an export as a stranger would, and computes as `transformers` or Marian
 does: that proves an export where neither is installed.

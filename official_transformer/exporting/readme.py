@@ -1,4 +1,4 @@
-"""What an export says of itself, for whoever finds it without this project."""
+"""The README of an export, for readers without this project."""
 
 from __future__ import annotations
 

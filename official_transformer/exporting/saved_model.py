@@ -33,7 +33,7 @@ Tensors = dict[str, tf.Tensor]
 
 
 class TranslationModule(tf.Module):
-  """What is saved: a model's search, and its tokenizer if it has one.
+  """The saved module: a model's search, and its tokenizer if wanted.
 
   Attributes:
     vocabularies: the vocabularies' files, assets.

@@ -38,7 +38,7 @@ _MOST_BYTES = 2**31 - 1
 
 
 class TextInGraph(Protocol):
-  """What translates between lines and ids, in a graph.
+  """The interface of tokenizers inside a graph.
 
   It is tracked by what it is an attribute of: it may hold tables.
   """

@@ -22,7 +22,7 @@ _TRANSPOSED_FROM = 512
 
 
 class Target(enum.Enum):
-  """What a graph is traced for, if not for this machine's TensorFlow alone."""
+  """The target of a traced graph, if it is not this machine alone."""
 
   ANY_PROCESSOR = "any processor"
   XLA = "XLA"

@@ -54,7 +54,7 @@ ROOT = "transformer/"
 
 @dataclasses.dataclass(frozen=True)
 class ImportRequest:
-  """What a user says of a checkpoint.
+  """A user's statements about a checkpoint.
 
   Attributes:
     format: a key of `FORMATS`.

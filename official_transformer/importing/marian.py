@@ -113,7 +113,7 @@ def import_marian(
 
 @dataclasses.dataclass(frozen=True)
 class _Config:
-  """What is read of config.json, and of generation_config.json."""
+  """The fields read from config.json and generation_config.json."""
 
   d_model: int
   encoder_layers: int

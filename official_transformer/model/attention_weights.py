@@ -1,4 +1,4 @@
-"""What each layer and head attends to, given source and target.
+"""Attention weights of every layer and head for given sources and targets.
 
 The stacks are walked through once more, apart from training and search, which
 keep no weights: each layer is asked for its own, then computed as ever.

@@ -29,7 +29,7 @@ MAX_SHARED_BEAMS = 16
 
 
 class BeamCache(NamedTuple):
-  """What the beams of each sentence have projected in one layer.
+  """Keys and values of one layer for the beams of each sentence.
 
   Attributes:
     keys: [B, N, T, K, H].

@@ -1,4 +1,4 @@
-"""What stands near each other in an embedding.
+"""Nearest entries of an embedding table.
 
 Shapes: V vocabulary, D hidden size, W words.
 """

@@ -61,7 +61,7 @@ from official_transformer.search.state import (
 
 
 class EncodedSource(NamedTuple):
-  """What the decoder needs to know of the source.
+  """The source as the decoder reads it.
 
   Attributes:
     outputs: [B, S, D], the encoder's output.
@@ -91,7 +91,7 @@ class KeyValueCache(NamedTuple):
 
 
 class DecoderCache(NamedTuple):
-  """What a decoding step reads of earlier positions and of the source.
+  """Keys and values of earlier positions and of the source.
 
   Attributes:
     targets: each layer's own keys and values, of all beams.
@@ -105,7 +105,7 @@ class DecoderCache(NamedTuple):
 
 
 class CachedModel(Protocol):
-  """What an incremental decoder needs of a `Transformer`."""
+  """The parts of a `Transformer` that an incremental decoder uses."""
 
   params: TransformerParams
   embedding: EmbeddingSharedWeights

@@ -177,7 +177,7 @@ class LearnedPositions(ConfiguredLayer):
 
 
 class Positions(NamedTuple):
-  """What is added to embeddings, by position.
+  """A position encoding, which is added to embeddings.
 
   Attributes:
     source: of source tokens.

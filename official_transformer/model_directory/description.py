@@ -1,4 +1,4 @@
-"""What a model directory says of itself in model.json."""
+"""model.json, the description of a model."""
 
 from __future__ import annotations
 

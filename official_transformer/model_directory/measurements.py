@@ -1,4 +1,4 @@
-"""What the evaluations of a model measured, kept with it."""
+"""measurements.jsonl, the results of a model's evaluations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run has told while it trained: its evaluations, and its reports."""
+"""The curves of a run, from its evaluations and TensorBoard logs."""
 
 from __future__ import annotations
 

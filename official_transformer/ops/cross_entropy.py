@@ -20,7 +20,7 @@ CHUNK_ELEMENTS = 2**23
 
 @dataclasses.dataclass(frozen=True)
 class SmoothedTarget:
-  """What a prediction is compared with (Szegedy et al. 2015, section 7).
+  """Smoothed target probabilities (Szegedy et al. 2015, section 7).
 
   Attributes:
     confidence: probability of the label, `1 - s`.

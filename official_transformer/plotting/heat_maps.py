@@ -22,7 +22,7 @@ _LARGEST = 60.0
 
 
 class HeatMap(NamedTuple):
-  """What is drawn.
+  """The content of a heat map.
 
   Attributes:
     title: of the picture.
@@ -42,7 +42,7 @@ class HeatMap(NamedTuple):
 
 
 class Attention(Protocol):
-  """What a model attends to; see `decoding.attention.LineAttention`."""
+  """The attention of a line; see `decoding.attention.LineAttention`."""
 
   @property
   def source(self) -> list[str]:
@@ -54,7 +54,7 @@ class Attention(Protocol):
 
   @property
   def inputs(self) -> list[str]:
-    """What the decoder reads, T."""
+    """The pieces that the decoder reads, T."""
 
   @property
   def encoder(self) -> np.ndarray:

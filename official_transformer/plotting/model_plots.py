@@ -60,7 +60,7 @@ def save_positions(
 
 
 class Neighbours(NamedTuple):
-  """What stands near a word in an embedding.
+  """The neighbours of a word in an embedding.
 
   Attributes:
     word: as it was asked for.

@@ -33,7 +33,7 @@ _SHORT = {
 
 
 class RunCurves(NamedTuple):
-  """What a run has measured.
+  """The measured curves of a run.
 
   Attributes:
     name: of the run.

@@ -1,4 +1,4 @@
-"""What a translation may, must and had better not hold.
+"""Constraints and penalties of a search.
 
 Each is a function of logits or log-probabilities and of the hypotheses so far,
 which `BeamSearch` calls in the place of its own choice. What is
@@ -32,7 +32,7 @@ NO_TOKEN = -2
 
 
 class SentenceConstraints(NamedTuple):
-  """What holds for each sentence.
+  """Constraints of each sentence.
 
   With no constraints, one entry of padding keeps the arrays non-empty.
 

@@ -19,7 +19,7 @@ _MOST_TOKENS = 2**31 - 1  # As int32 has room for.
 
 @dataclasses.dataclass(frozen=True)
 class SamplingRule:
-  """What is drawn from.
+  """Settings of sampling.
 
   The order is that of Hugging Face's and CTranslate2's: the temperature, then
   the k most probable tokens, then of those the fewest that sum up to p.
@@ -53,7 +53,7 @@ class Sampling:
 
 
 class SearchFeatures(NamedTuple):
-  """What the graph of a guided search has parts for.
+  """The parts that the graph of a guided search contains.
 
   Options that differ in numbers alone share a graph.
 

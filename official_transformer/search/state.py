@@ -1,4 +1,4 @@
-"""What a search carries from step to step, and what it finds.
+"""The state of a search, and its result.
 
 Shapes: B batch (sentences), K beam, L longest limit, V vocabulary.
 """
@@ -14,7 +14,7 @@ NEG_INF = float("-inf")
 
 
 class DecoderState(NamedTuple):
-  """What the step function carries from one step to the next.
+  """The step function's state, carried from one step to the next.
 
   A dimension whose static size is 0 at first may grow.
 
@@ -108,7 +108,7 @@ class Candidates(NamedTuple):
 
 
 class SearchStep(NamedTuple):
-  """What one step has done, for whoever watches.
+  """A record of one step, for observers.
 
   Attributes:
     index: int32 [], steps made before it.

@@ -129,7 +129,7 @@ class Job:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Piece:
-  """What is searched: a line, or a part of one.
+  """A line, or a part of one, that waits for the search.
 
   Attributes:
     job: that it is a part of.

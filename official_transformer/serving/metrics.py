@@ -1,4 +1,4 @@
-"""What a service measures, as Prometheus reads it."""
+"""Metrics of the service for Prometheus."""
 
 from __future__ import annotations
 

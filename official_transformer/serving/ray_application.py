@@ -48,7 +48,7 @@ _BATCH_CHARACTERS = 8192
 
 
 class Arguments(pydantic.BaseModel):
-  """What `serve run` takes.
+  """Arguments of `serve run`.
 
   Attributes:
     model_dir: the model directory.

@@ -1,4 +1,4 @@
-"""What no request gets past: bounds of size and time, and being counted."""
+"""Limits of size and time for every request, and its count in the metrics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is asked of the service, and what it answers, as JSON."""
+"""Requests to the service and its answers, as JSON."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ class Guidance(pydantic.BaseModel):
 
 
 class Question(Guidance):
-  """What to translate."""
+  """Text to translate, and options."""
 
   model_config = pydantic.ConfigDict(
     extra="forbid", strict=True, allow_inf_nan=False
@@ -196,7 +196,7 @@ class Question(Guidance):
 
   @property
   def told(self) -> OutputFields:
-    """What an answer holds of a translation, beside its text."""
+    """Fields of a translation in an answer, besides its text."""
     return OutputFields(self.scores, self.alignments, self.attention)
 
   @property
@@ -230,7 +230,7 @@ class Question(Guidance):
 
 
 class _Told(pydantic.BaseModel):
-  """What is told of a translation, if it is asked for."""
+  """Fields of a translation that a request asks for."""
 
   score: float | None = None
   tokens: list[str] | None = None
@@ -257,7 +257,7 @@ class Hypothesis(_Told):
 
 
 class Answered(_Told):
-  """What became of a line."""
+  """The translation of a line."""
 
   translation: str
   flags: list[str] = pydantic.Field(
@@ -286,6 +286,6 @@ class Error(pydantic.BaseModel):
 
 
 class Refusal(pydantic.BaseModel):
-  """What is answered then."""
+  """The body of an error's answer."""
 
   error: Error

@@ -1,4 +1,4 @@
-"""What a service grants each request, and all together."""
+"""Limits of the service for a request, and for all requests together."""
 
 from __future__ import annotations
 

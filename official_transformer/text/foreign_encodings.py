@@ -1,4 +1,4 @@
-"""What lines that are not UTF-8 may be instead, and how they are converted."""
+"""Guesses at the encoding of lines that are not UTF-8, and their conversion."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tells a vocabulary, or training data, from others."""
+"""Identities of vocabularies and training data, by their SHA-256."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a SentencePiece model says beside its pieces, read and changed.
+"""Reading and changing a SentencePiece model's settings beside its pieces.
 
 SentencePiece rewrites text by a rule of the model before it cuts it. Its
 trainer's default is NFKC and more, which turns full-width punctuation into

@@ -146,7 +146,7 @@ def _parts(text: str) -> list[str]:
 
 
 class _Memory(dict[str, Computed]):
-  """What has been computed for words; it forgets all before it grows large."""
+  """A cache of results for words, which is emptied before it grows large."""
 
   def __init__(self, compute: Callable[[str], Computed]) -> None:
     super().__init__()

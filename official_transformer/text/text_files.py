@@ -155,7 +155,7 @@ def _decompressed(stream: IO[bytes], kind: str, path: str) -> Any:
 
 
 class _Checked(io.RawIOBase):
-  """What a compressed file holds, with its damages told as the user's."""
+  """The content of a compressed file; damage is an `InputError`."""
 
   def __init__(self, stream: Any, kind: str, path: str) -> None:
     super().__init__()

@@ -17,7 +17,7 @@ NORMALIZATIONS = ("none", "nfc", "nfkc")
 
 @dataclasses.dataclass(frozen=True)
 class TextForm:
-  """What is done to every line.
+  """The normalisation and the case of all text.
 
   Attributes:
     normalize: to which of Unicode's normal forms, `nfc` or `nfkc`; `none`

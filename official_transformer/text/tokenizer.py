@@ -52,7 +52,7 @@ SENTENCEPIECE_TYPES = ("unigram", "bpe", "word", "char")
 
 
 class Tokenizer(Protocol):
-  """What every tokenizer does."""
+  """The interface of all tokenizers."""
 
   @property
   def vocab_size(self) -> int:

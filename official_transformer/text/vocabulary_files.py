@@ -55,7 +55,7 @@ class VocabFiles(NamedTuple):
 
 
 class Tokenizers(NamedTuple):
-  """What cuts text into tokens.
+  """The tokenizers of a model's two sides.
 
   Attributes:
     source: of what is read.

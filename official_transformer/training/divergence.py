@@ -1,4 +1,4 @@
-"""What is done about updates that are not finite, one after the other."""
+"""Ending a run after many updates in a row that are not finite."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run measures of its model, and what follows from it."""
+"""Evaluations during a run, and what they decide."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _HEADING = ("source", "reference", "translation")
 
 
 class Evaluation(NamedTuple):
-  """What translating a test set has given.
+  """Scores and the file of a translated test set.
 
   Attributes:
     scores: by name.

@@ -42,7 +42,7 @@ from official_transformer.training.requested_batching import RequestedBatching
 
 @dataclasses.dataclass(frozen=True)
 class ModelRequest:
-  """What a user asks of the model to train.
+  """A user's choices for the model to train.
 
   Attributes:
     params: the parameters that were chosen.
@@ -87,7 +87,7 @@ class DirectoryPlan:
 
   @property
   def tokenizers(self) -> Tokenizers:
-    """What cuts text as the model's is."""
+    """The tokenizers of the model."""
     return self.vocabularies.tokenizers.formed(self.description.form)
 
   def carry_out(self) -> None:

@@ -16,7 +16,7 @@ from official_transformer.model_params import (
 
 @dataclasses.dataclass(frozen=True)
 class RequestedBatching:
-  """What a user chose of the batches; None is no choice.
+  """Settings of batches that a user chose; None is no choice.
 
   Attributes:
     batch_size: as in `Batching`, like the next three.

@@ -1,4 +1,4 @@
-"""What happens between two updates: saving, evaluating, stopping."""
+"""Saving, evaluating and stopping between two updates."""
 
 from __future__ import annotations
 

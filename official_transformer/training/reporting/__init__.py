@@ -1,1 +1,1 @@
-"""What a run tells of itself while it goes on."""
+"""Progress, profiles and summaries of a run."""

@@ -1,4 +1,4 @@
-"""What a run says of itself before it starts."""
+"""The report of a run before its first update."""
 
 from __future__ import annotations
 

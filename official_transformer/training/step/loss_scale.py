@@ -41,7 +41,7 @@ class DynamicLossScale:
 
   @property
   def variables(self) -> list[keras.Variable]:
-    """What a checkpoint must hold."""
+    """The variables that a checkpoint must hold."""
     return [self.scale, self.good_steps]
 
   def reset(self) -> None:

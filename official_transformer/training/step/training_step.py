@@ -19,7 +19,7 @@ from official_transformer.training.step.optimizer import FusedAdam
 
 
 class StepResult(NamedTuple):
-  """What one update reports, of the global batch.
+  """Measurements of one update over the global batch.
 
   Attributes:
     loss: float32 [], mean over the target tokens, in nats.
