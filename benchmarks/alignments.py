@@ -94,7 +94,7 @@ class Reading(NamedTuple):
   Attributes:
     name: of it.
     layers: whose attention.
-    heads: likewise.
+    heads: whose attention, of each layer.
     row: `own` predicts a piece, `next` reads it.
     mutual: whether weights are multiplied by their share of the column.
   """

@@ -124,10 +124,10 @@ def bleu_wrapper(
 def main(_: list[str]) -> None:
   """Prints the scores."""
   options: BleuOptions = flags_core.begin(OPTIONS)
-  from official_transformer.evaluation import contest_formats
-  from official_transformer.evaluation.contest import hold_contest
+  from official_transformer.evaluation import comparison_formats
   from official_transformer.evaluation.metrics import References
   from official_transformer.evaluation.scores import VARIANTS
+  from official_transformer.evaluation.system_comparison import compare_systems
   from official_transformer.text import text_files
 
   output_format, chosen = options.output_format, options.bleu_variant
@@ -154,21 +154,21 @@ def main(_: list[str]) -> None:
     _refuse_json(path, content)
   systems = list(zip(options.translation, lines, strict=False))
   lines = lines[len(systems) :]
-  contest = hold_contest(
+  compared = compare_systems(
     systems,
     References(lines[: len(references)]),
     settings,
     lines[-1] if sources else None,
   )
-  if contest.tokenizer.reason:
-    logging.info("%s", contest.tokenizer.reason)
+  if compared.tokenizer.reason:
+    logging.info("%s", compared.tokenizer.reason)
   if len(references) > 1:
     logging.info("official BLEU knows one reference: %s", references[0])
   variants = VARIANTS if chosen == "both" else (chosen,)
-  show_result(contest_formats.FORMATS[output_format](contest, variants))
+  show_result(comparison_formats.FORMATS[output_format](compared, variants))
   if options.sentence_scores:
     text_files.write_lines(
-      options.sentence_scores, contest_formats.sentence_table(contest)
+      options.sentence_scores, comparison_formats.sentence_table(compared)
     )
 
 

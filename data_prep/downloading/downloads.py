@@ -1,4 +1,4 @@
-"""Files from the network: whole, checked, gone on with where they broke off.
+"""Resumable, checksummed downloads.
 
 A file has its name only when it is whole; until then what has come from each
 address is beside it, as `NAME.1.part`, and is gone on with by a range request,
@@ -61,7 +61,7 @@ class RemoteFile:
 
 
 class _BrokenOffError(Exception):
-  """A transfer that may be gone on with."""
+  """A transfer that can be resumed."""
 
 
 class _UselessError(Exception):

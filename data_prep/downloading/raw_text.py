@@ -117,8 +117,8 @@ def hold_out(
   Args:
     corpus: parallel files.
     pairs: to draw for each.
-    dev: the two files to write.
-    test: likewise.
+    dev: the two files of the development data to write.
+    test: the two files of the test set to write.
 
   Raises:
     InputError: if files do not match, or are not UTF-8.

@@ -51,7 +51,7 @@ class FilterSettings:
     max_tokens: of either side, EOS included; 0 is no limit.
     max_ratio: of the longer side's tokens to the shorter's; 0 is no limit.
     source_script: what most letters of the source must be of; None is any.
-    target_script: likewise.
+    target_script: what most letters of the target must be of; None is any.
     script_share: how many of the letters that is.
 
   Raises:
@@ -135,7 +135,7 @@ class TextFilter:
 
     Args:
       source: without blanks at its ends, in the data's form.
-      target: likewise.
+      target: without blanks at its ends, in the data's form.
     """
     if not source:
       return EMPTY_SOURCE
@@ -166,8 +166,8 @@ def token_reason(
 
   Args:
     settings: what is left out.
-    source_tokens: EOS included.
-    target_tokens: likewise.
+    source_tokens: number of source tokens, EOS included.
+    target_tokens: number of target tokens, EOS included.
   """
   if source_tokens < 2:
     # Of characters without width, for instance, the tokenizer keeps none.

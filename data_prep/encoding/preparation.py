@@ -73,7 +73,7 @@ def prepare(
   Raises:
     InputError: if a file is missing, or a pair of files does not match.
     RunError: if the disk is full; what has been done is kept.
-    OSError: if the system refuses; likewise.
+    OSError: if the system refuses; what has been done is kept.
   """
   check(corpora, settings)
   check_directory(settings)

@@ -50,7 +50,7 @@ def serialize_pair(source: Sequence[int], target: Sequence[int]) -> bytes:
 
   Args:
     source: ids, none negative.
-    target: likewise.
+    target: ids, none negative.
   """
   return serialize_packed(pack(source), pack(target))
 

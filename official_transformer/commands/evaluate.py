@@ -33,8 +33,10 @@ from official_transformer.text import text_files
 
 if TYPE_CHECKING:
   from official_transformer.decoding.translator import Translator
-  from official_transformer.evaluation.contest import ContestSettings
   from official_transformer.evaluation.evaluation_set import EvaluationSet
+  from official_transformer.evaluation.system_comparison import (
+    ComparisonSettings,
+  )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -69,7 +71,7 @@ class EvalOptions(EvaluationOptions, TranslationOptions, MetricsOptions):
     (lambda o: not o.compare_with, "there is no --compare_with"),
   )
 
-  def settings(self) -> ContestSettings:
+  def settings(self) -> ComparisonSettings:
     """Returns how translations are scored and compared."""
     return contest_settings(self, self.tokenizer())
 
@@ -220,7 +222,7 @@ def _evaluate_set(
   kept: _Kept,
   evaluation_set: EvaluationSet,
   models: list[_Model],
-  settings: ContestSettings,
+  settings: ComparisonSettings,
 ) -> None:
   """Translates and scores one set.
 
@@ -230,13 +232,13 @@ def _evaluate_set(
     models: the last is the user's.
     settings: how they are scored.
   """
-  from official_transformer.evaluation import contest_formats
-  from official_transformer.evaluation.contest import hold_contest
+  from official_transformer.evaluation import comparison_formats
   from official_transformer.evaluation.evaluation_set import (
     keep_scores,
     keep_translations,
   )
   from official_transformer.evaluation.metrics import References
+  from official_transformer.evaluation.system_comparison import compare_systems
 
   directory, name = kept.directory, kept.name
   systems = []
@@ -250,15 +252,15 @@ def _evaluate_set(
       path = keep_translations(directory, name + compared, lines)
     except OSError as error:
       failure = error
-  contest = hold_contest(
+  found = compare_systems(
     systems,
     References([evaluation_set.references]),
     settings,
     evaluation_set.sources,
   )
-  if contest.tokenizer.reason:
-    logging.info("%s", contest.tokenizer.reason)
-  text = contest_formats.as_text(contest)
+  if found.tokenizer.reason:
+    logging.info("%s", found.tokenizer.reason)
+  text = comparison_formats.as_text(found)
   try:
     for model in models:
       of = f" ({model.name})" if len(models) > 1 else ""
@@ -269,7 +271,7 @@ def _evaluate_set(
     if failure:
       raise failure
     keep_scores(directory, name, text)
-    _keep_fields(kept, contest_formats.fields_of(contest))
+    _keep_fields(kept, comparison_formats.fields_of(found))
   show_result(f"The translation is in {path}")
 
 

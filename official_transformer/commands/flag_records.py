@@ -75,7 +75,7 @@ def flag(
     text: its help.
     *idle: what may keep it from having an effect: a predicate of the record,
       and the reason, which follows "--NAME has no effect: ".
-    never: why nothing reads it any more, likewise.
+    never: why nothing reads the flag any more.
     choices: what a word may be.
     repeated: whether it may be given several times, instead of a list.
     path: whether it names files, between commas if several.

@@ -18,7 +18,7 @@ from official_transformer.commands.text_options import FormatOptions
 from official_transformer.decoding.engines import TENSORFLOW
 from official_transformer.decoding.options import AlignmentRule, DecodingOptions
 from official_transformer.errors import InputError
-from official_transformer.hardware.startup import graphs_as_they_are
+from official_transformer.hardware.startup import grappler_disabled
 from official_transformer.storage import file_system
 from official_transformer.text import text_files
 
@@ -198,7 +198,7 @@ class PredictOptions(SourceOptions, GuidanceOptions, FormatOptions):
 
   def _translate_text(self, text: str) -> None:
     """Translates the only sentence of this process."""
-    with graphs_as_they_are():
+    with grappler_disabled():
       translator = self.load_one_by_one()
       (line,) = self.requests([text])
       self._write(iter([translator.translate_line(line)]))

@@ -25,11 +25,11 @@ from official_transformer.text import text_files
 
 if TYPE_CHECKING:
   from official_transformer.decoding.attention import LineAttention
-  from official_transformer.evaluation.contest import Contest
   from official_transformer.evaluation.report_data import (
     Reported,
     ReportRequest,
   )
+  from official_transformer.evaluation.system_comparison import SystemComparison
 
 JSON_LINES = ".jsonl"
 
@@ -108,15 +108,15 @@ class ReportOptions(
 
 def report(options: ReportOptions) -> None:
   """Writes the page."""
-  from official_transformer.evaluation.report_data import judge
+  from official_transformer.evaluation.report_data import score_systems
 
   request = _read_request(options)
   chosen = _read_attention_lines(options, len(request.sources))
-  contest = judge(request)
+  compared = score_systems(request)
   attention = {}
   if options.model_dir:
-    attention = _read_attention(options, request, contest, chosen)
-  _write(options.output, request, contest, attention)
+    attention = _read_attention(options, request, compared, chosen)
+  _write(options.output, request, compared, attention)
 
 
 def _read_request(options: ReportOptions) -> ReportRequest:
@@ -199,7 +199,7 @@ def _read_attention_lines(
 def _read_attention(
   options: ReportOptions,
   request: ReportRequest,
-  contest: Contest,
+  compared: SystemComparison,
   chosen: list[int] | None,
 ) -> dict[int, LineAttention]:
   """Computes what the model attends to as it writes the first translation.
@@ -207,7 +207,7 @@ def _read_attention(
   Args:
     options: what the command line says.
     request: what is reported.
-    contest: what was found of it.
+    compared: what was found of it.
     chosen: the lines, from 0; None takes those that are worth a look, of a
       length that the model was trained with.
   """
@@ -230,7 +230,7 @@ def _read_attention(
       bool(source.strip()) and len(encode(source)) < translator.longest_piece
       for source in request.sources
     ]
-    chosen = choose_lines(contest, options.attention_count, usable)
+    chosen = choose_lines(compared, options.attention_count, usable)
   found = {}
   for n in chosen:
     try:
@@ -243,16 +243,16 @@ def _read_attention(
 def _write(
   output: str,
   request: ReportRequest,
-  contest: Contest,
+  compared: SystemComparison,
   attention: dict[int, LineAttention],
 ) -> None:
   from official_transformer.evaluation.report_data import report_data
   from official_transformer.evaluation.report_page import render_page
 
-  page = render_page(report_data(request, contest, attention))
+  page = render_page(report_data(request, compared, attention))
   text_files.write_lines(output, page.rstrip("\n").split("\n"))
-  if contest.tokenizer.reason:
-    logging.info("%s", contest.tokenizer.reason)
+  if compared.tokenizer.reason:
+    logging.info("%s", compared.tokenizer.reason)
   if output == text_files.STANDARD_STREAM:
     return
   logging.info(

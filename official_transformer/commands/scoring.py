@@ -13,7 +13,9 @@ from official_transformer.errors import InputError
 
 if TYPE_CHECKING:
   from official_transformer.evaluation.comet import Comet
-  from official_transformer.evaluation.contest import ContestSettings
+  from official_transformer.evaluation.system_comparison import (
+    ComparisonSettings,
+  )
 
 NO_TEST = "none"
 TOKENIZE_HELP = (
@@ -129,7 +131,7 @@ def check_tokenizer(name: str, asked: str) -> str:
 
 def contest_settings(
   options: ScoringOptions, tokenizer: str, sentences: bool = False
-) -> ContestSettings:
+) -> ComparisonSettings:
   """Returns how translations are scored and compared.
 
   Args:
@@ -140,11 +142,13 @@ def contest_settings(
   Raises:
     InputError: if an option names what there is not.
   """
-  from official_transformer.evaluation.contest import ContestSettings
   from official_transformer.evaluation.metrics import METRICS, MetricSettings
+  from official_transformer.evaluation.system_comparison import (
+    ComparisonSettings,
+  )
 
   chosen = options.metrics if isinstance(options, MetricsOptions) else METRICS
-  return ContestSettings(
+  return ComparisonSettings(
     MetricSettings(chosen, resamples=options.resamples),
     tokenizer,
     options.tests,

@@ -385,7 +385,7 @@ class RunOptions(
       "execution": self._execution(batching, replicas),
       "profile_steps": self.profiled,
       "freeze": self.freeze or (),
-      # What has been trained on ones must not be gone on with.
+      # A model that was trained on ones must not be trained further.
       "enable_checkpointing": self.enable_checkpointing
       and not self.use_synthetic_data,
     }

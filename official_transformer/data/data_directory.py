@@ -110,8 +110,8 @@ class CorpusDescription:
 
   Attributes:
     pairs: that were written.
-    source_tokens: of these, EOS included.
-    target_tokens: likewise.
+    source_tokens: source tokens of these pairs, EOS included.
+    target_tokens: target tokens of these pairs, EOS included.
     dropped: pairs that were left out, by reason.
     lengths: pairs by the length of their longer side.
     several_sentences: the share of the text's pairs whose source has more than

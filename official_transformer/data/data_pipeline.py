@@ -189,9 +189,9 @@ class _Reading(NamedTuple):
     paths: string [C], the shard of each chunk.
     offsets: int64 [C], where it begins there.
     counts: int64 [C], its records.
-    places: as in the plan, like the next two.
-    ends: likewise.
-    waiting: likewise.
+    places: the plan's `places`.
+    ends: the plan's `ends`.
+    waiting: the plan's `waiting`.
   """
 
   paths: tf.Tensor

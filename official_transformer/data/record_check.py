@@ -65,7 +65,7 @@ class RecordCheck:
   Attributes:
     index: where their records are, and how long.
     source_tokens: of the usable pairs, EOS included.
-    target_tokens: likewise.
+    target_tokens: of the usable pairs, EOS included.
     problems: what cannot be used.
     fingerprint: of all records in their order.
   """

@@ -168,8 +168,8 @@ class Alignment:
   """Which words of a translation come from which words of its source.
 
   Attributes:
-    source_words: of the source, as they are counted.
-    target_words: of the translation, likewise.
+    source_words: words of the source, as they are counted.
+    target_words: words of the translation, as they are counted.
     links: sorted by source.
     weights: of each target word, what it attends to of each source word, on the
       mean of all layers and heads; what is left to 1 goes to the end. None of a

@@ -40,7 +40,7 @@ class LineAttention:
 
   Attributes:
     source: S pieces, the last of them EOS.
-    target: T pieces, likewise: what each position predicts.
+    target: T pieces, the last of them EOS: what each position predicts.
     inputs: T pieces: what each position reads, the start symbol first.
     encoder: float32 [L, N, S, S].
     decoder: float32 [L, N, T, T]; its columns are `inputs`.

@@ -35,8 +35,8 @@ def found_sequences(
 
   Args:
     rows: ids of each, which may go on after EOS.
-    scores: likewise.
-    finished: likewise.
+    scores: score of each row.
+    finished: whether each row has ended by EOS.
   """
   return [
     FoundSequence(without_end(ids), float(score), bool(flag))

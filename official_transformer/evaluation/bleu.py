@@ -66,7 +66,7 @@ def compute_bleu(
 
   Args:
     references: one list of tokens for each line.
-    translations: likewise.
+    translations: one list of tokens for each line.
 
   Returns:
     BLEU from 0 to 1. An order without any match counts as half a match the

@@ -76,7 +76,7 @@ class Comet(NamedTuple):
     Args:
       sources: lines.
       references: as many.
-      systems: likewise, each.
+      systems: of each system, as many translations.
 
     Raises:
       RunError: if the program fails.

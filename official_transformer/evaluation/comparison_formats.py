@@ -1,4 +1,4 @@
-"""The outcome of a contest as text, as JSON, and as a table for LaTeX."""
+"""A comparison of systems as text, as JSON, and as a table for LaTeX."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from official_transformer.evaluation.contest import Contest, System
 from official_transformer.evaluation.metrics import (
   LESS_IS_BETTER,
   MetricScore,
@@ -17,6 +16,10 @@ from official_transformer.evaluation.significance import (
   TESTS,
   Comparison,
 )
+from official_transformer.evaluation.system_comparison import (
+  System,
+  SystemComparison,
+)
 
 _LATEX = {
   "\\": r"\textbackslash{}",
@@ -26,20 +29,22 @@ _LATEX = {
 }
 
 
-def as_text(contest: Contest, variants: Sequence[str] = VARIANTS) -> str:
+def as_text(
+  compared: SystemComparison, variants: Sequence[str] = VARIANTS
+) -> str:
   """Returns lines to read.
 
   Args:
-    contest: one system's lines are its scores alone.
+    compared: one system's lines are its scores alone.
     variants: which of the official scores to show, `uncased` or `cased`.
   """
-  if len(contest.systems) == 1:
-    return contest.systems[0].scores.report(variants)
+  if len(compared.systems) == 1:
+    return compared.systems[0].scores.report(variants)
   parts = [
     f"{system.name}\n{system.scores.report(variants)}"
-    for system in contest.systems
+    for system in compared.systems
   ]
-  parts += ["\n".join(_comparison_lines(c)) for c in contest.comparisons]
+  parts += ["\n".join(_comparison_lines(c)) for c in compared.comparisons]
   return "\n\n".join(parts)
 
 
@@ -62,24 +67,28 @@ def _comparison_lines(comparison: Comparison) -> Iterator[str]:
     )
 
 
-def as_json(contest: Contest, variants: Sequence[str] = VARIANTS) -> str:
+def as_json(
+  compared: SystemComparison, variants: Sequence[str] = VARIANTS
+) -> str:
   """Returns one JSON object, indented."""
   return json.dumps(
-    fields_of(contest, variants), ensure_ascii=False, indent=1, allow_nan=False
+    fields_of(compared, variants), ensure_ascii=False, indent=1, allow_nan=False
   )
 
 
 def fields_of(
-  contest: Contest, variants: Sequence[str] = VARIANTS
+  compared: SystemComparison, variants: Sequence[str] = VARIANTS
 ) -> dict[str, Any]:
   """Returns all there is to tell, as JSON has it."""
   return {
     "tokenizer": {
-      "name": contest.tokenizer.name,
-      "reason": contest.tokenizer.reason,
+      "name": compared.tokenizer.name,
+      "reason": compared.tokenizer.reason,
     },
-    "references": contest.references,
-    "systems": [_system_fields(system, variants) for system in contest.systems],
+    "references": compared.references,
+    "systems": [
+      _system_fields(system, variants) for system in compared.systems
+    ],
     "comparisons": [
       {
         "system": c.system,
@@ -100,7 +109,7 @@ def fields_of(
           for m in c.metrics
         ],
       }
-      for c in contest.comparisons
+      for c in compared.comparisons
     ],
   }
 
@@ -135,25 +144,27 @@ def _metric_fields(found: MetricScore) -> dict[str, Any]:
   return fields
 
 
-def as_latex(contest: Contest, variants: Sequence[str] = VARIANTS) -> str:
+def as_latex(
+  compared: SystemComparison, variants: Sequence[str] = VARIANTS
+) -> str:
   """Returns a table: `booktabs`, best scores bold, a dagger for p < 0.05."""
-  columns = list(_latex_columns(contest, variants))
+  columns = list(_latex_columns(compared, variants))
   lines = [
     r"\begin{tabular}{l" + "r" * len(columns) + "}",
     r"\toprule",
     " & ".join(["System", *(heading for heading, _ in columns)]) + r" \\",
     r"\midrule",
   ]
-  for number, system in enumerate(contest.systems):
+  for number, system in enumerate(compared.systems):
     cells = [cells[number] for _, cells in columns]
     lines.append(" & ".join([_escaped(system.name), *cells]) + r" \\")
   lines += [r"\bottomrule", r"\end{tabular}"]
   notes = [
-    f"{s.name}|{s.signature}" for s in contest.systems[0].scores.sacrebleu
+    f"{s.name}|{s.signature}" for s in compared.systems[0].scores.sacrebleu
   ]
-  if any(s.interval for s in contest.systems[0].scores.sacrebleu):
+  if any(s.interval for s in compared.systems[0].scores.sacrebleu):
     notes.append("± is half a 95% interval, by bootstrap resampling")
-  tests = {c.test: c for c in contest.comparisons if c.metrics}
+  tests = {c.test: c for c in compared.comparisons if c.metrics}
   for test, comparison in tests.items():
     notes.append(
       f"{_mark(test)}: p < {SIGNIFICANT:g} against {comparison.baseline}, "
@@ -167,10 +178,10 @@ def _mark(test: str) -> str:
 
 
 def _latex_columns(
-  contest: Contest, variants: Sequence[str]
+  compared: SystemComparison, variants: Sequence[str]
 ) -> Iterator[tuple[str, list[str]]]:
   """Yields headings, each with its cells."""
-  scores = [system.scores for system in contest.systems]
+  scores = [system.scores for system in compared.systems]
   for variant in variants:
     values = [getattr(found, variant) for found in scores]
     yield f"BLEU ({variant})", _column([f"{v:.2f}" for v in values], values)
@@ -179,8 +190,8 @@ def _latex_columns(
     texts = [
       f"{score.score:.2f}"
       + (rf" $\pm$ {score.interval.half_width:.2f}" if score.interval else "")
-      + _marks(contest, system.name, metric.name)
-      for score, system in zip(found, contest.systems, strict=True)
+      + _marks(compared, system.name, metric.name)
+      for score, system in zip(found, compared.systems, strict=True)
     ]
     less = metric.name in LESS_IS_BETTER
     yield metric.name, _column(texts, [f.score for f in found], less)
@@ -200,11 +211,11 @@ def _column(
   ]
 
 
-def _marks(contest: Contest, system: str, metric: str) -> str:
+def _marks(compared: SystemComparison, system: str, metric: str) -> str:
   """Returns the marks of the tests in which a system differs from the first."""
   return "".join(
     _mark(c.test)
-    for c in contest.comparisons
+    for c in compared.comparisons
     if c.system == system
     for m in c.metrics
     if m.name == metric and m.is_significant
@@ -215,11 +226,11 @@ def _escaped(text: str) -> str:
   return "".join(_LATEX.get(c, c) for c in text)
 
 
-def sentence_table(contest: Contest) -> Iterator[str]:
+def sentence_table(compared: SystemComparison) -> Iterator[str]:
   """Yields lines with tabs between: a heading, then each line's scores."""
   columns: list[tuple[str, list[float]]] = []
-  for system in contest.systems:
-    prefix = f"{system.name} " if len(contest.systems) > 1 else ""
+  for system in compared.systems:
+    prefix = f"{system.name} " if len(compared.systems) > 1 else ""
     columns += [(prefix + name, s) for name, s in system.sentences.items()]
   yield "\t".join(["line", *(name for name, _ in columns)])
   for number, row in enumerate(

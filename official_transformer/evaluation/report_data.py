@@ -8,14 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from official_transformer.evaluation import breakdowns, contest_formats
+from official_transformer.evaluation import breakdowns, comparison_formats
 from official_transformer.evaluation.breakdowns import Group, NgramCount
-from official_transformer.evaluation.contest import (
-  COMET,
-  Contest,
-  ContestSettings,
-  hold_contest,
-)
 from official_transformer.evaluation.metrics import (
   LESS_IS_BETTER,
   METRICS,
@@ -25,6 +19,12 @@ from official_transformer.evaluation.metrics import (
 from official_transformer.evaluation.sentence_warnings import (
   MEANINGS,
   warnings_of,
+)
+from official_transformer.evaluation.system_comparison import (
+  COMET,
+  ComparisonSettings,
+  SystemComparison,
+  compare_systems,
 )
 
 if TYPE_CHECKING:
@@ -69,43 +69,43 @@ class ReportRequest:
   sources: list[str]
   references: References
   systems: list[Reported]
-  settings: ContestSettings
+  settings: ComparisonSettings
   frequency_text: Iterable[str] | None = None
   frequency_name: str = "the references"
 
 
-def judge(request: ReportRequest) -> Contest:
+def score_systems(request: ReportRequest) -> SystemComparison:
   """Scores the systems, and each of their lines, by all metrics."""
   metrics = dataclasses.replace(request.settings.metrics, metrics=METRICS)
   settings = dataclasses.replace(
     request.settings, metrics=metrics, sentences=True
   )
   systems = [(system.name, system.lines) for system in request.systems]
-  return hold_contest(systems, request.references, settings, request.sources)
+  return compare_systems(systems, request.references, settings, request.sources)
 
 
 def report_data(
   request: ReportRequest,
-  contest: Contest,
+  compared: SystemComparison,
   attention: Mapping[int, LineAttention],
 ) -> dict[str, Any]:
   """Returns all that the page shows.
 
   Args:
     request: what is reported.
-    contest: what `judge` found.
+    compared: what `score_systems` found.
     attention: of some lines, counted from 0.
   """
   lines = [system.lines for system in request.systems]
   counts = breakdowns.count_ngrams(lines, request.references.first)
-  told = contest_formats.fields_of(contest)
+  told = comparison_formats.fields_of(compared)
   for system in told["systems"]:
     del system["sentences"]
   return {
     "title": request.title,
     "contest": told,
     "lessIsBetter": list(LESS_IS_BETTER),
-    "groups": _group_lists(request, lines, contest.tokenizer.name),
+    "groups": _group_lists(request, lines, compared.tokenizer.name),
     "ngrams": _ngram_lists(counts, len(lines)),
     "sources": request.sources,
     "lengths": [
@@ -120,7 +120,7 @@ def report_data(
         name: [round(value, 4 if name == COMET else 1) for value in values]
         for name, values in system.sentences.items()
       }
-      for system in contest.systems
+      for system in compared.systems
     ],
     "warnings": [
       warnings_of(request.sources, system.lines, system.unfinished)
@@ -226,18 +226,18 @@ def _ngram_lists(
 
 
 def choose_lines(
-  contest: Contest, number: int, usable: Sequence[bool]
+  compared: SystemComparison, number: int, usable: Sequence[bool]
 ) -> list[int]:
   """Returns the lines whose attention is worth a look, from 0.
 
   Args:
-    contest: of two systems, those with the greatest differences; of one, the
+    compared: of two systems, those with the greatest differences; of one, the
       worst. By chrF.
     number: how many, at most.
     usable: whether each line may be one.
   """
-  name = next(n for n in contest.systems[0].sentences if n.startswith("chrF"))
-  scores = [np.array(system.sentences[name]) for system in contest.systems]
+  name = next(n for n in compared.systems[0].sentences if n.startswith("chrF"))
+  scores = [np.array(system.sentences[name]) for system in compared.systems]
   value = abs(scores[0] - scores[1]) if len(scores) == 2 else -scores[0]
   order = np.argsort(-value, kind="stable")
   return [int(n) for n in order if usable[n]][:number]

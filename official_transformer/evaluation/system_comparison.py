@@ -30,8 +30,8 @@ COMET = "COMET"
 
 
 @dataclasses.dataclass(frozen=True)
-class ContestSettings:
-  """How a contest is judged.
+class ComparisonSettings:
+  """Metrics and tests of a comparison.
 
   Attributes:
     metrics: what is measured; its tokenizer is of no account.
@@ -68,7 +68,7 @@ class System:
 
 
 @dataclasses.dataclass(frozen=True)
-class Contest:
+class SystemComparison:
   """Scores of the systems, and tests of their differences.
 
   Attributes:
@@ -84,12 +84,12 @@ class Contest:
   references: int
 
 
-def hold_contest(
+def compare_systems(
   systems: Sequence[tuple[str, Sequence[str]]],
   references: References,
-  settings: ContestSettings,
+  settings: ComparisonSettings,
   sources: Sequence[str] | None = None,
-) -> Contest:
+) -> SystemComparison:
   """Scores translations, and compares them with the first.
 
   Args:
@@ -128,7 +128,7 @@ def hold_contest(
       comparisons += [
         c for c in found if test == settings.tests[0] or not c.is_identical
       ]
-  return Contest(
+  return SystemComparison(
     [
       System(
         name,

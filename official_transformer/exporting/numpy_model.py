@@ -133,7 +133,7 @@ class NumpyModel:
 
     Args:
       source: ids, ending in EOS.
-      target: ids, likewise.
+      target: ids, ending in EOS.
 
     Returns:
       [T].

@@ -46,7 +46,7 @@ def _start() -> None:
 
 
 @contextlib.contextmanager
-def graphs_as_they_are() -> Iterator[None]:
+def grappler_disabled() -> Iterator[None]:
   """Has TensorFlow run the body's graphs without optimising them first.
 
   For graphs that run once: to optimise the search's takes half a second, and

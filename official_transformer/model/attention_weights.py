@@ -49,7 +49,7 @@ def attention_weights(
   Args:
     transformer: the model.
     source_ids: int [B, S], padded with PAD.
-    target_ids: int [B, T], likewise. Rows of padding mean nothing.
+    target_ids: int [B, T], padded with PAD. Rows of padding mean nothing.
   """
   source_bias = get_padding_bias(source_ids)
   x = transformer.embed_source(source_ids)

@@ -97,7 +97,7 @@ class ModelDescription:
     Args:
       given: what they are.
       paths: their files, for the message.
-      where: the model directory, likewise.
+      where: the model directory, for the message.
 
     Raises:
       InputError: if the contents differ, with size and SHA-256 of both.

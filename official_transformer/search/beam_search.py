@@ -33,7 +33,7 @@ from official_transformer.search.state import (
   StepFunction,
 )
 
-# Disables patience: more hypotheses than can ever end.
+# Disables patience: no search finishes as many hypotheses.
 UNLIMITED = 2**31 - 1
 
 

@@ -63,7 +63,7 @@ def progress(
   begun = tf.reduce_max(tf.where(begins, left, 0), axis=3)
   begun = tf.where(met, 0, begun)
   done = tf.reduce_sum(tf.where(met, sizes[:, None], 0), axis=2)
-  # Of no phrases there is no longest.
+  # The extra column makes the maximum over zero phrases 0.
   most = tf.reduce_max(tf.pad(begun, [[0, 0], [0, 0], [0, 1]]), axis=2)
   return Progress(met, begun, done + most)
 

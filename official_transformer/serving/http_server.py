@@ -13,11 +13,11 @@ import uvicorn
 from absl import logging
 
 from official_transformer.errors import ENDING_SIGNALS
-from official_transformer.serving.impatient_protocol import (
+from official_transformer.serving.settings import ServiceLimits
+from official_transformer.serving.timeout_protocol import (
   MOST_HEAD_BYTES,
   protocol_with,
 )
-from official_transformer.serving.settings import ServiceLimits
 
 # Beyond the time that a request may take to arrive and to be answered.
 _GRACE = 5

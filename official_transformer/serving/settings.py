@@ -75,7 +75,7 @@ class ServiceLimits:
     for name, value in dataclasses.asdict(self).items():
       least = 0 if name == "batch_wait" else 1e-9
       if value < least:
-        raise InputError(f"{name} is {value}, which serves nobody")
+        raise InputError(f"{name} is {value}, but must be positive")
     if self.seconds > LONGEST_SECONDS:
       raise InputError(
         f"seconds is {self.seconds}; a request may take {LONGEST_SECONDS:g}"

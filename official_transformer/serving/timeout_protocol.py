@@ -18,10 +18,10 @@ MOST_HEAD_BYTES = 1 << 16
 
 def protocol_with(limits: ServiceLimits) -> type[H11Protocol]:
   """Returns the protocol of a service."""
-  return type("LimitedProtocol", (ImpatientProtocol,), {"limits": limits})
+  return type("LimitedProtocol", (TimeoutProtocol,), {"limits": limits})
 
 
-class ImpatientProtocol(H11Protocol):
+class TimeoutProtocol(H11Protocol):
   """Closes connections that say nothing, do not read, or are too many.
 
   Attributes:

@@ -126,7 +126,7 @@ class DataIdentity:
   Attributes:
     pairs: how many there are.
     source_tokens: of all pairs, EOS included.
-    target_tokens: likewise.
+    target_tokens: of all pairs, EOS included.
     shards: files they are spread over.
     fingerprint: of all records in their order, in hexadecimal.
   """

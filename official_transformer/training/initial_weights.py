@@ -63,7 +63,7 @@ def find_source(path: str, target: ModelDirectory) -> Source:
   path = absolute(path)
   above, name = os.path.split(path)
   kind = os.path.basename(above)
-  # A model may bear any name, and lie anywhere.
+  # A model directory can have any name and location.
   is_model = ModelDirectory(path).exists()
   named = not is_model and kind in (CHECKPOINTS, BEST, AVERAGE)
   # Of these there is one each: its step need not be named.

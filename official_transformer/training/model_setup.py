@@ -46,7 +46,7 @@ class ModelRequest:
 
   Attributes:
     params: the parameters that were chosen.
-    batching: likewise.
+    batching: the settings of batches that were chosen.
     data: the prepared data; None if none are read.
     vocab_file: as given, or None: an existing model's own, else the one that
       the data names.

@@ -19,10 +19,10 @@ class RequestedBatching:
   """Settings of batches that a user chose; None is no choice.
 
   Attributes:
-    batch_size: as in `Batching`, like the next three.
-    max_length: likewise.
-    static_batch: likewise.
-    accumulate_steps: likewise.
+    batch_size: `Batching.batch_size`.
+    max_length: `Batching.max_length`.
+    static_batch: `Batching.static_batch`.
+    accumulate_steps: `Batching.accumulate_steps`.
     target_batch_tokens: tokens of an update, instead of `accumulate_steps`.
   """
 

@@ -25,7 +25,7 @@ class StepResult(NamedTuple):
     loss: float32 [], mean over the target tokens, in nats.
     learning_rate: float32 [], the rate the update used.
     source_tokens: float32 [], without padding.
-    target_tokens: float32 [], likewise.
+    target_tokens: float32 [], without padding.
     gradient_norm: float32 [], of all gradients as one vector, not clipped.
   """
 
@@ -41,8 +41,8 @@ class Totals(NamedTuple):
 
   Attributes:
     loss: in nats, summed over the target tokens.
-    source_tokens: without padding.
-    target_tokens: likewise.
+    source_tokens: source tokens without padding.
+    target_tokens: target tokens without padding.
   """
 
   loss: tf.Tensor

@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 
 from official_transformer.decoding.attention import LineAttention
-from official_transformer.evaluation.contest import ContestSettings
 from official_transformer.evaluation.metrics import MetricSettings, References
 from official_transformer.evaluation.report_data import (
   Reported,
   ReportRequest,
   choose_lines,
-  judge,
   report_data,
+  score_systems,
 )
 from official_transformer.evaluation.report_page import render_page
+from official_transformer.evaluation.system_comparison import ComparisonSettings
 
 HOSTILE = "</script><script>alert(1)</script><!-- {{POLICY}} & <b>"
 SOURCES = ["A dog runs along the beach.", HOSTILE, "Two men sit.", ""]
@@ -26,7 +26,7 @@ TWO = ["Ein Hund Hund Hund Hund", HOSTILE, "Zwei sitzen.", "Etwas"]
 
 
 def request(systems=(("one.de", ONE), ("two.de", TWO)), **changes):
-  settings = ContestSettings(MetricSettings(resamples=50), trials=50)
+  settings = ComparisonSettings(MetricSettings(resamples=50), trials=50)
   return ReportRequest(
     **{
       "title": HOSTILE,
@@ -60,8 +60,8 @@ def shown(page):
 
 def test_the_page_has_all_of_it():
   given = request()
-  contest = judge(given)
-  page = render_page(report_data(given, contest, {0: attention()}))
+  compared = score_systems(given)
+  page = render_page(report_data(given, compared, {0: attention()}))
   data = shown(page)
   assert data["sources"] == SOURCES
   assert data["lines"] == [ONE, TWO]
@@ -80,7 +80,7 @@ def test_the_page_has_all_of_it():
 
 def test_one_system_alone():
   given = request(systems=[("one.de", ONE)])
-  data = report_data(given, judge(given), {})
+  data = report_data(given, score_systems(given), {})
   assert data["contest"]["comparisons"] == []
   assert [ngrams["title"] for ngrams in data["ngrams"]] == [
     "Missed",
@@ -90,7 +90,7 @@ def test_one_system_alone():
 
 def test_no_text_gets_out_of_its_place():
   given = request()
-  page = render_page(report_data(given, judge(given), {}))
+  page = render_page(report_data(given, score_systems(given), {}))
   assert page.count("<script") == page.count("</script>") == 2
   assert "<!--" not in page
   title = page.split("<title>")[1].split("</title>")[0]
@@ -101,7 +101,7 @@ def test_no_text_gets_out_of_its_place():
 
 def test_the_policy_allows_the_pages_own_style_and_script_alone():
   given = request()
-  page = render_page(report_data(given, judge(given), {}))
+  page = render_page(report_data(given, score_systems(given), {}))
   policy = page.split('Content-Security-Policy" content="')[1].split('"')[0]
   assert policy.startswith("default-src 'none'; ")
   for name in ("style", "script"):
@@ -113,15 +113,15 @@ def test_the_policy_allows_the_pages_own_style_and_script_alone():
 
 
 def test_the_lines_worth_a_look():
-  assert choose_lines(judge(request()), 2, [True] * 4) == [1, 0]
+  assert choose_lines(score_systems(request()), 2, [True] * 4) == [1, 0]
   # Of one system, the worst.
-  alone = judge(request(systems=[("two.de", TWO)]))
+  alone = score_systems(request(systems=[("two.de", TWO)]))
   assert choose_lines(alone, 10, [True] * 4)[-1] in (1, 2)
   assert 1 not in choose_lines(alone, 10, [True, False, True, True])
 
 
 def test_a_number_that_json_lacks_is_an_error():
   given = request()
-  data = report_data(given, judge(given), {})
+  data = report_data(given, score_systems(given), {})
   with pytest.raises(ValueError, match="not JSON compliant"):
     render_page({**data, "scores": float("nan")})

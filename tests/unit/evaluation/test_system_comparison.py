@@ -3,17 +3,17 @@ import json
 import pytest
 
 from official_transformer.errors import InputError
-from official_transformer.evaluation.contest import (
-  ContestSettings,
-  hold_contest,
-)
-from official_transformer.evaluation.contest_formats import (
+from official_transformer.evaluation.comparison_formats import (
   as_json,
   as_latex,
   as_text,
   sentence_table,
 )
 from official_transformer.evaluation.metrics import MetricSettings, References
+from official_transformer.evaluation.system_comparison import (
+  ComparisonSettings,
+  compare_systems,
+)
 
 REFERENCE = ["the cat sat on the mat .", "a dog ran home .", "yes"]
 SYSTEMS = [
@@ -24,11 +24,11 @@ SYSTEMS = [
 
 
 @pytest.fixture(scope="module")
-def contest():
-  return hold_contest(
+def compared():
+  return compare_systems(
     SYSTEMS,
     References([REFERENCE]),
-    ContestSettings(
+    ComparisonSettings(
       MetricSettings(resamples=50),
       tests=("ar", "bs"),
       trials=50,
@@ -38,14 +38,16 @@ def contest():
 
 
 def test_one_system_alone_is_its_scores():
-  found = hold_contest(SYSTEMS[:1], References([REFERENCE]), ContestSettings())
+  found = compare_systems(
+    SYSTEMS[:1], References([REFERENCE]), ComparisonSettings()
+  )
   assert not found.comparisons
   assert as_text(found) == found.systems[0].scores.report()
   assert "±" in as_text(found)
 
 
-def test_text_tells_each_system_and_each_comparison(contest):
-  text = as_text(contest)
+def test_text_tells_each_system_and_each_comparison(compared):
+  text = as_text(compared)
   for name, _ in SYSTEMS:
     assert f"\n{name}\n" in f"\n{text}"
   assert (
@@ -58,8 +60,8 @@ def test_text_tells_each_system_and_each_comparison(contest):
   assert "p = " in text
 
 
-def test_json_has_all_of_it(contest):
-  told = json.loads(as_json(contest, ["cased"]))
+def test_json_has_all_of_it(compared):
+  told = json.loads(as_json(compared, ["cased"]))
   assert [s["name"] for s in told["systems"]] == [n for n, _ in SYSTEMS]
   system = told["systems"][0]
   assert list(system["official_bleu"]) == ["cased"]
@@ -73,8 +75,8 @@ def test_json_has_all_of_it(contest):
   assert told["comparisons"][1]["identical"]
 
 
-def test_latex_is_a_table_with_its_signatures(contest):
-  lines = as_latex(contest).split("\n")
+def test_latex_is_a_table_with_its_signatures(compared):
+  lines = as_latex(compared).split("\n")
   assert lines[0] == r"\begin{tabular}{lrrrrr}"
   rows = [line for line in lines if line.endswith(r"\\")]
   assert len(rows) == 4
@@ -84,13 +86,13 @@ def test_latex_is_a_table_with_its_signatures(contest):
   assert all(row.count("&") == 5 for row in rows)
   assert any(line.startswith("% BLEU|nrefs:1") for line in lines)
   # Of errors, the fewest are best.
-  best = contest.systems[0].scores.sacrebleu[2].score
-  assert best < contest.systems[1].scores.sacrebleu[2].score
+  best = compared.systems[0].scores.sacrebleu[2].score
+  assert best < compared.systems[1].scores.sacrebleu[2].score
   assert rf"\textbf{{{best:.2f}" in rows[1]
 
 
-def test_sentences_have_a_line_each(contest):
-  heading, *rows = sentence_table(contest)
+def test_sentences_have_a_line_each(compared):
+  heading, *rows = sentence_table(compared)
   assert heading.split("\t")[:2] == ["line", "out_1.de BLEU"]
   assert len(rows) == 3
   assert [row.split("\t")[0] for row in rows] == ["1", "2", "3"]
@@ -98,8 +100,10 @@ def test_sentences_have_a_line_each(contest):
 
 
 def test_chinese_is_scored_by_its_own_tokens():
-  found = hold_contest(
-    [("a", ["我喜欢学习。"])], References([["我喜欢数学。"]]), ContestSettings()
+  found = compare_systems(
+    [("a", ["我喜欢学习。"])],
+    References([["我喜欢数学。"]]),
+    ComparisonSettings(),
   )
   assert found.tokenizer.name == "zh"
   assert "tok:zh" in as_text(found)
@@ -108,17 +112,17 @@ def test_chinese_is_scored_by_its_own_tokens():
 def test_ter_of_a_document_on_one_line_is_left_out_and_told(caplog):
   """It would take gigabytes."""
   document = [" ".join(f"w{n}" for n in range(20_000))]
-  found = hold_contest(
+  found = compare_systems(
     [("a", document)],
     References([document]),
-    ContestSettings(MetricSettings(resamples=0), sentences=True),
+    ComparisonSettings(MetricSettings(resamples=0), sentences=True),
   )
   scores = found.systems[0].scores.sacrebleu
   assert {s.name: round(s.score) for s in scores} == {"BLEU": 100, "chrF2": 100}
   assert "a line has 20000 words" in caplog.text
   with pytest.raises(InputError, match="TER is left out"):
-    hold_contest(
+    compare_systems(
       [("a", document)],
       References([document]),
-      ContestSettings(MetricSettings(("ter",), resamples=0)),
+      ComparisonSettings(MetricSettings(("ter",), resamples=0)),
     )

@@ -86,14 +86,14 @@ def test_a_closed_standard_error_does_no_harm(start):
 def test_graphs_are_optimised_again_afterwards():
   import tensorflow as tf
 
-  from official_transformer.hardware.startup import graphs_as_they_are
+  from official_transformer.hardware.startup import grappler_disabled
 
   def unoptimised():
     options = tf.config.optimizer.get_experimental_options()
     return options.get("disable_meta_optimizer", False)
 
   before = unoptimised()
-  with pytest.raises(KeyError), graphs_as_they_are():
+  with pytest.raises(KeyError), grappler_disabled():
     assert unoptimised()
     raise KeyError
   assert (before, unoptimised()) == (False, False)

@@ -12,11 +12,11 @@ pytest.importorskip("uvicorn")
 import uvicorn
 from waiting import wait_for
 
-from official_transformer.serving.impatient_protocol import (
+from official_transformer.serving.settings import ServiceLimits
+from official_transformer.serving.timeout_protocol import (
   MOST_HEAD_BYTES,
   protocol_with,
 )
-from official_transformer.serving.settings import ServiceLimits
 
 SIZE = 3_000_000
 LIMITS = ServiceLimits(seconds=1.0)
