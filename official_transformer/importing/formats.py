@@ -4,7 +4,8 @@
   object graph; with the training model at the root (`fit`) or under `model/`
   (the custom training loop).
 - `v1`: the official model on TensorFlow 1, an Estimator's variable names.
-- `t2t`: Tensor2Tensor's `transformer_*` models, with an Estimator's variable names.
+- `t2t`: Tensor2Tensor's `transformer_*` models, with an Estimator's variable
+  names.
 
 Shapes: V rows of the table, D hidden size, N heads, H head size.
 """
