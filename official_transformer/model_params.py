@@ -74,8 +74,8 @@ class TransformerParams:
       none, and the source shares that of the target and the softmax.
     hidden_size: width of every layer's input and output (the paper's d_model).
     num_hidden_layers: layers of the encoder, and of the decoder.
-    num_encoder_layers: of the encoder, if not so many; 0 is so many.
-    num_decoder_layers: of the decoder, if not so many; 0 is so many.
+    num_encoder_layers: layers of the encoder; 0 is `num_hidden_layers`.
+    num_decoder_layers: layers of the decoder; 0 is `num_hidden_layers`.
     num_heads: attention heads; must divide `hidden_size`.
     filter_size: width inside the feed-forward network (the paper's d_ff).
     default_batch_size: tokens in a global batch, source or target side.
@@ -106,9 +106,11 @@ class TransformerParams:
     layer_norm_epsilon: added to the variance that a norm divides by.
     positions: what is added to embeddings: one of the position encodings of
       `model.variants`, or `learned`, a table for each side.
-    max_positions: rows of these tables: no text may be longer.
+    max_positions: rows of the tables of learnt positions: no text may be
+      longer.
     attention_bias: whether the products of attention have biases.
-    activation: of the feed-forward network: `relu`, `gelu` or `swish`.
+    activation: activation of the feed-forward network: `relu`, `gelu` or
+      `swish`.
     share_embeddings: which tables are one: `all`, as far as there is one
       vocabulary; `decoder`, that of the target and the softmax; `none`.
     scale_embeddings: whether embeddings are multiplied by the root of

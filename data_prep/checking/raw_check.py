@@ -46,7 +46,7 @@ class RawRequest(NamedTuple):
 
   Attributes:
     form: what is done to all text first.
-    vocab_sizes: of vocabularies to make.
+    vocab_sizes: sizes of vocabularies to make.
     vocab_file: an existing one to try instead, or None.
     sample: pairs to try them on.
   """

@@ -44,8 +44,8 @@ class Place(NamedTuple):
   """Where something is.
 
   Attributes:
-    path: of the file.
-    line: from 1.
+    path: path of the file.
+    line: line, from 1.
   """
 
   path: str
@@ -149,7 +149,7 @@ class TextFindings:
     target: on the other.
     dropped: pairs that a filter would leave out by itself, by its reason.
     pairs: fingerprints of pairs with text on both sides, uint64, in parts.
-    sources: of their sources.
+    sources: source lines of their sources.
     held_out: lines of other text that were met.
   """
 

@@ -36,9 +36,9 @@ class VocabularyFindings(NamedTuple):
   """Statistics of a text under a vocabulary.
 
   Attributes:
-    size: its entries.
-    source: of one side.
-    target: of the other.
+    size: number of entries.
+    source: statistics of the source.
+    target: statistics of the target.
     lengths: int64 [pairs, 2], tokens of each, EOS included.
   """
 

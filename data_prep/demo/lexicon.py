@@ -32,7 +32,7 @@ class Verb(NamedTuple):
     german: third person singular, infinitive, past participle; the last two
       without the prefix.
     prefix: separable, as in "hebt ... auf"; may be empty.
-    auxiliary: of the perfect: `haben` or `sein`.
+    auxiliary: auxiliary verb of the perfect: `haben` or `sein`.
   """
 
   english: tuple[str, str, str]

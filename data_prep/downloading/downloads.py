@@ -43,10 +43,10 @@ class RemoteFile:
 
   Attributes:
     urls: where; the later ones are tried if the first does not serve.
-    size: its bytes, if known.
-    sha256: of them, if known.
-    md5: of them, if that is all that is known.
-    name: that it is kept under; unset, the address' own.
+    size: number of bytes, if known.
+    sha256: SHA-256 of the bytes, if known.
+    md5: MD5 of the bytes, if no SHA-256 is known.
+    name: name that it is kept under; unset, the address' own.
   """
 
   urls: Sequence[str]
@@ -137,7 +137,7 @@ def checksum(path: str, algorithm: str) -> str:
   """Returns a file's checksum, in hexadecimal.
 
   Args:
-    path: of the file.
+    path: path of the file.
     algorithm: as hashlib names it.
   """
   with open(path, "rb") as stream:
@@ -215,7 +215,7 @@ class _Transfer:
     """Adds what an answer brings.
 
     Args:
-      answer: its head has come.
+      answer: answer of the server, whose head has come.
       start: how many bytes are there.
       validator: what tells the version that they are of.
     """

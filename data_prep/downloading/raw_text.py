@@ -34,7 +34,7 @@ class RawText:
   """A directory of downloads and of the text in them.
 
   Attributes:
-    directory: its path.
+    directory: path of the directory.
     at_hand: where downloads are looked for first; None is nowhere.
   """
 

@@ -19,7 +19,7 @@ class TextFile:
   Attributes:
     download: what it is in.
     name: its own, without a directory; of SGML (`.sgm`) the segments count.
-    md5: of its bytes, if known.
+    md5: MD5 of its bytes, if known.
   """
 
   download: RemoteFile
@@ -54,7 +54,7 @@ class Source:
 
   Attributes:
     about: one line.
-    languages: of source and target, as the names of files have them.
+    languages: languages of source and target, as the names of files have them.
     train: training data.
     dev: development data.
     test: test sets.
@@ -63,7 +63,7 @@ class Source:
     vocab_size: entries to aim at.
     min_count: how often an entry must occur, unless the size is searched for;
       None is to search always.
-    shards: of the training data.
+    shards: shards of the training data.
     held_out: pairs to draw from the training data for development, and as many
       for a test set, where there are none.
   """

@@ -173,7 +173,7 @@ class Augmenter:
     Args:
       sources: one line each, without blanks at the ends.
       targets: as many.
-      number: of the pass, from 0.
+      number: number of the pass, from 0.
     """
     if self._augmentation.is_plain:
       return
@@ -232,7 +232,7 @@ def put_in_place(
   """Yields a sequence with others in the place of some of its items.
 
   Args:
-    items: of the pairs, in their order.
+    items: items of the pairs, in their order.
     rewritten: what takes the place of some, in the same order.
 
   Yields:

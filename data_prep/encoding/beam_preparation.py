@@ -51,7 +51,7 @@ class CorpusJob(NamedTuple):
     corpus: the text, where all workers find it.
     plan: how lines become records.
     order: where records belong.
-    shard_paths: of the files to write.
+    shard_paths: paths of the files to write.
     statistics_path: where what it holds is written.
   """
 
@@ -67,10 +67,10 @@ class _Record(NamedTuple):
   """A record on its way to its shard.
 
   Attributes:
-    pair: its number in the corpus.
+    pair: number of the pair in the corpus.
     key: where in the shard it belongs.
     shard: which.
-    fingerprint: of its text; 0 if nobody asks.
+    fingerprint: fingerprint of its text; 0 if nobody asks.
     lengths: tokens of source and target.
     data: as it stands in a file.
   """
@@ -136,8 +136,8 @@ def job_of(tag: str, making: Making, shared: str) -> CorpusJob:
   """Returns what a pipeline is to make of a corpus.
 
   Args:
-    tag: of the corpus.
-    making: all that is known of it.
+    tag: tag of the corpus.
+    making: the data that are being made.
     shared: a directory that all workers see.
   """
   corpus = Corpus(

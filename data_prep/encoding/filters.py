@@ -48,8 +48,9 @@ class FilterSettings:
     identical: whether to drop pairs whose sides are the same.
     duplicates: whether to keep only the first of equal pairs.
     held_out: text files; pairs one side of which is a line of them are dropped.
-    max_tokens: of either side, EOS included; 0 is no limit.
-    max_ratio: of the longer side's tokens to the shorter's; 0 is no limit.
+    max_tokens: tokens of either side, EOS included; 0 is no limit.
+    max_ratio: ratio of the longer side's tokens to the shorter's; 0 is no
+      limit.
     source_script: what most letters of the source must be of; None is any.
     target_script: what most letters of the target must be of; None is any.
     script_share: how many of the letters that is.

@@ -47,7 +47,7 @@ class _Encoded(NamedTuple):
 
   Attributes:
     tag: `train` or `dev`.
-    blocks: of its records.
+    blocks: blocks of its records.
     statistics: what it holds.
   """
 

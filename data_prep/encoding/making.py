@@ -50,9 +50,9 @@ class Making(NamedTuple):
   """Data whose vocabularies are there, and whose records are wanted.
 
   Attributes:
-    corpora: by tag; each can be read twice.
+    corpora: corpora by tag; each can be read twice.
     plans: how each one's lines become records.
-    vocab_files: of the vocabularies, in the scratch directory.
+    vocab_files: files of the vocabularies, in the scratch directory.
     settings: what was asked for.
     scratch: for what is made on the way.
     at_the_end: what an engine wants to be done when the data are in their
@@ -88,7 +88,7 @@ class Made(NamedTuple):
 
   Attributes:
     statistics: what each corpus holds, by tag.
-    shards: paths of those that are not in their place yet.
+    shards: paths of shards that are not in their place yet.
   """
 
   statistics: Mapping[str, Statistics]
@@ -127,9 +127,9 @@ def publish(
   with what breaks off; in a remote store it begins anew.
 
   Args:
-    making: of the data.
-    shards: paths of those that are not there yet, beside the data.
-    description: of the data.
+    making: the data that are being made.
+    shards: paths of shards that are not in their place yet, beside the data.
+    description: description of the data.
 
   Raises:
     OSError: if the system refuses.

@@ -92,7 +92,7 @@ class CleanPairs(NamedTuple):
   Attributes:
     rows: of each, where it stands in the block.
     sources: in the data's form, without blanks at their ends.
-    targets: their translations, in the same form.
+    targets: translations of the sources, in the same form.
     dropped: the others, by reason.
     given: the sources of all rows as the file has them.
   """
@@ -291,9 +291,9 @@ class PairEncoder:
     What would be left out if it was rewritten stays as it is.
 
     Args:
-      columns: of the pairs as they are, and of what has been rewritten.
+      columns: columns of the pairs as they are, and of what has been rewritten.
       pairs: how many there are as they are.
-      number: of the pass.
+      number: number of the pass.
     """
     augmenter = Augmenter(self._augmentation)
     found = [
@@ -323,9 +323,9 @@ class PairEncoder:
     """Returns what equal pairs of a pass have in common.
 
     Args:
-      columns: of the text.
+      columns: columns of the text.
       order: places in the columns.
-      pairs: their numbers, which tell the pass.
+      pairs: numbers of the pairs, which tell the pass.
     """
     if not self._settings.duplicates:
       return np.zeros(0, np.uint64)

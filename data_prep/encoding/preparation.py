@@ -67,7 +67,7 @@ def prepare(
 
   Args:
     corpora: `train` and, if there is one, `dev`.
-    settings: what to make of them.
+    settings: what to make of the text.
     engine: what writes the shards.
 
   Raises:

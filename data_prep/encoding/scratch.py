@@ -27,7 +27,7 @@ class Scratch:
   """A directory that is removed when all is done.
 
   Attributes:
-    directory: its path, on this machine.
+    directory: path of the directory, on this machine.
     is_resumed: whether an earlier run with the same plan has begun it.
   """
 

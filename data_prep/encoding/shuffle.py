@@ -39,7 +39,7 @@ def shuffle_keys(pairs: np.ndarray, seed: int) -> np.ndarray:
 
   Args:
     pairs: int64, the pairs' numbers.
-    seed: of the shuffle.
+    seed: seed of the shuffle.
   """
   start = _splitmix64(np.array([seed], np.uint64))
   return _splitmix64(start + pairs.astype(np.uint64))
@@ -59,7 +59,7 @@ class Order:
 
   Attributes:
     shards: how many files.
-    seed: of the shuffle; None keeps the order, in one shard.
+    seed: seed of the shuffle; None keeps the order, in one shard.
   """
 
   shards: int
@@ -159,7 +159,7 @@ class ShuffledCorpus:
   Attributes:
     path: how the names of the index' files begin.
     order: where records belong.
-    block_paths: of all blocks, in their order.
+    block_paths: paths of all blocks, in their order.
   """
 
   def __init__(
@@ -248,11 +248,11 @@ class Statistics:
   """Statistics of a corpus.
 
   Attributes:
-    pairs: that are written.
-    tokens: of source and target, EOS included.
+    pairs: pairs that are written.
+    tokens: tokens of source and target, EOS included.
     histogram: pairs by the length of their longer side.
     dropped: pairs that were left out, by reason.
-    bytes: of all records.
+    bytes: bytes of all records.
     kept_pairs: pairs that were kept, counted once, duplicates included.
     several_sentences: kept pairs whose source has several sentences.
   """
@@ -273,7 +273,7 @@ class Statistics:
     """Counts a block's records.
 
     Args:
-      index: of the block.
+      index: index of the block.
       keep: bool [B], which of them are not duplicates.
     """
     lengths = index.lengths[keep]
@@ -327,7 +327,7 @@ class _Part(NamedTuple):
   """A block's records of one shard.
 
   Attributes:
-    path: of the block.
+    path: path of the block.
     start: where the first record's bytes begin.
     keys: uint64, ascending.
     sizes: int64, bytes.

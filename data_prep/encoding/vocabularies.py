@@ -36,7 +36,7 @@ class _Vocabulary(NamedTuple):
   """A vocabulary of the data.
 
   Attributes:
-    name: of its file.
+    name: name of its file.
     size: entries, if it is made; None is all words.
     given: an existing one, or None.
     texts: which files of the sample it is made from.

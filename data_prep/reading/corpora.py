@@ -118,11 +118,11 @@ class DataSettings:
     vocab_type: one of `VOCAB_TYPES`; words need a vocabulary for each side.
     vocab_size: entries of a vocabulary that is made for both sides.
     vocab_file: an existing vocabulary to use instead, or None.
-    separate: of source and target, in the place of these two; None if both
-      sides share one.
+    separate: vocabularies of source and target, in the place of these two; None
+      if both sides share one.
     vocab_sample: pairs that a vocabulary is made from; 0 is all.
     shards: files the training data is spread over.
-    seed: of the shuffle, and of the sample.
+    seed: seed of the shuffle, and of the sample.
     form: what is done to all text.
     filters: which pairs are left out.
     workers: processes; None is one a processor. The result is the same.

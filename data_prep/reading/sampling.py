@@ -31,9 +31,9 @@ def sample_pairs(
 
   Args:
     blocks: the corpus.
-    cleaner: of its text.
+    cleaner: cleaner of its text.
     most: pairs to draw; 0 is all.
-    seed: of the keys.
+    seed: seed of the keys.
 
   Raises:
     InputError: as `PairCleaner.clean`, wherever the line is.

@@ -30,10 +30,11 @@ class Block(NamedTuple):
   """Some consecutive pairs of lines.
 
   Attributes:
-    number: of the block in the corpus, from 0.
-    first_pair: of its pairs in the corpus, from 0.
+    number: number of the block in the corpus, from 0.
+    first_pair: number of its pairs in the corpus, from 0.
     source_name: the file of the source lines, for messages.
-    target_name: of the target lines; the same if pairs stand in one file.
+    target_name: file name of the target lines; the same if pairs stand in one
+      file.
     first_line: the first line's number in its file, from 1.
     sources: lines with their ends.
     targets: as many; None if each line of `sources` holds both sides.

@@ -126,7 +126,7 @@ def run(runner: str, options: str, build: Callable[[Any], None]) -> None:
 
   Args:
     runner: as Beam names it.
-    options: that have passed `check`.
+    options: options that have passed `check`.
     build: adds what is to be done to a `beam.Pipeline`.
 
   Raises:

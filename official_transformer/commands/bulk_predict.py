@@ -50,9 +50,9 @@ class Weights(NamedTuple):
   """Which weights all files are translated with.
 
   Attributes:
-    kind: of checkpoint.
-    step: of the checkpoint.
-    sha256: of its index, which holds a checksum of each tensor.
+    kind: kind of checkpoint.
+    step: step of the checkpoint.
+    sha256: SHA-256 of its index, which holds a checksum of each tensor.
   """
 
   kind: str
@@ -71,11 +71,11 @@ class BulkJob(NamedTuple):
   """How files are translated; it travels to other processes.
 
   Attributes:
-    plan: of the translator.
-    weights: that it must have.
+    plan: plan of the translator.
+    weights: weights that it must have.
     output_format: `text` or `jsonl`.
     replace_invalid: whether bytes that are not UTF-8 are replaced.
-    directory: of the translations.
+    directory: directory of the translations.
   """
 
   plan: TranslatorPlan
@@ -155,8 +155,8 @@ def bulk_predict(
   """Translates all files that have no translation yet.
 
   Args:
-    plan: of the translator, as `--mode=predict` has it.
-    patterns: of the files, as `find_files` takes them.
+    plan: plan of the translator, as `--mode=predict` has it.
+    patterns: patterns of the files, as `find_files` takes them.
     file_out: the directory of the translations.
     output_format: `text` or `jsonl`.
     replace_invalid: whether bytes that are not UTF-8 are replaced.
@@ -198,7 +198,7 @@ def find_files(patterns: str) -> list[str]:
   """Returns the files that `--file` names.
 
   Args:
-    patterns: of names, between commas, or one name.
+    patterns: patterns of names, between commas, or one name.
 
   Raises:
     InputError: if there are none of a pattern, or one cannot be read.

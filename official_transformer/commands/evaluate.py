@@ -159,7 +159,7 @@ class _Model:
   """A model that translates the sets.
 
   Attributes:
-    translator: of it.
+    translator: translator of the model.
     name: what its translations are called in a comparison.
   """
 
@@ -191,9 +191,9 @@ class _Kept:
   """Where an evaluation is kept.
 
   Attributes:
-    directory: of the model.
+    directory: directory of the model.
     name: what tells it from others, as part of a file's name.
-    files: of source and reference.
+    files: files of source and reference.
   """
 
   directory: ModelDirectory

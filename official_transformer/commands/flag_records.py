@@ -40,7 +40,7 @@ class FlagSpec:
   """The properties of a flag besides name, type and default.
 
   Attributes:
-    text: its help, on one line.
+    text: help of the flag, on one line.
     idle: what may keep it from having an effect.
     never: why nothing reads it any more; empty if something does.
     definer: absl's own arguments: short name, bounds, whether case counts.
@@ -71,8 +71,8 @@ def flag(
   """Returns the field of a flag.
 
   Args:
-    default: its value if it is not given; `REQUIRED` if it must be.
-    text: its help.
+    default: value of the flag if it is not given; `REQUIRED` if it must be.
+    text: help of the flag.
     *idle: what may keep it from having an effect: a predicate of the record,
       and the reason, which follows "--NAME has no effect: ".
     never: why nothing reads the flag any more.
@@ -89,7 +89,7 @@ class Demand(typing.NamedTuple):
   """A condition on flags that absl checks as it reads them, as upstream does.
 
   Attributes:
-    names: of the flags.
+    names: names of the flags.
     holds: takes their values by name.
     message: what is said if it does not hold.
   """
@@ -137,8 +137,8 @@ class Modes:
   Attributes:
     records: what each does, the default first. All have the flags of all: one
       that the mode's record lacks has no effect.
-    headings: of all records, in the manual's order; `--mode` stands under the
-      first.
+    headings: headings of all records, in the manual's order; `--mode` stands
+      under the first.
     most_used: the flags that `--help` tells without a mode.
     accepted: the record of flags that nothing reads any more.
   """
@@ -159,7 +159,7 @@ class Definition:
   Attributes:
     section: the heading it stands under.
     spec: what its field says.
-    modes: those that read it; none is all.
+    modes: modes that read the flag; none is all.
   """
 
   section: str

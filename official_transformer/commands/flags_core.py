@@ -164,7 +164,7 @@ def parse_flags(argv: list[str]) -> list[str]:
   absl's is 1.
 
   Args:
-    argv: of the command line.
+    argv: arguments of the command line.
 
   Returns:
     What is left of it: the name of the program, and positional arguments.

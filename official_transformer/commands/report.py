@@ -207,7 +207,7 @@ def _read_attention(
   Args:
     options: what the command line says.
     request: what is reported.
-    compared: what was found of it.
+    compared: scores and tests of the systems.
     chosen: the lines, from 0; None takes those that are worth a look, of a
       length that the model was trained with.
   """

@@ -107,8 +107,8 @@ def check_tokenizer(name: str, asked: str) -> str:
   """Returns a tokenizer of BLEU, if there is one of that name.
 
   Args:
-    name: of the flag.
-    asked: its value.
+    name: name of the flag.
+    asked: value of the flag.
 
   Raises:
     InputError: if sacreBLEU has none of that name, or it cannot be used here.
@@ -136,7 +136,7 @@ def contest_settings(
 
   Args:
     options: what the command line says.
-    tokenizer: of BLEU, which has been checked.
+    tokenizer: tokenizer of BLEU, which has been checked.
     sentences: whether each line is scored by itself, too.
 
   Raises:

@@ -321,7 +321,7 @@ def read_api_key(path: str | None) -> str | None:
   """Reads the key that clients must send, if there is one.
 
   Args:
-    path: of its file; None looks in the environment.
+    path: path of its file; None looks in the environment.
 
   Raises:
     InputError: if the file is missing, or what there is can be no key.

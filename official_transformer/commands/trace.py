@@ -25,9 +25,9 @@ class TraceWriter:
   Attributes:
     translator: whose searches they are.
     directory: where they are written.
-    formats: of the pictures.
+    formats: formats of the pictures.
     lines: so far.
-    written: of these, those that are not blank.
+    written: written of these, those that are not blank.
   """
 
   def __init__(

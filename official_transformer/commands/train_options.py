@@ -372,9 +372,9 @@ class RunOptions(
     """Returns the same, as the trainer takes it.
 
     Args:
-      batching: of the model.
-      seed: of the run.
-      replicas: that share a batch.
+      batching: batching of the model.
+      seed: seed of the run.
+      replicas: replicas that share a batch.
       evaluated: the steps of all evaluations, the last step last, if epochs
         decide them.
     """

@@ -288,7 +288,7 @@ class _TestSet(NamedTuple):
   """The test set that is scored during training.
 
   Attributes:
-    pairs: its sentences.
+    pairs: sentences of the test set.
     settings: how translations are scored.
   """
 

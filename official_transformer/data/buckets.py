@@ -59,8 +59,8 @@ class Batching:
     max_length: longest example, EOS included; longer ones are dropped.
     static_batch: whether all batches have one shape, [batch_size //
       max_length, max_length].
-    batch_divisor: of the number of sentences in each batch, so that replicas
-      get equal shares.
+    batch_divisor: divisor of the number of sentences in each batch, so that
+      replicas get equal shares.
     accumulate_steps: batches whose gradients make one update.
 
   Raises:
@@ -129,7 +129,8 @@ class Batching:
     the square of their length too.
 
     Args:
-      lengths: of the examples that there are, one of them within `max_length`.
+      lengths: lengths of the examples that there are, one of them within
+        `max_length`.
       growth: how many times longer examples may become once they are in a
         batch, by other segmentations; `max_length` bounds them then, too.
     """

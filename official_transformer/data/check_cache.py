@@ -43,10 +43,10 @@ def save_check(
   """Writes down what was found.
 
   Args:
-    path: of the file to write.
+    path: path of the file to write.
     check: what was found.
-    sizes: of the vocabularies that ids were compared with.
-    state: of the shards, before they were read.
+    sizes: sizes of the vocabularies that ids were compared with.
+    state: state of the shards, before they were read.
 
   Raises:
     OSError: if the system refuses.
@@ -76,10 +76,10 @@ def load_check(
   """Returns what was found in some shards, if they are as they were.
 
   Args:
-    path: of the file that `save_check` wrote; it need not exist.
-    shards: their paths.
-    sizes: of the vocabularies to compare ids with.
-    state: of the shards, now.
+    path: path of the file that `save_check` wrote; it need not exist.
+    shards: paths of the shards.
+    sizes: sizes of the vocabularies to compare ids with.
+    state: state of the shards, now.
   """
   if not file_system.exists(path):
     return None

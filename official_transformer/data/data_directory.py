@@ -109,7 +109,7 @@ class CorpusDescription:
   """The part of data.json about training or development data.
 
   Attributes:
-    pairs: that were written.
+    pairs: pairs that were written.
     source_tokens: source tokens of these pairs, EOS included.
     target_tokens: target tokens of these pairs, EOS included.
     dropped: pairs that were left out, by reason.
@@ -162,7 +162,7 @@ class DataDescription:
   """The content of data.json.
 
   Attributes:
-    vocabularies: that the data were tokenized with.
+    vocabularies: vocabularies that the data were tokenized with.
     train: the training data.
     dev: the development data, if there are any.
     form: what has been done to all text.
@@ -231,7 +231,7 @@ class DataDirectory:
   """Prepared data, whose data.json is read once.
 
   Attributes:
-    path: of the directory.
+    path: path of the directory.
   """
 
   path: str

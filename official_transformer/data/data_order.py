@@ -51,9 +51,9 @@ class Start(NamedTuple):
   """Where a run stands.
 
   Attributes:
-    epoch: from 0.
-    window: of the epoch, from 0.
-    batches: of the window, that have been trained on.
+    epoch: epoch, from 0.
+    window: window of the epoch, from 0.
+    batches: batches of the window, that have been trained on.
     waiting: int64, the numbers of the records that waited for the window.
   """
 
@@ -68,7 +68,7 @@ class DataOrder:
   """The batches of some records.
 
   Attributes:
-    index: of the records.
+    index: index of the records.
     batching: how they are grouped.
     seed: decides the order; None is that of the files.
   """
@@ -130,7 +130,7 @@ class DataOrder:
     """Returns where a run stands after some batches.
 
     Args:
-      batches: that it has trained on.
+      batches: batches that it has trained on.
 
     Raises:
       ValueError: if no batch is ever full.
@@ -198,7 +198,7 @@ class DataOrder:
     """Makes batches of what there is.
 
     Args:
-      chunks: of the window.
+      chunks: chunks of the window.
       pool: int64 [P], the records that waited, then the window's.
       order: int64 [P], their places in the order they come in.
       is_last: whether nothing waits any longer.
@@ -248,9 +248,9 @@ class DataOrder:
     """Returns the records of a bucket that wait for a window.
 
     Args:
-      bucket: its number.
+      bucket: number of the bucket.
       place: epoch and window.
-      window_of_chunk: of the epoch.
+      window_of_chunk: window of each chunk, of the epoch.
       seen: how many of the epoch's windows before were of the bucket.
     """
     epoch, window = place

@@ -33,8 +33,8 @@ class Threads(NamedTuple):
   """The threads of a pipeline.
 
   Attributes:
-    reading: that read shards; 0 for one a processor.
-    private: of the pipeline's own pool; None shares TensorFlow's.
+    reading: threads that read shards; 0 for one a processor.
+    private: threads of the pipeline's own pool; None shares TensorFlow's.
   """
 
   reading: int = 4
@@ -112,11 +112,11 @@ def train_dataset(
   each example comes once an epoch.
 
   Args:
-    index: of the training data.
+    index: index of the training data.
     batching: how examples are grouped.
     seed: decides the order.
     skip_batches: batches that a resumed run has trained on already.
-    threads: that read; the order does not depend on them.
+    threads: threads that read; the order does not depend on them.
     after_reading: is called when a window of records has been read, before any
       batch is made of it; what it raises ends the dataset with an error.
 

@@ -20,7 +20,7 @@ def dev_sources(data_dir: str, tokenizer: Tokenizer) -> Iterator[str]:
 
   Args:
     data_dir: as `prepare_data` or upstream made it.
-    tokenizer: of the vocabulary it was made with.
+    tokenizer: tokenizer of the vocabulary it was made with.
 
   Raises:
     InputError: if they cannot be read, or were made with another vocabulary.

@@ -37,12 +37,12 @@ class PreparedData:
 
   Attributes:
     data_dir: the directory.
-    vocab_sizes: of source and target; all ids are below them.
+    vocab_sizes: vocabulary sizes of source and target; all ids are below them.
     train: the training pairs.
     dev: the development pairs, if there are any.
     is_whole: whether none of the training data is left out or missing.
     cache_file: where it is written down what was found in the training data.
-    state: of the training shards, before they were read.
+    state: state of the training shards, before they were read.
     is_remembered: whether they were not read, as they have not changed since.
     sampler: draws other segmentations of the text, if that is wanted.
     several_sentences: the share of training pairs of several sentences, if
@@ -68,7 +68,7 @@ class PreparedData:
     """Returns what the training pairs are like; None if none is used.
 
     Args:
-      max_length: of the training.
+      max_length: `max_length` of the training.
     """
     return TrainedLines.of(
       self.train.index.lengths, max_length, self.several_sentences

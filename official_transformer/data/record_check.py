@@ -43,7 +43,7 @@ class Problem(NamedTuple):
   """A record that cannot be trained on.
 
   Attributes:
-    path: its shard.
+    path: shard of the record.
     number: among the shard's records, counted from 1.
     reason: what is wrong.
     ends_shard: whether nothing after it can be read either.
@@ -64,10 +64,10 @@ class RecordCheck:
 
   Attributes:
     index: where their records are, and how long.
-    source_tokens: of the usable pairs, EOS included.
-    target_tokens: of the usable pairs, EOS included.
+    source_tokens: source tokens of the usable pairs, EOS included.
+    target_tokens: target tokens of the usable pairs, EOS included.
     problems: what cannot be used.
-    fingerprint: of all records in their order.
+    fingerprint: fingerprint of all records in their order.
   """
 
   index: RecordIndex

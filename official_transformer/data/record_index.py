@@ -52,8 +52,8 @@ class RecordIndex:
 
     Args:
       paths: the shards.
-      lengths: of each shard, as in the attribute.
-      sizes: of each shard, the bytes of each record.
+      lengths: lengths of each shard, as in the attribute.
+      sizes: sizes of each shard, the bytes of each record.
     """
     chunks = []
     before = 0

@@ -37,7 +37,7 @@ class SubwordSampler:
   Attributes:
     sampling: how.
     max_length: most tokens: what would be longer stays as it is.
-    seed: of the run: it and a batch's number decide its segmentations.
+    seed: seed of the run: it and a batch's number decide its segmentations.
 
   Raises:
     InputError: if a vocabulary is no SentencePiece model.
@@ -70,7 +70,8 @@ class SubwordSampler:
     """Returns batches with other segmentations of the same text.
 
     Args:
-      batches: of inputs [B, S] and targets [B, T], int64, padded with 0.
+      batches: batches of inputs [B, S] and targets [B, T], int64, padded with
+        0.
       first: the number of the first batch, counted from the run's beginning.
     """
     shapes = [spec.shape for spec in batches.element_spec]
@@ -93,7 +94,7 @@ class SubwordSampler:
     """Returns a batch with other segmentations.
 
     Args:
-      number: of the batch.
+      number: number of the batch.
       inputs: int64 [B, S].
       targets: int64 [B, T].
     """

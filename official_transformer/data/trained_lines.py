@@ -54,7 +54,7 @@ class TrainedLines:
     Args:
       lengths: int [N], tokens of each pair's longer side; 0 of one that cannot
         be used.
-      max_length: of the training, which leaves longer ones out.
+      max_length: `max_length` of the training, which leaves longer ones out.
       several_sentences: as in the attribute.
     """
     import numpy as np  # Which --help need not wait for.
@@ -70,8 +70,8 @@ class TrainedLines:
     """Reads the lengths of an index; None if there is none, or it is damaged.
 
     Args:
-      path: of the file that `check_cache.save_check` has written.
-      max_length: of the training, as in `of`.
+      path: path of the file that `check_cache.save_check` has written.
+      max_length: `max_length` of the training, as in `of`.
     """
     if not file_system.exists(path):
       return None

@@ -74,7 +74,7 @@ class Words(NamedTuple):
 
   Attributes:
     text: the line.
-    spans: of the words, in it.
+    spans: places of the words in the line.
     of_piece: for each piece, the words it has characters of.
   """
 
@@ -100,11 +100,11 @@ class Words(NamedTuple):
     """Returns the words of a translation.
 
     Args:
-      tokenizer: of the target.
+      tokenizer: tokenizer of the target.
       text: the translation.
-      ids: of it, without EOS.
-      places: of each of them in the text, if it is not what they are decoded
-        to.
+      ids: ids of the translation, without EOS.
+      places: place of each id in the text, if the text is not what the ids are
+        decoded to.
     """
     spans = words_of(text)
     places = places or decoded_spans(tokenizer, ids)
@@ -132,8 +132,8 @@ def word_weights(
 
   Args:
     weights: [T - 1, S - 1], of pieces.
-    source: of S - 1 pieces.
-    target: of T - 1 pieces.
+    source: words of the source, over its S - 1 pieces.
+    target: words of the target, over its T - 1 pieces.
 
   Returns:
     [target words, source words].
@@ -171,9 +171,9 @@ class Alignment:
     source_words: words of the source, as they are counted.
     target_words: words of the translation, as they are counted.
     links: sorted by source.
-    weights: of each target word, what it attends to of each source word, on the
-      mean of all layers and heads; what is left to 1 goes to the end. None of a
-      line that was cut and is long.
+    weights: weights of each target word, what it attends to of each source
+      word, on the mean of all layers and heads; what is left to 1 goes to the
+      end. None of a line that was cut and is long.
   """
 
   source_words: list[str]
@@ -252,9 +252,9 @@ class TranslatedPiece(NamedTuple):
   """A line, or a part of one, and a translation of it.
 
   Attributes:
-    source: its text.
+    source: text of the source.
     source_ids: ending in EOS.
-    target: its translation's text.
+    target: text of the translation.
     target_ids: without EOS.
     target_spans: as in `Words.of_target`.
   """
@@ -270,7 +270,7 @@ class Aligner:
   """Aligns translations; safe to call from several threads.
 
   Attributes:
-    reader: of the attention.
+    reader: reader of the attention.
     rule: where in it alignments are read.
   """
 

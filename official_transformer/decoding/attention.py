@@ -60,7 +60,7 @@ class AttentionReader:
 
   Attributes:
     transformer: the model.
-    tokenizers: of source and target.
+    tokenizers: tokenizers of source and target.
     limits: how many pairs are computed at once.
   """
 

@@ -29,7 +29,7 @@ def windows(
 
   Args:
     items: as they come.
-    size: of an item; a window ends if their sum exceeds `WINDOW_SIZE`.
+    size: size of an item; a window ends if their sum exceeds `WINDOW_SIZE`.
   """
   window: list[Item] = []
   total = 0
@@ -49,8 +49,8 @@ def batches_by_length(
   """Puts items of similar length together, the longest first.
 
   Args:
-    lengths: of the items, in tokens.
-    limits: of a batch.
+    lengths: lengths of the items, in tokens.
+    limits: limits of a batch.
     parts: batches to make at least, if there are as many items.
 
   Returns:
@@ -77,8 +77,8 @@ def map_by_length(
 
   Args:
     items: in any order.
-    length: of an item, in tokens.
-    limits: of a batch.
+    length: length of an item, in tokens.
+    limits: limits of a batch.
     process: maps a batch to as many results.
 
   Returns:

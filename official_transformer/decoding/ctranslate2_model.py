@@ -53,7 +53,7 @@ def write_ctranslate2_model(
 
   Args:
     transformer: with float32 weights.
-    tokenizers: of source and target.
+    tokenizers: tokenizers of source and target.
     directory: exists, and is empty.
     quantization: how weights are kept; one of `engines.QUANTIZATIONS`.
     positions: P, the most tokens of a source or a translation.
@@ -101,8 +101,8 @@ def unique_entries(tokenizer: Tokenizer, rows: int) -> list[str]:
   so, which no text is cut into.
 
   Args:
-    tokenizer: of the vocabulary.
-    rows: of its embedding table.
+    tokenizer: tokenizer of the vocabulary.
+    rows: rows of its embedding table.
   """
   known = tokenizer.vocab_size
   entries = [tokenizer.pieces([i])[0] for i in range(known)]

@@ -59,10 +59,11 @@ class CTranslate2Searcher:
   """Searches with one model; safe to call from several threads.
 
   Attributes:
-    params: of the model; they decide beam, alpha, patience and limit.
+    params: hyper-parameters of the model; they decide beam, alpha, patience and
+      limit.
     translator: CTranslate2's own.
     sources: what stands for each id of a source there.
-    entries: of a translation.
+    entries: entries of a translation.
   """
 
   def __init__(
@@ -94,7 +95,7 @@ class CTranslate2Searcher:
 
     Args:
       transformer: with float32 weights; not needed after this.
-      tokenizers: of source and target.
+      tokenizers: tokenizers of source and target.
       engine: how weights are kept, and what computes.
       workers: batches searched side by side.
     """

@@ -55,7 +55,8 @@ class SequenceSearcher(Protocol):
   """The interface of all engines; safe to call from several threads.
 
   Attributes:
-    params: of its model; they decide beam, alpha, patience and limit.
+    params: hyper-parameters of its model; they decide beam, alpha, patience and
+      limit.
   """
 
   params: TransformerParams

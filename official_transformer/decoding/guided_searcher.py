@@ -68,7 +68,7 @@ class GuidedSearcher:
   """Searches under constraints; safe to call from several threads.
 
   Attributes:
-    models: that decide together; the first one's parameters count.
+    models: models that decide together; the first one's parameters count.
     params: these.
     target: the target's tokenizer.
   """
@@ -270,7 +270,7 @@ def _phrase_array(
   """Lays phrases of lines out, int32 [B, phrases, longest], at least 1 each.
 
   Args:
-    phrases: of each line, token lists.
+    phrases: phrases of each line, token lists.
     filler: stands before shorter phrases if it is below 0, and else behind
       them.
     end: the last token of what is no phrase.

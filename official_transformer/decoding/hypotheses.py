@@ -14,7 +14,7 @@ class FoundSequence:
   """A hypothesis.
 
   Attributes:
-    ids: its tokens, without EOS.
+    ids: tokens of the hypothesis, without EOS.
     score: normalised by length if `finished`, else its log-probability.
     finished: whether the model ended it by itself, below its limit.
     utility: how like the others it is, 0 to 100, if that was asked (`mbr`).

@@ -68,8 +68,8 @@ class EnsembleStep:
   """Several models' steps as one: the mean of their probabilities.
 
   Attributes:
-    steps: of the models.
-    vocab_size: tokens that all of them know.
+    steps: steps of the models.
+    vocab_size: number of tokens that all models know.
   """
 
   def __init__(
@@ -140,8 +140,8 @@ def search_translations(
   """Translates.
 
   Args:
-    models: of one vocabulary; the first one's parameters decide beam, alpha,
-      patience and limit.
+    models: models of one vocabulary; the first one's parameters decide beam,
+      alpha, patience and limit.
     source_ids: int [B, S], padded with PAD.
     controller: how.
 

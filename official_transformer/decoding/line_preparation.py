@@ -39,9 +39,9 @@ class PieceToTranslate(NamedTuple):
   """A line, or a part of one, that is translated by itself.
 
   Attributes:
-    text: of it.
-    ids: of it, ending in EOS.
-    constraints: of its translation.
+    text: text of the piece.
+    ids: ids of the piece, ending in EOS.
+    constraints: constraints of its translation.
     search: how it is searched for.
   """
 
@@ -62,15 +62,15 @@ class PreparedLine:
 
   Attributes:
     pieces: none, if it is blank; more than one, if it was cut.
-    ids: of each piece, ending in EOS.
-    constraints: of its translation; with a prefix or something required, it is
-      never cut.
+    ids: ids of each piece, ending in EOS.
+    constraints: constraints of its translation; with a prefix or something
+      required, it is never cut.
     search: how it is searched for; with a least length, it is never cut.
     written: a phrase to how a translation would hold it.
     margins: blanks before and behind its text, which a translation keeps; all
       before, if there is no text.
-    runs: of a line with markup, the runs of its text, whose pieces these are,
-      and what stands between them.
+    runs: runs of a line with markup, the runs of its text, whose pieces these
+      are, and what stands between them.
   """
 
   pieces: list[Piece]
@@ -107,7 +107,7 @@ class PreparedRun(NamedTuple):
 
   Attributes:
     run: with the markup in it.
-    line: its text, as it is decoded.
+    line: text of the line, as it is decoded.
   """
 
   run: Run
@@ -119,7 +119,7 @@ class LinePreparer:
   """Cuts lines into pieces and tokens.
 
   Attributes:
-    tokenizers: of source and target.
+    tokenizers: tokenizers of source and target.
     longest_piece: most tokens of a piece, EOS included; None cuts no line.
     search: how lines are searched for that do not say.
     split_sentences: whether each sentence is a piece.

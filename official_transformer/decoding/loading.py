@@ -45,8 +45,8 @@ class LoadedCheckpoint(NamedTuple):
 
   Attributes:
     step: finished updates; of the newest, if several are averaged.
-    averaged: the steps of those; of none, otherwise.
-    prefix: of its files.
+    averaged: steps of the averaged checkpoints; empty otherwise.
+    prefix: path prefix of its files.
   """
 
   step: int
@@ -72,7 +72,7 @@ class LoadedModel(NamedTuple):
 
   Attributes:
     transformer: with the checkpoint's weights.
-    tokenizers: of source and target.
+    tokenizers: tokenizers of source and target.
     longest_piece: most tokens of text that it translates in one piece.
     checkpoint: whose weights they are.
     splits_sentences: whether it was trained on sentences, not on paragraphs.
@@ -132,7 +132,7 @@ def load_model(
 
   Args:
     directory: the model directory.
-    description: of its model, with the parameters to decode with.
+    description: description of its model, with the parameters to decode with.
     dtype: what to compute in: `fp32`, `bf16` or `fp16`; float32 if nothing
       here computes faster in that type, as on most processors.
     checkpoint: `latest`, instead of which an older one is taken if it cannot
@@ -187,7 +187,7 @@ def load_models(
   Args:
     opened: what `open_model` returned of each.
     dtype: as in `load_model`.
-    checkpoint: of each, as in `load_model`.
+    checkpoint: checkpoint of each, as in `load_model`.
 
   Returns:
     The models. All hide the unknown token if the first is asked to.

@@ -69,7 +69,7 @@ def cut_line(
 
   Args:
     text: a line that is not blank.
-    length: of a text, in tokens.
+    length: length of a text, in tokens.
     longest: most tokens of a piece; one character may have more.
 
   Returns:

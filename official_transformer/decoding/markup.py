@@ -61,7 +61,7 @@ def put_back(run: Run, translation: str, alignment: Alignment) -> str:
 
   Args:
     run: the source, as `keep_out` returns it.
-    translation: its text.
+    translation: text of the translation.
     alignment: which of its words come from which of the run's text.
   """
   placement = _Placement(run, translation.strip(), alignment)

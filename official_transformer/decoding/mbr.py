@@ -29,7 +29,7 @@ def by_risk(
 
   Args:
     sequences: one or more.
-    text: of one.
+    text: text of one.
   """
   found = utilities([text(sequence) for sequence in sequences])
   # The first of equals stays first.

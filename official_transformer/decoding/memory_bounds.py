@@ -54,9 +54,9 @@ def check_batch(params: TransformerParams, lines: int, longest: int) -> None:
   """Refuses a batch that cannot be searched.
 
   Args:
-    params: of the model.
+    params: hyper-parameters of the model.
     lines: decoded together.
-    longest: of them, in tokens.
+    longest: length of the longest, of them, in tokens.
 
   Raises:
     InputError: if positions or memory do not suffice.
@@ -75,7 +75,7 @@ def out_of_memory(lines: int, longest: int, said: object) -> InputError:
 
   Args:
     lines: decoded together.
-    longest: of them, in tokens.
+    longest: length of the longest, of them, in tokens.
     said: what the library says.
   """
   return InputError(

@@ -38,7 +38,7 @@ def translate_file(
     model: as this module says.
     params: a dictionary whose `decode_batch_size` says how many lines a batch
       has; 32 if it does not.
-    subtokenizer: of the model.
+    subtokenizer: tokenizer of the model.
     input_file: text, a sentence a line.
     output_file: gets a translation for each line, in their order.
     print_all_translations: whether the log shows each line and its translation.

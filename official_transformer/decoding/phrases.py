@@ -44,7 +44,7 @@ class DecodingConstraints:
     """Returns what a translation lacks, and what it has and should not.
 
     Args:
-      text: of the translation.
+      text: text of the translation.
       formed: a phrase to how a translation would write it.
     """
     prefix = " ".join(formed(self.prefix).split())
@@ -147,9 +147,9 @@ def overgrown(
   """Yields tokens with those beside them that make them parts of longer words.
 
   Args:
-    tokenizer: of the ids.
-    ids: of a text.
-    tokens: of a phrase, that the ids may hold.
+    tokenizer: tokenizer of the ids.
+    ids: ids of a text.
+    tokens: tokens of a phrase, that the ids may hold.
   """
   size, text = len(tokens), tokenizer.decode(ids)
   spans = None

@@ -51,7 +51,7 @@ class LineRequest:
 
   Attributes:
     text: the line.
-    constraints: of its translation.
+    constraints: constraints of its translation.
     search: how it is searched for; None is the translator's own way.
     is_html: whether it is; None is as the translator is told.
     parts: what is in its place, if it has markup of another kind: runs of text,
@@ -79,7 +79,8 @@ class TranslationRequest:
 
   Attributes:
     lines: to translate.
-    constraints: of each line's translation; empty if there are none.
+    constraints: constraints of each line's translation; empty if there are
+      none.
     search: how all are searched for.
     n_best: most hypotheses of each.
     aligned: whether it is told which words come from which.
@@ -118,7 +119,7 @@ class TranslationRequest:
 
     Args:
       options: the translator's.
-      params: its first model's.
+      params: hyper-parameters of the first model.
       target: the target's tokenizer.
       longest_piece: most tokens of a line that is translated in one piece. A
         line with a prefix or a required phrase is never cut, and may have

@@ -33,8 +33,9 @@ class PairScore:
   Attributes:
     token_log_probabilities: natural logarithms, one for each token of the
       target, EOS last.
-    normalized_score: their sum divided by the length normalisation of beam
-      search: what the search would have ranked this target by.
+    normalized_score: the sum of the log-probabilities, divided by the length
+      normalisation of beam search: what the search would have ranked this
+      target by.
   """
 
   token_log_probabilities: list[float]
@@ -56,7 +57,7 @@ class Scorer:
 
   Attributes:
     transformer: the model; its `params.alpha` normalises.
-    tokenizers: of source and target.
+    tokenizers: tokenizers of source and target.
     limits: how many pairs are scored at once.
     not_scored: pairs that were too long for the memory there is.
     beyond_positions: pairs that were longer than the positions that the model

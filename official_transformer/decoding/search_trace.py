@@ -31,8 +31,9 @@ class TracedCandidate:
   Attributes:
     parent: the beam that it continues, from 0.
     piece: the new one.
-    log_probability: of all its pieces so far, by the natural logarithm.
-    step_log_probability: of the new one.
+    log_probability: log-probability of all its pieces so far, by the natural
+      logarithm.
+    step_log_probability: log-probability of the new piece.
     fate: `kept`, it is alive; `finished`, it has ended and is among the best
       that have; `pruned`, it is neither.
     beam: if it is kept, which it is from now on.
@@ -53,8 +54,8 @@ class TracedHypothesis:
   """One that the search has found.
 
   Attributes:
-    pieces: of it, the end among them if it has ended.
-    text: of it.
+    pieces: pieces of the hypothesis, the end among them if it has ended.
+    text: text of the hypothesis.
     score: normalised by length if it is finished.
     finished: whether it has ended.
   """
@@ -70,9 +71,9 @@ class SearchTrace:
   """A whole search.
 
   Attributes:
-    source: its pieces, the end among them.
+    source: pieces of the source, the end among them.
     beam_size: K.
-    alpha: of the normalisation of lengths.
+    alpha: alpha of the normalisation of lengths.
     limit: the most pieces that a hypothesis may have.
     steps: of each, the candidates, best first.
     found: best first.
@@ -117,8 +118,8 @@ class SearchTracer:
 
   Attributes:
     transformer: the model.
-    source: its source's tokenizer.
-    target: its target's.
+    source: tokenizer of the source.
+    target: tokenizer of the target.
   """
 
   def __init__(

@@ -30,8 +30,10 @@ class Searcher:
 
   Attributes:
     transformer: the model.
-    params: its own; they decide beam, alpha, patience and limit.
-    static_shapes: of batches in the static form, or None for the dynamic form.
+    params: hyper-parameters of the model; they decide beam, alpha, patience and
+      limit.
+    static_shapes: shapes of batches in the static form, or None for the dynamic
+      form.
     search_function: ids, int32 [B, S], to a `SearchResult`, traced.
   """
 

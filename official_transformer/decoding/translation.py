@@ -215,7 +215,7 @@ def _joint(source: str, piece: Piece, left: str, right: str) -> str:
     source: the first piece.
     piece: the second one, and what stands before it.
     left: the translation up to the first piece's end.
-    right: that of the second piece.
+    right: text of the second piece.
   """
   if piece.joint.strip(" ") or not (left and right):
     return piece.joint
@@ -254,9 +254,10 @@ def translated_pieces(
 
   Args:
     batch: the sources.
-    found: of each, its hypotheses as ids.
+    found: hypotheses of each, as ids.
     hypotheses: the same as text.
-    spans: of hypotheses whose text is not what their tokens are decoded to.
+    spans: places of hypotheses whose text is not what their tokens are decoded
+      to.
   """
   return [
     TranslatedPiece(

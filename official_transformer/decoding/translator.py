@@ -73,9 +73,9 @@ class Translator:
   """A model, its tokenizer, and how to decode.
 
   Attributes:
-    params: of the model, the first of several; they decide beam, alpha,
-      patience and limit.
-    tokenizers: of source and target.
+    params: hyper-parameters of the model, the first of several; they decide
+      beam, alpha, patience and limit.
+    tokenizers: tokenizers of source and target.
     options: how lines are brought to the model, fewer at once for large beams.
     longest_piece: most tokens of a line that is translated in one piece, EOS
       included; longer ones are cut, unless `options` say otherwise.
@@ -244,7 +244,7 @@ class Translator:
 
     Args:
       source: a line.
-      target: its translation; None is the model's own.
+      target: translation of the line; None is the model's own.
 
     Raises:
       InputError: if another engine than TensorFlow searches, or the memory does

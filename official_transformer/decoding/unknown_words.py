@@ -51,10 +51,10 @@ def replace_unknown(
   Otherwise it stays.
 
   Args:
-    reader: of the attention.
+    reader: reader of the attention.
     rule: where in it is read what belongs together; None is as usual.
     batch: what was translated.
-    found: of each, its hypotheses as ids.
+    found: hypotheses of each, as ids.
     hypotheses: the same as text.
 
   Returns:
@@ -105,9 +105,9 @@ def _parts(
   """Returns what each token of a translation is written as.
 
   Args:
-    tokenizers: of both sides; the target's has an unknown token.
-    piece: of the source.
-    ids: of the translation, without EOS.
+    tokenizers: tokenizers of both sides; the target's has an unknown token.
+    piece: piece of the source.
+    ids: ids of the translation, without EOS.
     weights: [T, S], how much each of its pieces belongs to each source piece.
   """
   formed = formed_text(tokenizers.source, piece.text)

@@ -40,7 +40,7 @@ def start_window(
     window: lines.
     pool: works on the batches.
     options: say how large they are.
-    params: of the model.
+    params: hyper-parameters of the model.
     translate_batch: translates one.
     on_decoded: as in `Translator.translate_stream`.
   """

@@ -35,7 +35,7 @@ class DecodedFile(NamedTuple):
 
   Attributes:
     text: without the mark of its encoding.
-    mark: of it, at the beginning; may be empty.
+    mark: byte order mark of the file; may be empty.
     charset: what it is written in.
   """
 

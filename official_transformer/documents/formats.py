@@ -62,7 +62,7 @@ def format_of(path: str, file_format: str) -> DocumentFormat | None:
   """Returns the format of a file; None if it is lines.
 
   Args:
-    path: of the file.
+    path: path of the file.
     file_format: the name of a format, `LINES`, or `AUTO`: the end of the path
       tells.
   """

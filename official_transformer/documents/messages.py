@@ -38,7 +38,7 @@ class _Field:
 
   Attributes:
     first: the number of its first line.
-    end: of the first line behind it.
+    end: end of the first line behind it.
     text: without escapes.
   """
 
@@ -185,9 +185,9 @@ def _quoted(key: str, text: str, line: str) -> str:
   """Returns the lines of a field.
 
   Args:
-    key: its keyword.
-    text: of it.
-    line: that it had before, which says how lines end.
+    key: keyword of the field.
+    text: text of the field.
+    line: line that it had before, which says how lines end.
   """
   end = line[len(line.rstrip("\r\n")) :] or "\n"
   pieces = _LINE.findall(text) or [""]

@@ -42,9 +42,9 @@ class _Part(NamedTuple):
   """The meaning of an id in a paragraph's markup.
 
   Attributes:
-    elements: of the XML: formatting, a link without its text, or what stands
-      between text; of a range or a field, what begins it.
-    run: that such an element is alone in; None if it is in none.
+    elements: elements of the XML: formatting, a link without its text, or what
+      stands between text; of a range or a field, what begins it.
+    run: run that such an element is alone in; None if it is in none.
     ends: what ends a range or a field.
   """
 

@@ -37,7 +37,7 @@ class Group(NamedTuple):
   Attributes:
     name: such as `6-10`.
     lines: how many there are.
-    scores: of each system, by metric.
+    scores: scores of each system, by metric.
   """
 
   name: str
@@ -49,9 +49,9 @@ class NgramCount(NamedTuple):
   """How often systems have an n-gram that a reference has, or has not.
 
   Attributes:
-    ngram: its words.
+    ngram: words of the n-gram.
     wanted: how often it is in the references.
-    found: of these, how many each system has.
+    found: how many of these each system has.
     made: how often it is in each system's lines.
   """
 

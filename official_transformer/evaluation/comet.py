@@ -30,8 +30,8 @@ class CometScore(NamedTuple):
 
   Attributes:
     model: the name of its file.
-    score: of the system: the mean of its lines.
-    lines: of each.
+    score: score of the system: the mean of its lines.
+    lines: lines of each.
   """
 
   model: str
@@ -45,7 +45,7 @@ class Comet(NamedTuple):
   Attributes:
     model: the path of a checkpoint, `.ckpt`.
     command: `comet-score`, by name or path.
-    num_gpus: that it may use.
+    num_gpus: GPUs that it may use.
   """
 
   model: str
@@ -76,7 +76,7 @@ class Comet(NamedTuple):
     Args:
       sources: lines.
       references: as many.
-      systems: of each system, as many translations.
+      systems: translations of each system, as many translations.
 
     Raises:
       RunError: if the program fails.

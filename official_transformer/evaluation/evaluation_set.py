@@ -26,7 +26,7 @@ class EvaluationSet:
 
   Attributes:
     sources: lines to translate.
-    references: their translations.
+    references: translations of the sources.
   """
 
   sources: list[str]
@@ -71,7 +71,7 @@ class ScoredTranslations:
 
   Attributes:
     translations: a line for each source.
-    scores: of all of them.
+    scores: scores of all lines together.
   """
 
   translations: list[str]

@@ -46,9 +46,9 @@ class MetricScore(NamedTuple):
 
   Attributes:
     name: `BLEU`, `chrF2` or `TER`.
-    score: of the corpus, in percent.
+    score: score of the corpus, in percent.
     signature: what must stand beside the score wherever it is reported.
-    interval: by bootstrap resampling, if it was wanted.
+    interval: 95% interval by bootstrap resampling, if it was wanted.
   """
 
   name: str
@@ -64,7 +64,7 @@ class MetricSettings:
   Attributes:
     metrics: some of `METRICS`.
     tokenize: sacreBLEU's name of what BLEU's tokens are cut by.
-    resamples: of which intervals are taken; 0 takes none.
+    resamples: bootstrap resamples of which intervals are taken; 0 takes none.
   """
 
   metrics: Sequence[str] = METRICS
@@ -194,9 +194,9 @@ def corpus_scores(
   """Scores one translation.
 
   Args:
-    metrics: from `create_metrics`.
+    metrics: metrics, from `create_metrics`.
     translations: as many lines as there are references.
-    resamples: of which intervals are taken; 0 takes none.
+    resamples: bootstrap resamples of which intervals are taken; 0 takes none.
   """
   lines = list(translations)
   if not resamples:

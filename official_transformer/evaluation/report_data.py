@@ -56,9 +56,9 @@ class ReportRequest:
   """The files and settings of a report.
 
   Attributes:
-    title: of the page.
+    title: title of the page.
     sources: lines.
-    references: of as many.
+    references: references of as many.
     systems: one, or two that are compared.
     settings: how they are scored; each line is, too.
     frequency_text: lines in which words are counted; None takes the references.
@@ -94,7 +94,7 @@ def report_data(
   Args:
     request: what is reported.
     compared: what `score_systems` found.
-    attention: of some lines, counted from 0.
+    attention: attention of some lines, counted from 0.
   """
   lines = [system.lines for system in request.systems]
   counts = breakdowns.count_ngrams(lines, request.references.first)
@@ -231,8 +231,8 @@ def choose_lines(
   """Returns the lines whose attention is worth a look, from 0.
 
   Args:
-    compared: of two systems, those with the greatest differences; of one, the
-      worst. By chrF.
+    compared: compared of two systems, those with the greatest differences; of
+      one, the worst. By chrF.
     number: how many, at most.
     usable: whether each line may be one.
   """

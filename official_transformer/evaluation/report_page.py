@@ -22,7 +22,7 @@ def render_page(data: Mapping[str, Any]) -> str:
   """Returns the page.
 
   Args:
-    data: from `report_data`.
+    data: data, from `report_data`.
 
   Raises:
     ValueError: if a number is not finite, which JSON lacks.

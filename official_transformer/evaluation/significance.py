@@ -35,11 +35,11 @@ class MetricComparison(NamedTuple):
   """A system beside the first, by one metric.
 
   Attributes:
-    name: of the metric.
-    difference: its score less the first's.
+    name: name of the metric.
+    difference: score of this system less that of the first.
     p_value: how probable as large a difference is of equal systems.
-    signature: of the test.
-    interval: of the system's score; the bootstrap has it.
+    signature: signature of the test.
+    interval: 95% interval of the system's score; the bootstrap has it.
     is_decidable: whether there is a difference, and enough lines differ to tell
       it from luck. With k of them, chance has 2^k ways to deal them out, of
       which two look as the one at hand does: no p is below 2^(1-k). sacreBLEU's
@@ -63,12 +63,12 @@ class Comparison(NamedTuple):
   """A system beside the first, by one test.
 
   Attributes:
-    system: its name.
+    system: name of the system.
     baseline: the first's.
     test: one of `TESTS`.
     lines: whose translations are compared.
-    different_lines: of which the two differ. Where none does, no test is made:
-      there is nothing to tell apart.
+    different_lines: lines of which the two differ. Where none does, no test is
+      made: there is nothing to tell apart.
     metrics: what each metric finds; nothing of identical translations.
   """
 
@@ -96,7 +96,7 @@ def compare_with_first(
 
   Args:
     systems: names and translations.
-    references: of as many lines.
+    references: references of as many lines.
     settings: the metrics.
     test: one of `TESTS`.
     trials: 0 is sacreBLEU's own number.

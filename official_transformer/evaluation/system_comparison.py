@@ -36,8 +36,8 @@ class ComparisonSettings:
   Attributes:
     metrics: what is measured; its tokenizer is of no account.
     tokenize: what BLEU's tokens are cut by: `auto`, or sacreBLEU's name of it.
-    tests: of significance, some of `significance.TESTS`.
-    trials: of each; 0 is sacreBLEU's own number.
+    tests: tests of significance, some of `significance.TESTS`.
+    trials: trials of each; 0 is sacreBLEU's own number.
     sentences: whether each line is scored by itself, too.
     comet: a COMET model, if there is one.
   """
@@ -57,8 +57,9 @@ class System:
   Attributes:
     name: such as its file's.
     lines: one for each of the source.
-    scores: of all of them.
-    sentences: of each of them, by metric; empty if they were not wanted.
+    scores: scores of all lines together.
+    sentences: scores of each line, by metric; empty if they were not
+      wanted.
   """
 
   name: str
@@ -73,9 +74,9 @@ class SystemComparison:
 
   Attributes:
     systems: in the order they were given.
-    comparisons: of each with the first, by each test.
+    comparisons: comparisons of each with the first, by each test.
     tokenizer: what BLEU's tokens were cut by, and why.
-    references: of how many each line has at most.
+    references: the most references that a line has.
   """
 
   systems: list[System]
@@ -94,9 +95,9 @@ def compare_systems(
 
   Args:
     systems: names and translations.
-    references: of as many lines.
+    references: references of as many lines.
     settings: how.
-    sources: of as many lines; COMET needs them.
+    sources: source lines of as many lines; COMET needs them.
 
   Raises:
     InputError: if a tokenizer is asked for that is not there.

@@ -87,7 +87,7 @@ def coarse_rounding(
   """Returns that rounding costs much, if it does.
 
   Args:
-    differences: of log-probabilities from the model's.
+    differences: differences of log-probabilities from the model's.
     quantization: the type that weights are rounded to.
     how: they were computed, as a finding begins.
     rounding: how much is much.

@@ -63,7 +63,7 @@ class _Job:
   Attributes:
     request: what to write.
     model: of which.
-    vocab_files: of its vocabularies.
+    vocab_files: files of its vocabularies.
     samples: what to prove it with.
     directory: where, until it is whole.
   """
@@ -85,7 +85,7 @@ def export_model(
 
   Args:
     model: with weights in float32, but for a SavedModel.
-    vocab_files: of its vocabularies.
+    vocab_files: files of its vocabularies.
     lines: to prove it with.
     request: what to write.
 

@@ -52,7 +52,7 @@ def export_huggingface(
 
   Args:
     model: with weights in float32.
-    files: of its vocabularies.
+    files: files of its vocabularies.
     directory: exists, and is empty.
     samples: to prove it with.
 

@@ -42,9 +42,9 @@ def check_vocabulary(tokenizer: Tokenizer, path: str, kind: str) -> None:
   """Refuses a vocabulary that Hugging Face's tokenizers cannot have exactly.
 
   Args:
-    tokenizer: of it.
-    path: of it.
-    kind: of the model, `PEGASUS` or `MARIAN`.
+    tokenizer: tokenizer of the vocabulary.
+    path: path of the vocabulary.
+    kind: kind of the model, `PEGASUS` or `MARIAN`.
 
   Raises:
     InputError: with the reason.
@@ -69,7 +69,7 @@ def write_unigram(path: str, directory: str, start: int, longest: int) -> None:
   """Writes tokenizer.json and tokenizer_config.json.
 
   Args:
-    path: of the SentencePiece model.
+    path: path of the SentencePiece model.
     directory: exists.
     start: the id that a decoder starts with: `START` if it is behind the
       vocabulary.

@@ -74,7 +74,7 @@ def export_marian(
 
   Args:
     model: with weights in float32.
-    files: of its vocabularies, which are one.
+    files: files of its vocabularies, which are one.
     directory: exists, and is empty.
     samples: to prove it with.
 
@@ -114,7 +114,7 @@ def export_bergamot(
 
   Args:
     model: with weights in float32.
-    files: of its vocabularies, which are one.
+    files: files of its vocabularies, which are one.
     directory: exists, and is empty.
     samples: to prove it with.
 

@@ -16,7 +16,7 @@ class MarianFile(NamedTuple):
   """The content of a file.
 
   Attributes:
-    config: of the model.
+    config: config of the model.
     arrays: in float32, by their names.
   """
 

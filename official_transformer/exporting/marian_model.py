@@ -46,7 +46,7 @@ def arrays_of(transformer: Transformer) -> Arrays:
   """Returns the weights by Marian's names, with biases for all products.
 
   Args:
-    transformer: that `check_params` accepts, with float32 weights.
+    transformer: model that `check_params` accepts, with float32 weights.
   """
   weights = {w.path: w.numpy() for w in transformer.weights}
   arrays = {}
@@ -78,7 +78,7 @@ def write_npz(path: str, arrays: Arrays, params: TransformerParams) -> None:
   Args:
     path: to write.
     arrays: as `arrays_of` returns them.
-    params: of the model.
+    params: hyper-parameters of the model.
   """
   config = config_of(params) | {
     # One string: Marian reads no other settings than its own.
@@ -95,7 +95,7 @@ def write_binary(path: str, arrays: Arrays, params: TransformerParams) -> None:
   Args:
     path: to write.
     arrays: as `arrays_of` returns them.
-    params: of the model.
+    params: hyper-parameters of the model.
   """
   rows = -(-params.vocab_size // _BLOCK_ROWS) * _BLOCK_ROWS
   more = rows - params.vocab_size

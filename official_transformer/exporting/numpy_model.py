@@ -60,8 +60,8 @@ class NumpyModel:
 
     Args:
       config: what Hugging Face's config.json says.
-      tensors: by Hugging Face's names.
-      epsilon: of layer norms.
+      tensors: tensors by Hugging Face's names.
+      epsilon: epsilon of layer norms.
     """
     self._config = config
     self._tensors = tensors
@@ -87,7 +87,7 @@ class NumpyModel:
 
     Args:
       config: what special:model.yml says.
-      arrays: by Marian's names.
+      arrays: arrays by Marian's names.
     """
     table = arrays["Wemb"]
     rows, width = table.shape
@@ -246,9 +246,9 @@ def _from_marian(side: str, number: str, part: str, rest: str) -> str:
 
   Args:
     side: `encoder` or `decoder`.
-    number: of the layer, from 1.
+    number: number of the layer, from 1.
     part: `self`, `context` or `ffn`.
-    rest: of the name, such as `Wq` or `Wo_ln_scale`.
+    rest: rest of the name, such as `Wq` or `Wo_ln_scale`.
   """
   layer = f"model.{side}.layers.{int(number) - 1}"
   own = _MARIAN_PARTS.get(part)

@@ -30,9 +30,9 @@ def text(model: LoadedModel, use: str, findings: Sequence[str]) -> str:
   """Returns the README of an export.
 
   Args:
-    model: that was exported.
+    model: model that was exported.
     use: what it is, and how it is used.
-    findings: what was proven of it.
+    findings: facts that were verified.
   """
   params, prefix = model.transformer.params, model.checkpoint.prefix
   folder = os.path.dirname(prefix)
@@ -99,8 +99,8 @@ def ctranslate2_model(
   """Returns what a CTranslate2 model is, and how it is used.
 
   Args:
-    model: that was exported.
-    vocab_files: of its vocabularies.
+    model: model that was exported.
+    vocab_files: files of its vocabularies.
     quantization: how it keeps its weights.
     setting: arguments with which it comes nearest to the model's own search.
     positions: most tokens of a line, and of its translation.

@@ -169,7 +169,7 @@ def write_saved_model(
 
   Args:
     model: to write.
-    vocab_files: of its vocabularies.
+    vocab_files: files of its vocabularies.
     directory: exists, and is empty.
     with_text: whether the tokenizer is in it, which needs tensorflow-text,
       here and wherever it is loaded.

@@ -50,7 +50,7 @@ class Samples:
 
   Attributes:
     lines: not blank, and no longer than the model has learnt.
-    ids: of each, with EOS.
+    ids: ids of each, with EOS.
     found: the hypotheses of each, the best first.
     texts: the text of the best, one line each.
     dtype: what the model computes in.
@@ -121,7 +121,7 @@ def read_back(
   """Uses an export in a process of its own.
 
   Args:
-    kind: of export.
+    kind: kind of export.
     directory: where it is.
     questions: what `read_back.py` is to find out.
 

@@ -28,7 +28,7 @@ class Placement(NamedTuple):
   """Where a stored variable, or a part of it, belongs.
 
   Attributes:
-    path: of our variable, below `transformer/`.
+    path: path of our variable, below `transformer/`.
     part: which of `parts` equal slices along the last axis belongs there;
       some versions store query, key and value in one kernel.
     parts: how many slices there are.
@@ -82,7 +82,7 @@ class CheckpointFormat:
 
     Args:
       shows_heads: whether attention kernels are three-dimensional.
-      names: of the variables, as stored.
+      names: names of the variables, as stored.
     """
     keras_norms = any("layer_norm/gamma" in name for name in names)
     later = self.unmasked and shows_heads and keras_norms

@@ -76,8 +76,8 @@ def stacks_of(
   """Returns the variables of both stacks by their paths, as far as they exist.
 
   Args:
-    tensors: by Hugging Face's names.
-    paths: of all variables of the model.
+    tensors: tensors by Hugging Face's names.
+    paths: paths of all variables of the model.
   """
   names = {path: layer_name(path) for path in paths}
   return {
@@ -96,9 +96,9 @@ def check_values(
   """Lists all variables that are missing, unknown or misshapen.
 
   Args:
-    values: by our paths.
-    transformer: that is to have them.
-    tensors: that values come from; those of stacks must be among them.
+    values: values by our paths.
+    transformer: model that is to have them.
+    tensors: tensors that values come from; those of stacks must be among them.
     directory: where they are.
 
   Raises:

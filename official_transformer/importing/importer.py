@@ -58,8 +58,8 @@ class ImportRequest:
 
   Attributes:
     format: a key of `FORMATS`.
-    checkpoint: its path without `.index`, or its directory.
-    vocab_files: of the vocabularies it was trained with.
+    checkpoint: path of the checkpoint without `.index`, or its directory.
+    vocab_files: files of the vocabularies it was trained with.
     param_set: the set it was trained with, or None: the one of its size.
     overrides: parameters by field that no size shows, such as `num_heads`.
     target_space_id: row of Tensor2Tensor's target space embedding.
@@ -154,7 +154,7 @@ def _part_tables(
 
   Args:
     sources: stored variables by our paths; changed.
-    vocabularies: of both sides.
+    vocabularies: vocabularies of both sides.
     request: what the user says.
   """
   tables: dict[str, list[Source]] = defaultdict(list)
@@ -194,7 +194,7 @@ def _spare_rows(
 
   Args:
     side: 0 is the source, 1 the target.
-    vocabularies: of both.
+    vocabularies: vocabularies of both.
     tables: rows of both.
     request: what the user says.
 

@@ -131,7 +131,7 @@ def config_of(params: TransformerParams) -> dict[str, Any]:
   """Returns what Marian has to know of a model.
 
   Args:
-    params: of a model that `check_params` accepts.
+    params: hyper-parameters of a model that `check_params` accepts.
   """
   return {
     **ARCHITECTURE,

@@ -62,8 +62,9 @@ def import_marian_files(
   """Writes a model directory with the weights of a Marian model.
 
   Args:
-    path: of the `.npz` file, or of the directory with `model.npz`.
-    vocab_file: its SentencePiece vocabulary; None is `vocab.spm` beside it.
+    path: path of the `.npz` file, or of the directory with `model.npz`.
+    vocab_file: SentencePiece vocabulary of the model; None is `vocab.spm`
+      beside it.
     model_dir: the model directory to make.
     overrides: parameters by field, such as `beam_size`.
 

@@ -39,7 +39,7 @@ class MarianVocabulary:
   """One side's numbering, and what cuts its text.
 
   Attributes:
-    pieces: by Marian's id.
+    pieces: pieces by Marian's id.
     order: int64 [V], Marian's id of each of ours.
     model: SentencePiece's own, serialised, with our ids.
   """
@@ -99,7 +99,7 @@ def _renumbered(directory: str, side: str, pieces: list[str]) -> bytes:
   Args:
     directory: where it is.
     side: `source` or `target`.
-    pieces: by the new ids.
+    pieces: pieces by the new ids.
 
   Raises:
     InputError: if it cannot be read.

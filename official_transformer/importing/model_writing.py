@@ -62,10 +62,10 @@ def write_model(
   """Writes one checkpoint, of step 0 and without optimizer state.
 
   Args:
-    directory: of the model.
-    transformer: that has its variables.
-    values: of them, by their paths.
-    vocabularies: of its two sides.
+    directory: directory of the model.
+    transformer: model that has its variables.
+    values: values of the variables, by their paths.
+    vocabularies: vocabularies of its two sides.
     origin: where the values come from.
   """
   directory.remove_derived()

@@ -208,7 +208,7 @@ class Attention(ConfiguredLayer):
 
     Args:
       products: [B, L, P * D], P projections side by side.
-      names: of the projections, in the order of `PROJECTIONS`.
+      names: names of the projections, in the order of `PROJECTIONS`.
       positions: int32 [L], or [] if all rows are of one position; None stands
         for 0, 1, ... L - 1. Not read here.
     """

@@ -72,7 +72,7 @@ def ensure_capacity(
   """Makes capacity for position `index` if there is none.
 
   Args:
-    caches: of all layers.
+    caches: caches of all layers.
     origin_beams: int32 [R, T].
     index: int32 [], at most T.
 

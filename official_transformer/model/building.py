@@ -31,7 +31,7 @@ def build_transformer(
   """Returns a transformer with all its variables, freshly initialised.
 
   Args:
-    params: its hyper-parameters; `vocab_size` must be set.
+    params: hyper-parameters of the model; `vocab_size` must be set.
     dtype: as in `keras_policy`.
     is_train: as in `keras_policy`.
 

@@ -15,8 +15,8 @@ class NearestEntries(NamedTuple):
   """The entries nearest to a vector, the nearest first.
 
   Attributes:
-    ids: of the entries.
-    similarities: their cosines.
+    ids: ids of the entries.
+    similarities: cosines of the entries.
   """
 
   ids: list[int]
@@ -32,7 +32,7 @@ def nearest_entries(
     table: [V, D].
     words: the ids of each; of several, the mean of their directions is meant.
       None of them is among its own neighbours.
-    number: of entries, at most.
+    number: number of entries, at most.
   """
   norms = np.linalg.norm(table, axis=1, keepdims=True)
   directions = table / np.maximum(norms, 1e-12)

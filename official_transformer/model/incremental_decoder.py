@@ -348,7 +348,7 @@ class IncrementalDecoder:
     Args:
       ids: int32 [B*K].
       index: int32 [], the position, counted from 0.
-      state: of the step before.
+      state: state of the step before.
       observed: gets each layer's attention to the source, float32
         [B, N, K, S], if it is there.
     """
@@ -442,7 +442,7 @@ def length_limits(lengths: tf.Tensor, extra_decode_length: int) -> tf.Tensor:
 
   Args:
     lengths: int32 [B], of the sources.
-    extra_decode_length: from the model's parameters.
+    extra_decode_length: `extra_decode_length`, from the model's parameters.
   """
   limits = tf.maximum(lengths + extra_decode_length, 1)
   return tf.where(lengths > 0, limits, 1)

@@ -32,8 +32,8 @@ def get_position_encoding(
   Args:
     length: number of positions, counted from 0.
     hidden_size: D, even and at least 4.
-    min_timescale: of the fastest pair of channels.
-    max_timescale: of the slowest pair of channels.
+    min_timescale: wavelength of the fastest pair of channels.
+    max_timescale: wavelength of the slowest pair of channels.
 
   Returns:
     float32 [length, D].
@@ -55,7 +55,7 @@ def get_decoder_self_attention_bias(
 
   Args:
     length: T.
-    dtype: of the bias.
+    dtype: type of the bias.
 
   Returns:
     [1, 1, T, T]: 0 where row may see column, else a large negative number:

@@ -241,10 +241,10 @@ class Transformer(ConfiguredLayer):
   """Encoder, decoder and the embedding they share (3, figure 1).
 
   Attributes:
-    params: its hyper-parameters; `vocab_size` must be set.
-    embedding: of targets; also of sources, and the output layer, if they all
-      share one table.
-    source_embedding: of sources.
+    params: hyper-parameters of the model; `vocab_size` must be set.
+    embedding: embedding of targets; also of sources, and the output layer, if
+      they all share one table.
+    source_embedding: embedding of sources.
     softmax: the output layer, which scores targets.
     positions: the position encodings of both sides.
     encoder_stack: the encoder.
@@ -421,8 +421,9 @@ def create_model(
   """Returns a new Keras model that trains, or one that translates.
 
   Args:
-    params: its hyper-parameters; `vocab_size` must be set. A dictionary, such
-      as upstream's `BASE_PARAMS`, is read as `TransformerParams.of` says.
+    params: hyper-parameters of the model; `vocab_size` must be set. A
+      dictionary, such as upstream's `BASE_PARAMS`, is read as
+      `TransformerParams.of` says.
     is_train: whether the model is to train.
     with_metrics: whether accuracy, top-5 accuracy, accuracy per sequence and
       negative log perplexity are measured too.

@@ -180,9 +180,9 @@ class Positions(NamedTuple):
   """A position encoding, which is added to embeddings.
 
   Attributes:
-    source: of source tokens.
-    target: of target tokens.
-    layers: those that own tables of positions.
+    source: position encoding of source tokens.
+    target: position encoding of target tokens.
+    layers: layers that own tables of positions.
   """
 
   source: PositionEncoding

@@ -71,8 +71,8 @@ def write_checkpoint(
 
   Args:
     directory: the model directory.
-    step: of the checkpoint; stored too.
-    tensors: by the name each is to be stored under.
+    step: step of the checkpoint; stored too.
+    tensors: tensors by the name each is to be stored under.
     kind: `CHECKPOINTS`, `BEST` or `AVERAGE`.
     marks: names of empty files to put beside it.
 
@@ -101,8 +101,8 @@ def write_only_checkpoint(
 
   Args:
     directory: the model directory.
-    step: of the checkpoint; stored too.
-    tensors: by the name each is to be stored under.
+    step: step of the checkpoint; stored too.
+    tensors: tensors by the name each is to be stored under.
     kind: `BEST` or `AVERAGE`.
 
   Returns:
@@ -125,7 +125,7 @@ def write_bundle(prefix: str, tensors: Mapping[str, Any]) -> None:
 
   Args:
     prefix: DIRECTORY/NAME; the directory exists.
-    tensors: by the name each is to be stored under.
+    tensors: tensors by the name each is to be stored under.
 
   Raises:
     OSError: if the system refuses.
@@ -164,7 +164,7 @@ def first_readable(
 
   Args:
     directory: the model directory.
-    steps: of the checkpoints to try, in turn; at least one.
+    steps: steps of the checkpoints to try, in turn; at least one.
     kind: `CHECKPOINTS`, `BEST` or `AVERAGE`.
     read: what reads one, given its path without `.index`.
 
@@ -188,7 +188,7 @@ def check_sizes(prefix: str, params: TransformerParams) -> None:
   """Refuses a checkpoint of another size, before a model is built for it.
 
   Args:
-    prefix: its path without `.index`.
+    prefix: path of the checkpoint without `.index`.
     params: what the model is said to be.
 
   Raises:
@@ -234,7 +234,7 @@ def best_weights_group(prefix: str) -> str:
   It is the moving average of the weights if there is one.
 
   Args:
-    prefix: its path without `.index`.
+    prefix: path of the checkpoint without `.index`.
 
   Raises:
     DamagedCheckpointError: if it cannot be read.
@@ -246,7 +246,7 @@ def read_tensors(prefix: str, names: Iterable[str]) -> dict[str, Any]:
   """Reads some of a checkpoint's tensors.
 
   Args:
-    prefix: its path without `.index`.
+    prefix: path of the checkpoint without `.index`.
     names: as they are stored.
 
   Returns:
@@ -263,7 +263,7 @@ def read_weights(prefix: str, names: Iterable[str]) -> dict[str, Any]:
   """Reads some of a checkpoint's tensors, which are to be finite numbers.
 
   Args:
-    prefix: its path without `.index`.
+    prefix: path of the checkpoint without `.index`.
     names: as they are stored.
 
   Returns:
@@ -304,7 +304,7 @@ def read_integers(prefix: str, name: str) -> tuple[int, ...]:
   """Reads one of a checkpoint's tensors, of whole numbers in a row, or one.
 
   Args:
-    prefix: its path without `.index`.
+    prefix: path of the checkpoint without `.index`.
     name: as it is stored.
 
   Raises:
@@ -354,7 +354,7 @@ def stored_shapes(
   """Returns the shape of each of a checkpoint's tensors, by name.
 
   Args:
-    prefix: its path without `.index`.
+    prefix: path of the checkpoint without `.index`.
     group: `WEIGHTS` or `OPTIMIZER`, for that group's alone.
 
   Raises:

@@ -36,7 +36,7 @@ class Origin:
 
   Attributes:
     format: who wrote it: `official_transformer`, or as in `--format`.
-    checkpoint: its absolute path.
+    checkpoint: absolute path of the checkpoint.
     step: how many updates it had seen; None if it does not say.
   """
 
@@ -51,11 +51,12 @@ class ModelDescription:
 
   Attributes:
     params: the model's hyper-parameters, vocabulary size included.
-    vocabularies: of the two sides; their files are in the directory.
+    vocabularies: vocabularies of the two sides; their files are in the
+      directory.
     batching: what decides, with the seed, which examples each step trains on;
       None until a model has been trained here.
-    versions: of TensorFlow, Keras and this package, for the record.
-    origin: of the first weights, if they are another model's.
+    versions: versions of TensorFlow, Keras and this package, for the record.
+    origin: origin of the first weights, if they are another model's.
     data: what tells the training data from others; None until there are any.
     form: what is done to all text before it is tokenized.
     lines: lengths and sentences of its training lines; None if unknown.
@@ -96,7 +97,7 @@ class ModelDescription:
 
     Args:
       given: what they are.
-      paths: their files, for the message.
+      paths: files of the vocabularies, for the message.
       where: the model directory, for the message.
 
     Raises:

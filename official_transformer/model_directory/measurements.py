@@ -87,7 +87,7 @@ class Measurements:
     """Tells by what an evaluation is better than all others so far, if it is.
 
     Args:
-      step: of the evaluation; what it measured before does not count.
+      step: step of the evaluation; what it measured before does not count.
       values: what it measures.
 
     Returns:

@@ -132,7 +132,7 @@ class RequestedParams:
 
     Args:
       stored: the other model's.
-      where: its directory, for the message.
+      where: directory of the model, for the message.
       num_gpus: as in `for_new_model`.
 
     Raises:

@@ -342,7 +342,7 @@ def _log_probabilities(
 
   Args:
     logits: float32 [C, V].
-    probabilities: their softmax.
+    probabilities: softmax of the logits.
     at_label: [C], the logits of the labels.
     labels: int32 [C].
   """

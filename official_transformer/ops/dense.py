@@ -138,7 +138,7 @@ def prepare_kernel(
 
   Args:
     kernels: float32.
-    dtype: of what will be multiplied.
+    dtype: type of what will be multiplied.
     bias: [O], or None.
   """
   kernel = join_kernels(kernels, dtype)

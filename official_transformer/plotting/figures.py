@@ -72,7 +72,7 @@ def figure(
 
   Args:
     size: width and height in inches.
-    families: of fonts, in the order they are asked for a character.
+    families: families of fonts, in the order they are asked for a character.
 
   Yields:
     A `matplotlib.figure.Figure`, which no screen shows.
@@ -95,7 +95,7 @@ def save(figure: Any, path: str, formats: Iterable[str] = FORMATS) -> list[str]:
 
   Args:
     figure: what has been drawn.
-    path: of the files, without the ending.
+    path: path of the files, without the ending.
     formats: some of `FORMATS`.
 
   Returns:

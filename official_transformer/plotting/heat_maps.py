@@ -25,10 +25,10 @@ class HeatMap(NamedTuple):
   """The content of a heat map.
 
   Attributes:
-    title: of the picture.
+    title: title of the picture.
     weights: [L, N, R, C], each row adding up to 1.
     rows: labels of the rows, R.
-    columns: of the columns, C.
+    columns: columns of the columns, C.
     row_name: what the rows are.
     column_name: what the columns are.
   """

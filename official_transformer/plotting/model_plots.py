@@ -21,7 +21,7 @@ def save_positions(
 
   Args:
     encoding: [P, D], sines in the first half, cosines in the second.
-    path: of the files, without the ending.
+    path: path of the files, without the ending.
     formats: some of `figures.FORMATS`.
 
   Raises:
@@ -64,7 +64,7 @@ class Neighbours(NamedTuple):
 
   Attributes:
     word: as it was asked for.
-    pieces: that it is made of; of several, the mean is meant.
+    pieces: pieces that it is made of; of several, the mean is meant.
     entries: the vocabulary's, the nearest first.
     similarities: cosines.
   """

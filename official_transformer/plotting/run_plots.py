@@ -36,7 +36,7 @@ class RunCurves(NamedTuple):
   """The measured curves of a run.
 
   Attributes:
-    name: of the run.
+    name: name of the run.
     curves: steps and values, by the name of what was measured.
   """
 

@@ -17,7 +17,7 @@ class Node(NamedTuple):
 
   Attributes:
     parent: the number of the node before it, in the step before; None at first.
-    label: its piece.
+    label: piece of the continuation.
     note: what stands below it, such as its score.
     kind: `kept`, `finished` or `pruned`.
     is_best: whether the best hypothesis goes through it.

@@ -27,8 +27,8 @@ class SamplingRule:
   Attributes:
     temperature: divides log-probabilities; above 0.
     top_k: tokens to draw from; 0 is all.
-    top_p: their probability, once it is reached; the token that crosses it
-      stays (nucleus sampling, Holtzman et al. 2020).
+    top_p: total probability of the kept tokens, once it is reached; the token
+      that crosses it stays (nucleus sampling, Holtzman et al. 2020).
   """
 
   temperature: float = 1.0

@@ -80,9 +80,9 @@ class SearchState(NamedTuple):
 
   Attributes:
     index: int32 [], steps made.
-    sentences: those that have not left; their number may shrink.
+    sentences: sentences that are still searched for; their number may shrink.
     decoder: the step function's own state.
-    results: of all sentences; true of those that have left.
+    results: results of all sentences; true of those that have left.
   """
 
   index: tf.Tensor
@@ -155,7 +155,7 @@ class SearchHooks(NamedTuple):
     watch: is told of every step.
     propose: chooses how hypotheses go on, if something is forbidden, or
       required.
-    penalty: of hypotheses that finish, beside that of their length.
+    penalty: penalty of hypotheses that finish, beside that of their length.
   """
 
   watch: Callable[[SearchStep], object] | None = None

@@ -46,9 +46,9 @@ class Job:
   """The lines of one request.
 
   Attributes:
-    future: of their translations, in order.
+    future: future of their translations, in order.
     translator: what translates them.
-    tokens: of all pieces of all lines.
+    tokens: tokens of all pieces of all lines.
   """
 
   def __init__(
@@ -132,7 +132,7 @@ class _Piece:
   """A line, or a part of one, that waits for the search.
 
   Attributes:
-    job: that it is a part of.
+    job: request that it is a part of.
     number: among the job's pieces.
     asked: what is searched for.
     length: tokens of the source, or of the prefix if that is longer.

@@ -23,7 +23,7 @@ class TranslationClient:
   """Asks a service, through no proxy; not to be shared among threads.
 
   Attributes:
-    url: of `/translate`.
+    url: address of `/translate`.
     seconds: until an attempt is given up.
   """
 
@@ -37,7 +37,7 @@ class TranslationClient:
     """Connects to nothing yet.
 
     Args:
-      url: of the service, such as http://127.0.0.1:8000.
+      url: address of the service, such as http://127.0.0.1:8000.
       api_key: what it demands.
       seconds: until an attempt is given up.
       attempts: how often to ask in all; between two, twice as long as before is

@@ -92,7 +92,7 @@ def choose_direction(
   `de-AT` for `de`, and `pt` for `pt-BR`.
 
   Args:
-    directions: those there are.
+    directions: all directions of the service.
     source: a language; None is any.
     target: a language; None is any.
 

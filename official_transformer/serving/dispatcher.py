@@ -62,7 +62,7 @@ class Dispatcher:
   """Hands lines to the service of their direction.
 
   Attributes:
-    services: of each direction; one at least.
+    services: services of each direction; one at least.
     limits: what a request may ask for.
   """
 
@@ -105,9 +105,9 @@ class Dispatcher:
     """Translates lines, for as long as anyone wants them.
 
     Args:
-      direction: of one of the services.
+      direction: direction of one of the services.
       asked: the lines.
-      request: of the client that waits.
+      request: request of the client that waits.
 
     Raises:
       HTTPException: if they are refused, or take too long.

@@ -35,7 +35,7 @@ def serve(
   Args:
     application: an ASGI application.
     listener: a bound socket.
-    limits: of the service.
+    limits: limits of the service.
   """
   _allow_files(limits.connections)
   config = uvicorn.Config(

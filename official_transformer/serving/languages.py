@@ -14,7 +14,7 @@ class DetectedLanguage(NamedTuple):
   """A language that a text may be in.
 
   Attributes:
-    language: its code.
+    language: code of the language.
     confidence: how likely it is among the languages of the service, of 100.
   """
 
@@ -29,8 +29,8 @@ class LanguageDetector:
     """Loads nothing yet.
 
     Args:
-      codes: of the languages, such as `de` or `zh-Hant`. Those that are not
-        known to the detector are never found.
+      codes: codes of the languages, such as `de` or `zh-Hant`. Those that are
+        not known to the detector are never found.
     """
     # Of variants of a language, the first.
     self._codes: dict[str, str] = {}

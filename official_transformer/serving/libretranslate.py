@@ -179,7 +179,7 @@ class LibreTranslate:
 
     Args:
       question: the texts.
-      request: of the client that waits.
+      request: request of the client that waits.
     """
     self._dispatcher.check_lines(
       [line for text in question.texts for line in _lines(text)[::2]]
@@ -268,7 +268,7 @@ def _ranked(lines: Sequence[Translation], ends: Sequence[str]) -> list[str]:
 
   Args:
     lines: the translations of its lines.
-    ends: of the lines but the last.
+    ends: ends of the lines but the last.
   """
   most = max(len(line.hypotheses) for line in lines)
   found = {_joined([line.text for line in lines], ends): None}

@@ -22,7 +22,7 @@ class LocalService:
 
   Attributes:
     host: holds the model.
-    direction: of the model, as measurements name it.
+    direction: direction of the model, as measurements name it.
   """
 
   def __init__(self, host: ModelHost, direction: str = "") -> None:

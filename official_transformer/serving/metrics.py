@@ -20,7 +20,7 @@ class Metrics:
   """Counts of one process; several of a service are added up.
 
   Attributes:
-    registry: of this process.
+    registry: registry of this process.
   """
 
   def __init__(self) -> None:

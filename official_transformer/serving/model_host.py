@@ -26,7 +26,7 @@ class Newest(NamedTuple):
 
   Attributes:
     step: updates that it has seen.
-    state: of its files: what shows that one has been written since.
+    state: state of its files: what shows that one has been written since.
   """
 
   step: int
@@ -54,7 +54,7 @@ class ModelHost:
       load: loads the checkpoint of a step or, given None, the newest that can
         be read.
       newest: which one is the newest; raises an `InputError` if there is none.
-      limits: of the service.
+      limits: limits of the service.
       on_batch: as in `Batcher`.
     """
     self._load = load

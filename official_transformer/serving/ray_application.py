@@ -56,7 +56,7 @@ class Arguments(pydantic.BaseModel):
     min_replicas: how many there are at least.
     max_replicas: and at most; in between, Ray decides by the load.
     num_cpus: processors of a replica.
-    ongoing_requests: of a replica; for more, another is wanted.
+    ongoing_requests: requests of a replica; for more, another is wanted.
   """
 
   model_config = pydantic.ConfigDict(extra="forbid", protected_namespaces=())

@@ -54,7 +54,7 @@ def parse_fields(request: fastapi.Request, body: bytes) -> dict[str, Any]:
 
   Args:
     request: with its head.
-    body: of it.
+    body: body of the request.
 
   Raises:
     HTTPException: 415 of a header, 400 of a byte or of what is no JSON object,

@@ -47,13 +47,13 @@ class ServiceLimits:
   """How much a service takes on.
 
   Attributes:
-    body_bytes: of a request; a larger one gets 413.
-    lines: of a request; more get 413.
-    line_characters: of a line; a longer one gets 422.
+    body_bytes: bytes of a request; a larger one gets 413.
+    lines: lines of a request; more get 413.
+    line_characters: characters of a line; a longer one gets 422.
     phrases: required of a line, or forbidden; more get 422.
-    phrase_characters: of one of them; a longer one gets 422.
-    queued_tokens: of all lines that wait for a model; a request beyond gets
-      429.
+    phrase_characters: characters of a phrase; a longer one gets 422.
+    queued_tokens: tokens of all lines that wait for a model; a request beyond
+      gets 429.
     seconds: until a request is answered, else it gets 504; its own time to
       arrive is the same, else it gets 408.
     connections: open at a time; one beyond gets 503.

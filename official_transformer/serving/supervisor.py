@@ -50,7 +50,7 @@ class Supervisor:
 
     Args:
       listener: a bound socket.
-      command: of each worker.
+      command: command of each worker.
       workers: how many.
     """
     self._listener = listener

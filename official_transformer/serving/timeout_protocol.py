@@ -25,7 +25,7 @@ class TimeoutProtocol(H11Protocol):
   """Closes connections that say nothing, do not read, or are too many.
 
   Attributes:
-    limits: of the service.
+    limits: limits of the service.
   """
 
   limits = ServiceLimits()

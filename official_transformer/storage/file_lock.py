@@ -27,14 +27,14 @@ class FileLock:
   process, a power cut included, frees it.
 
   Attributes:
-    path: of the file, whose directory must exist when the lock is taken.
+    path: path of the file, whose directory must exist when the lock is taken.
   """
 
   def __init__(self, path: str, refusal: str) -> None:
     """Takes nothing yet.
 
     Args:
-      path: of the file.
+      path: path of the file.
       refusal: what is said if another process holds the lock, with `{holder}`.
     """
     self.path = path

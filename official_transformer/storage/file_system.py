@@ -54,7 +54,7 @@ def open_file(path: str, mode: str = "r") -> IO[Any]:
   """Opens a file; text is UTF-8, and line ends are what they are.
 
   Args:
-    path: of the file.
+    path: path of the file.
     mode: `r`, `rb`, `w` or `wb`.
 
   Raises:

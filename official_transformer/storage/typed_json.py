@@ -32,7 +32,7 @@ def read_record(kind: type[Record], content: Any) -> Record:
 
   Args:
     kind: a dataclass of numbers, strings and truth values.
-    content: its fields by name; those with a default may be missing.
+    content: fields of the record by name; those with a default may be missing.
 
   Raises:
     TypeError: if it is no object, or a field is unknown, missing or of

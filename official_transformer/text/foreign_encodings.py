@@ -17,9 +17,9 @@ def is_utf16(line: bytes, number: int) -> bool:
   """Returns whether a line shows that a file is UTF-16.
 
   Args:
-    line: of the file, as it is cut at line feeds.
-    number: of the line, from 1: the first one may begin with a mark, and up to
-      `LOOKED_AT` lines need be looked at.
+    line: line of the file, as it is cut at line feeds.
+    number: number of the line, from 1: the first one may begin with a mark, and
+      up to `LOOKED_AT` lines need be looked at.
   """
   if number == 1 and line.startswith(_MARKS):
     return True
@@ -31,7 +31,7 @@ def conversion(line: bytes, number: int) -> str:
 
   Args:
     line: the first that is not UTF-8 or is UTF-16.
-    number: of the line, from 1.
+    number: number of the line, from 1.
   """
   if number == 1 and line.startswith(_MARKS):
     return (

@@ -67,7 +67,7 @@ def parse_html(markup: str, has_references: bool = True) -> list[str | Run]:
   partner divides text.
 
   Args:
-    markup: of a document, or a part of one.
+    markup: markup of a document, or a part of one.
     has_references: whether `&amp;` stands for `&`, as in HTML. Subtitles and
       messages have tags alone.
   """
@@ -85,8 +85,8 @@ class _Token:
     end: where it ends.
     kind: `text`, `start`, `end`, `kept`, `placeholder`, `divider`, or `within`
       another one.
-    name: of a tag.
-    partner: of a start or an end tag within a sentence, the other one.
+    name: name of a tag.
+    partner: partner of a start or an end tag within a sentence, the other one.
   """
 
   start: int
@@ -141,7 +141,7 @@ class _Opened:
   """A start tag whose end tag has not come yet.
 
   Attributes:
-    number: of its token.
+    number: number of its token.
     divides: whether something in the element divides text.
   """
 

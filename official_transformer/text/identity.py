@@ -24,9 +24,9 @@ class Vocabulary:
   """A vocabulary file, told from others by its content.
 
   Attributes:
-    file: its name, without a directory.
-    size: its number of entries.
-    sha256: of its bytes, in hexadecimal.
+    file: name of the file, without a directory.
+    size: number of entries.
+    sha256: SHA-256 of its bytes, in hexadecimal.
   """
 
   file: str
@@ -47,8 +47,8 @@ class Vocabularies:
   """The vocabularies of a model's two sides; mostly they share one.
 
   Attributes:
-    source: of what is read.
-    target: of what is written.
+    source: vocabulary of the source.
+    target: vocabulary of the target.
 
   Raises:
     InputError: if two that differ have the same name.
@@ -125,10 +125,10 @@ class DataIdentity:
 
   Attributes:
     pairs: how many there are.
-    source_tokens: of all pairs, EOS included.
-    target_tokens: of all pairs, EOS included.
+    source_tokens: source tokens of all pairs, EOS included.
+    target_tokens: target tokens of all pairs, EOS included.
     shards: files they are spread over.
-    fingerprint: of all records in their order, in hexadecimal.
+    fingerprint: fingerprint of all records in their order, in hexadecimal.
   """
 
   pairs: int

@@ -42,10 +42,10 @@ class Part(NamedTuple):
 
   Attributes:
     written: text without markup, or a placeholder as it is written.
-    elements: that it is in.
+    elements: elements that it is in.
     is_text: whether it is text.
-    blanks: that set a placeholder apart from the text beside it, and are not
-      in the text itself.
+    blanks: blanks that set a placeholder apart from the text beside it, and are
+      not in the text itself.
   """
 
   written: str
@@ -62,8 +62,8 @@ class Run:
 
   Attributes:
     parts: in order.
-    elements: that lie over parts.
-    markup: all of it as it is written.
+    elements: elements that lie over parts.
+    markup: the markup as it is written.
     is_html: whether characters such as `&` are written as references.
     margins: blanks before and behind all parts.
   """

@@ -126,8 +126,8 @@ def parse_model(path: str, content: bytes) -> Any:
   """Returns a model's protocol buffer.
 
   Args:
-    path: of the model, for errors.
-    content: of the file.
+    path: path of the model, for errors.
+    content: content of the file.
 
   Raises:
     InputError: if it is none.
@@ -149,7 +149,7 @@ def rewriting_rule(content: bytes) -> str | None:
   """Returns the name of the rule by which a vocabulary rewrites text, if any.
 
   Args:
-    content: of the vocabulary's file, of any kind.
+    content: content of the vocabulary's file, of any kind.
   """
   # Only a SentencePiece model, whose first field has this tag, rewrites text.
   if not content.startswith(b"\n"):
@@ -169,7 +169,8 @@ class RuleFile:
   accents are characters of their own are composed.
 
   Attributes:
-    path: of the file, for `normalization_rule_tsv`; removed with the context.
+    path: path of the file, for `normalization_rule_tsv`; removed with the
+      context.
   """
 
   def __init__(self, characters: Container[str]) -> None:
@@ -199,7 +200,7 @@ def keeping_rule(characters: Container[str]) -> dict[str, str]:
   """Returns what `RuleFile` replaces, and by what.
 
   Args:
-    characters: of the text.
+    characters: characters of the text.
   """
   rule = {}
   for character in _special_characters():

@@ -176,7 +176,7 @@ def _choose(
 
   Args:
     levels: the tree.
-    counts: of each level's nodes; what is taken away is taken away here.
+    counts: counts of each level's nodes; what is taken away is taken away here.
     min_count: how often one must occur.
 
   Returns:

@@ -179,7 +179,7 @@ class Subtokenizer:
     """Reads a vocabulary file.
 
     Args:
-      vocab_file: its path.
+      vocab_file: path of the vocabulary.
       reserved_tokens: what the first ids stand for; None is `RESERVED_TOKENS`.
       master_char_set: must be None: the characters of words are the letters
         and numbers of all scripts.

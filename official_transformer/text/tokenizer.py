@@ -86,7 +86,7 @@ class SentencePieceTokenizer:
 
     Args:
       vocab_file: the model's path.
-      content: of the file, if it has been read.
+      content: content of the file, if it has been read.
 
     Raises:
       InputError: if it is none, or has other ids.
@@ -153,7 +153,7 @@ class FormedTokenizer:
   """A tokenizer of text that is brought into a form first.
 
   Attributes:
-    tokenizer: of text in that form.
+    tokenizer: tokenizer of text in that form.
     form: what is done to text; what is decoded is in it already.
   """
 
@@ -245,7 +245,7 @@ def load_tokenizer(vocab_file: str, form: TextForm | None = None) -> Tokenizer:
   """Loads a vocabulary of any kind.
 
   Args:
-    vocab_file: its path.
+    vocab_file: path of the vocabulary.
     form: what is done to text first; None is nothing.
 
   Raises:
@@ -262,8 +262,8 @@ def parse_vocabulary(vocab_file: str, content: bytes) -> Tokenizer:
   """Returns the tokenizer of a vocabulary of any kind.
 
   Args:
-    vocab_file: its path, for errors.
-    content: of the file.
+    vocab_file: path of the vocabulary, for errors.
+    content: content of the file.
 
   Raises:
     InputError: if it is of no known kind, or has other ids for PAD and EOS.

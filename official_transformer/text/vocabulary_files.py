@@ -23,8 +23,9 @@ class VocabFiles(NamedTuple):
   """Where the vocabularies are.
 
   Attributes:
-    source: the path of that of what is read.
-    target: of what is written; the same, if both sides share one.
+    source: the path of the source vocabulary.
+    target: the path of the target vocabulary; the same, if both sides share
+      one.
   """
 
   source: str
@@ -58,8 +59,9 @@ class Tokenizers(NamedTuple):
   """The tokenizers of a model's two sides.
 
   Attributes:
-    source: of what is read.
-    target: of what is written; the same, if both sides share a vocabulary.
+    source: tokenizer of the source.
+    target: tokenizer of the target; the same, if both sides share a
+      vocabulary.
   """
 
   source: Tokenizer
@@ -89,9 +91,9 @@ class LoadedVocabularies(NamedTuple):
 
   Attributes:
     files: where they are.
-    contents: of the files, by path.
+    contents: contents of the files, by path.
     identity: what tells them from others.
-    tokenizers: of text as it is.
+    tokenizers: tokenizers of text as it is.
   """
 
   files: VocabFiles

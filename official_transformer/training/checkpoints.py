@@ -69,7 +69,7 @@ class CheckpointManager:
 
     Args:
       step: finished updates.
-      seed: of the run.
+      seed: seed of the run.
       interim: whether it only serves to go on from, until the next one.
 
     Returns:
@@ -161,7 +161,7 @@ class CheckpointManager:
     """Removes what the newest checkpoint makes superfluous.
 
     Args:
-      newest: its step.
+      newest: step of the newest checkpoint.
     """
     steps = [n for n in self.directory.checkpoint_steps() if n != newest]
     kept = [n for n in steps if not self.directory.is_interim(n)]

@@ -54,7 +54,7 @@ class Cluster:
 
   Attributes:
     workers: the chief, if there is one, then the workers.
-    here: this process.
+    here: name of this process.
   """
 
   workers: tuple[Worker, ...]

@@ -14,10 +14,10 @@ class Divergence(NamedTuple):
   """A run of updates that were not finite.
 
   Attributes:
-    first: the first of them, counted from 1.
+    first: the first of these updates, counted from 1.
     last: the last.
-    loss: of the last; the mean over one call that makes several.
-    learning_rate: of the last.
+    loss: loss of the last; the mean over one call that makes several.
+    learning_rate: learning rate of the last.
   """
 
   first: int

@@ -21,10 +21,10 @@ def diverged(
   cause.
 
   Args:
-    found: these updates.
+    found: the updates that were not finite.
     feed: the batches of the run.
     path: how the name of the file of ids begins.
-    control: of the run.
+    control: control of the run.
   """
   error = found.error(control.settings.batching.accumulate_steps)
   if not control.distribution.is_chief or not feed.data:
@@ -38,7 +38,7 @@ def keep_ids(path: str, lines: Iterator[str], step: int) -> str:
   """Writes the ids of an update's batches.
 
   Args:
-    path: of the file.
+    path: path of the file.
     lines: a line of JSON for each pair.
     step: the update.
 
@@ -58,8 +58,8 @@ def data_have_changed(change: str, control: RunControl) -> InputError:
   steps that callbacks have seen: the checkpoint before it is what there is.
 
   Args:
-    change: of the data, as the error says it.
-    control: of the run.
+    change: change of the data, as the error says it.
+    control: control of the run.
   """
   if not control.saver.enabled:
     return InputError(change)

@@ -27,7 +27,7 @@ class Evaluation(NamedTuple):
   """Scores and the file of a translated test set.
 
   Attributes:
-    scores: by name.
+    scores: scores by name.
     samples: rows of source, reference and translation.
     pictures: names, and pictures in PNG's format, such as of attention.
   """

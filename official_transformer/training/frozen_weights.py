@@ -17,7 +17,7 @@ def freeze(weights: Sequence[keras.Variable], patterns: Sequence[str]) -> None:
   """Makes variables untrainable.
 
   Args:
-    weights: of a model that has been built.
+    weights: weights of a model that has been built.
     patterns: as of file names, of paths such as
       `encoder_stack/layer_0/ffn/network/filter_kernel`; `*` stands for any
       number of characters, slashes too.

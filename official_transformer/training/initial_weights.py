@@ -36,10 +36,10 @@ class Source(NamedTuple):
   """The model that first weights come from.
 
   Attributes:
-    directory: of the model.
-    description: of the model.
-    prefix: of the checkpoint.
-    origin: what a model made from it says of it.
+    directory: directory of the model.
+    description: description of the model.
+    prefix: path prefix of the checkpoint.
+    origin: description of the weights for a model made from them.
   """
 
   directory: ModelDirectory

@@ -74,7 +74,7 @@ class DirectoryPlan:
   Attributes:
     directory: where the model is or will be.
     description: what to train with.
-    vocabularies: of its two sides.
+    vocabularies: vocabularies of its two sides.
     changes: whether the directory has to be written.
     initial: the checkpoint that the first weights come from, if they do.
   """
@@ -225,7 +225,8 @@ def _new_description(
 
   Args:
     request: what the user asks for.
-    stored: of the imported or other model that its weights come from, if any.
+    stored: description of the imported or other model that its weights come
+      from, if any.
     loaded: the model's vocabularies.
     source: the other model, if it is one of ours.
     model: what `stored` describes.
@@ -286,7 +287,7 @@ def _check_data(
   """Refuses data that are tokenized otherwise than the model's.
 
   Args:
-    data: that are to be trained on.
+    data: data that are to be trained on.
     vocabularies: the model's.
     model: what is known of an existing model.
   """

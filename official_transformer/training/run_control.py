@@ -26,7 +26,7 @@ class RunControl(keras.callbacks.Callback):
     distribution: who takes part.
     interruption: knows of signals.
     progress: is told how long all this takes.
-    settings: of the run.
+    settings: settings of the run.
     step: updates made so far.
     stopped_by: the number of the signal that ended the run, if one did.
   """

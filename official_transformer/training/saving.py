@@ -16,7 +16,7 @@ class Saver:
   """Saves a run's checkpoints in their turn, each step once.
 
   Attributes:
-    settings: of the run.
+    settings: settings of the run.
     checkpoints: writes them.
     enabled: whether anything is to be saved, by this process.
   """
@@ -55,7 +55,7 @@ class Saver:
 
     Args:
       step: finished updates.
-      streak: how many of the last of them were skipped.
+      streak: number of updates in a row, up to the last one, that were skipped.
       interim: whether the checkpoint only serves to go on from.
       must: whether a failure ends the run.
 
@@ -104,7 +104,7 @@ class Saver:
 
     Args:
       step: finished updates.
-      streak: how many of the last of them were skipped.
+      streak: number of updates in a row, up to the last one, that were skipped.
     """
     if self._untried is None or not self.enabled or step <= self._untried:
       return

@@ -82,7 +82,7 @@ class TrainingSettings:
     execution: how the updates are computed.
     profile_steps: the first and the last update that TensorFlow's profiler
       records.
-    average_decay: of the moving average of the weights; 0 keeps none.
+    average_decay: decay of the moving average of the weights; 0 keeps none.
     freeze: patterns of the paths of variables that stay as they are.
   """
 

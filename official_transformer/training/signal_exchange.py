@@ -46,7 +46,7 @@ class SignalExchange:
 
     Args:
       step: updates made so far.
-      number: of the signal that this process has received, if it has.
+      number: number of the signal that this process has received, if it has.
       must: whether signals are exchanged now in any case; the same to all.
     """
     if self._distribution.cluster is None:

@@ -96,7 +96,7 @@ class Distribution:
     """Returns a signal that any process has received; all must call this.
 
     Args:
-      number: of the one that this process has received, if it has.
+      number: number of the one that this process has received, if it has.
       pause: updates until the next exchange, as this process would have it.
 
     Returns:

@@ -39,7 +39,7 @@ class TrainingModel:
   """The model, the optimizer, and the step that joins them.
 
   Attributes:
-    transformer: that is trained.
+    transformer: model that is trained.
     keras_model: takes ids to the loss; its `fit` makes updates by `runner`.
     optimizer: updates its variables.
     loss_scale: for `fp16`, a constant or one that adapts; else None.

@@ -34,7 +34,7 @@ class Validation:
     `loss` is smoothed as in training, `perplexity` is not.
 
     Args:
-      batches: of inputs and targets, int64 [B, S] and [B, T].
+      batches: batches of inputs and targets, int64 [B, S] and [B, T].
     """
     sums = [self._sums(inputs, targets) for inputs, targets in batches]
     if not sums:

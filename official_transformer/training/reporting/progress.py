@@ -38,7 +38,7 @@ class ProgressReport(keras.callbacks.Callback):
     log_steps: updates between two reports.
     with_throughput: whether reports tell tokens a second, and how many it was
       on the whole when training ends.
-    replicas: that share the work.
+    replicas: replicas that share the work.
     on_report: takes the numbers of each report, by name, and the step.
     step: updates made so far.
   """

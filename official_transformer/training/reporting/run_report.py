@@ -41,9 +41,9 @@ def describe_run(
   """Logs what is about to run, and warns of what will disappoint.
 
   Args:
-    transformer: that is trained.
+    transformer: model that is trained.
     settings: the run's.
-    shapes: of the batches that may need most memory.
+    shapes: shapes of the batches that may need most memory.
     distribution: among whom a batch is shared.
   """
   params = transformer.params
@@ -78,7 +78,7 @@ def log_size(
     variables: the model's, that are trained.
     params: the model's.
     settings: the run's.
-    shapes: of the batches that may need most memory.
+    shapes: shapes of the batches that may need most memory.
     distribution: among whom a batch is shared.
   """
   parts: dict[str, int] = {}

@@ -34,7 +34,7 @@ class SummaryWriter:
   """Writes scalars and tables of text.
 
   Attributes:
-    directory: of the event files.
+    directory: directory of the event files.
     with_histograms: whether those of weights are wanted.
   """
 

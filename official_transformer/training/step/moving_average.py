@@ -24,9 +24,9 @@ class MovingAverage:
   leaves the first weights behind at once.
 
   Attributes:
-    weights: that are trained.
+    weights: weights that are trained.
     decay: in (0, 1).
-    averages: of the weights, in their order and with their paths.
+    averages: averages of the weights, in their order and with their paths.
   """
 
   def __init__(self, weights: Sequence[keras.Variable], decay: float) -> None:
@@ -71,8 +71,8 @@ class AveragingAdam(FusedAdam):
   """Adam that averages what it updates.
 
   Attributes:
-    average: of the variables, once it is built.
-    decay: of the average.
+    average: average of the variables, once it is built.
+    decay: decay of the average.
   """
 
   average: MovingAverage

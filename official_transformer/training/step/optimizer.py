@@ -103,8 +103,8 @@ class FusedAdam(keras.optimizers.Optimizer):
     this may stand in a branch.
 
     Args:
-      gradients: of the whole global batch, the same on all replicas.
-      variables: those that the optimizer was built with.
+      gradients: gradients of the whole global batch, the same on all replicas.
+      variables: variables that the optimizer was built with.
       learning_rate: float32 [].
     """
     for index, (gradient, variable) in enumerate(
@@ -121,7 +121,7 @@ class FusedAdam(keras.optimizers.Optimizer):
     """Updates one variable, as Keras' `apply` asks for it.
 
     Args:
-      gradient: of the variable.
+      gradient: gradient of the variable.
       variable: one that the optimizer was built with.
       learning_rate: float32 [].
     """

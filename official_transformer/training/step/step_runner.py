@@ -61,8 +61,8 @@ class StepRunner:
     """Makes some updates.
 
     Args:
-      iterator: of pairs of inputs and targets, as the strategy distributes
-        them.
+      iterator: iterator of pairs of inputs and targets, as the strategy
+        distributes them.
       steps: how many updates.
 
     Returns:

@@ -73,7 +73,7 @@ class TrainingStep:
   Attributes:
     model: takes `[inputs, targets]` and adds its loss.
     optimizer: updates the model's trainable variables.
-    seed: of the run.
+    seed: seed of the run.
     loss_scale: multiplies the loss while gradients are computed, a constant or
       one that adapts.
     accumulates: whether an update takes several micro-batches.
@@ -198,7 +198,7 @@ class TrainingStep:
 
     Args:
       gradients: this replica's part of the gradient of the mean loss.
-      totals: of all replicas.
+      totals: totals of all replicas.
     """
     gradients = _sum_over_replicas(gradients)
     learning_rate = tf.cast(self.optimizer.learning_rate, tf.float32)
