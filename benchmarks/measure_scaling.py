@@ -6,7 +6,7 @@ Every round trains models of several sizes on synthetic batches of several sizes
 by `transformer_main`, two processes with a core each: first each its own model
 at the same time, then one model by both, over loopback. What a joint step takes
 longer is what agreeing costs. As in `scaling.py`, a share of the step and
-a rate of the gradients' bytes are fitted to some of the cases, and foretell the
+a rate of the gradients' bytes are fitted to some of the cases, and predict the
 others. Linux alone. Nothing else should run meanwhile.
 """
 
@@ -60,7 +60,7 @@ class Case(NamedTuple):
 
 
 FITTED = (Case(128, 1024), Case(256, 512), Case(256, 2048), Case(384, 512))
-FORETOLD = (Case(128, 2048), Case(384, 1024), Case(512, 512), Case(512, 1024))
+PREDICTED = (Case(128, 2048), Case(384, 1024), Case(512, 512), Case(512, 1024))
 
 
 class Found(NamedTuple):
@@ -199,7 +199,7 @@ def train(
 
 def measure(rounds: int) -> dict[Case, Found]:
   """Returns what each case takes, medians of the rounds."""
-  cases = (*FITTED, *FORETOLD)
+  cases = (*FITTED, *PREDICTED)
   apart: dict[Case, list[float]] = {case: [] for case in cases}
   joined: dict[Case, list[float]] = {case: [] for case in cases}
   with tempfile.TemporaryDirectory() as name:
@@ -255,13 +255,13 @@ def main() -> None:
         f"{one.apart:.3f}",
         f"{one.joined:.3f}",
         f"{1000 * one.lost:.0f}",
-        f"{1000 * explained:.0f}{', foretold' if case in FORETOLD else ''}",
+        f"{1000 * explained:.0f}{', predicted' if case in PREDICTED else ''}",
       ]
     )
   head = ["hidden", "tokens a process", "gradient, MB", "apart, s", "joined, s"]
   print("\n".join(table([*head, "lost, ms", "explained, ms"], rows)))
   print(f"{waiting:.1%} of the step and {rate / 1e9:.2f} GB/s\n")
-  largest = found[FORETOLD[-1]]
+  largest = found[PREDICTED[-1]]
   flop_rate = largest.flop / largest.apart
   cluster = Cluster("", flop_rate, math.inf, waiting, rate)
   rows = [

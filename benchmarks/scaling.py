@@ -172,12 +172,12 @@ def device_rows() -> list[list[str]]:
   rows = []
   for machine in MACHINES:
     for run, cluster in machine.clusters():
-      foretold = []
+      predicted = []
       for devices, seen in run.speedups.items():
         if devices != 8:  # What it was fitted to.
           update = update_of(MODELS["big"], devices * run.tokens)
           reached = devices * cluster.parts(update, devices).efficiency
-          foretold.append(f"{devices}: {reached:.2f} ({seen:.2f})")
+          predicted.append(f"{devices}: {reached:.2f} ({seen:.2f})")
       rows.append(
         [
           f"{machine.name}, {run.precision}",
@@ -187,7 +187,7 @@ def device_rows() -> list[list[str]]:
           f"{cluster.flop_rate / 1e12:.0f}",
           f"{cluster.waiting:.0%}",
           f"{cluster.rate / 1e9:.0f}",
-          ", ".join(foretold),
+          ", ".join(predicted),
         ]
       )
   return rows
@@ -262,7 +262,7 @@ def pages() -> Iterator[str]:
       "TFLOP/s",
       "waiting",
       "GB/s",
-      "speedups foretold (seen)",
+      "speedups predicted (observed)",
     ],
     device_rows(),
   )
