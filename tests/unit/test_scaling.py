@@ -131,7 +131,7 @@ def test_two_processes_are_explained(scaling):
       apart=case.tokens * case.hidden / 1e6,
       joined=case.tokens * case.hidden / 1e6 * 1.1 + case.hidden**2 / 1e6,
     )
-    for case in (*measure_scaling.FITTED, *measure_scaling.FORETOLD)
+    for case in (*measure_scaling.FITTED, *measure_scaling.PREDICTED)
   }
   assert measure_scaling.fit(found) == pytest.approx((0.2, 1e6))
   slower = {
