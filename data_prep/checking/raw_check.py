@@ -1,4 +1,4 @@
-"""Checking parallel text: what there is, and what would become of it."""
+"""Checks of parallel text: content, and effects of filters and vocabularies."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from official_transformer.text.tokenizer import (
 
 
 class SideTokens(NamedTuple):
-  """How one side is cut.
+  """Tokens of one side.
 
   Attributes:
     a_word: tokens a word; of text without spaces, a line is one word.

@@ -28,7 +28,7 @@ class Verb(NamedTuple):
 
   Attributes:
     english: base form, third person singular, past.
-    particle: what follows the English verb, as in "picks up"; may be empty.
+    particle: particle of the English verb, as in "picks up"; may be empty.
     german: third person singular, infinitive, past participle; the last two
       without the prefix.
     prefix: separable, as in "hebt ... auf"; may be empty.

@@ -224,7 +224,7 @@ def _is_any_shard(name: str) -> bool:
 
 
 def check_directory(settings: DataSettings) -> None:
-  """Refuses a directory with others' shards: they would be read with ours."""
+  """Refuses a directory with shards of other data, which would be mixed in."""
   for name in file_system.names_in(settings.data_dir):
     if _is_any_shard(name) and not name.startswith(f"{settings.prefix}-"):
       raise InputError(

@@ -47,7 +47,7 @@ class Scratch:
       write_text(self.path(_PLAN), described)
 
   def path(self, name: str) -> str:
-    """Returns the path of a file in it."""
+    """Returns the path of a file in the scratch directory."""
     return os.path.join(self.directory, name)
 
   def has(self, name: str) -> bool:

@@ -158,7 +158,7 @@ def run(command: Command, main: Callable[..., Any]) -> None:
 
 
 def parse_flags(argv: list[str]) -> list[str]:
-  """Parses a command line; what is wrong with it ends the process.
+  """Parses a command line; an error in it ends the process.
 
   The exit status is 2 then, as with whatever else a user can get wrong, where
   absl's is 1.
@@ -167,7 +167,7 @@ def parse_flags(argv: list[str]) -> list[str]:
     argv: arguments of the command line.
 
   Returns:
-    What is left of it: the name of the program, and positional arguments.
+    The name of the program, and positional arguments.
   """
   try:
     return flags.FLAGS(argv)

@@ -221,7 +221,7 @@ class ServiceOptions(LimitOptions, EngineOptions):
 
     Args:
       listener: a bound socket.
-      key: what clients must send, if anything.
+      key: API key that clients must send; None requires none.
     """
     from official_transformer.hardware.cpu_threads import (
       limit_processors,

@@ -281,7 +281,7 @@ def _sides(record: bytes) -> list[list[int]]:
 
 
 def _reason(record: bytes, sizes: tuple[int, int]) -> str:
-  """Returns what is wrong with a record; nothing if nothing is."""
+  """Returns the fault of a record; an empty text if there is none."""
   sides = _sides(record)
   if not sides:
     return "not a tf.train.Example"

@@ -94,11 +94,11 @@ def both_entries(
 
 
 def unique_entries(tokenizer: Tokenizer, rows: int) -> list[str]:
-  """Returns what stands for each id, no two the same.
+  """Returns a name for each id, all different.
 
-  A subtoken file may hold an entry twice, of which the last is used, and an
-  imported table may have rows beyond the vocabulary: both get names that say
-  so, which no text is cut into.
+  A subtoken file may contain an entry twice, of which the last is used, and an
+  imported table may have rows beyond the vocabulary. Both get names of their
+  own, which no text is cut into.
 
   Args:
     tokenizer: tokenizer of the vocabulary.

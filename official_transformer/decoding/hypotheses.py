@@ -17,7 +17,7 @@ class FoundSequence:
     ids: tokens of the hypothesis, without EOS.
     score: normalised by length if `finished`, else its log-probability.
     finished: whether the model ended it by itself, below its limit.
-    utility: how like the others it is, 0 to 100, if that was asked (`mbr`).
+    utility: mean chrF to the others, 0 to 100, if `mbr` was asked for.
   """
 
   ids: list[int]

@@ -103,7 +103,7 @@ def _best_cut(text: str) -> int:
 
 
 def _ends(text: str, margin: int) -> Iterator[Iterable[int]]:
-  """Yields places where to cut a text behind a margin: the best kind first."""
+  """Yields places to cut a text behind a margin, the best kind first."""
   yield (end for end in sentence_ends(text) if end >= margin)
   for pattern in (_SENTENCE_END, _CLAUSE_END, _WORD_END):
     yield (match.end() for match in pattern.finditer(text, margin))

@@ -22,8 +22,8 @@ class BatchLimits:
   Attributes:
     tokens: the number of lines times the tokens of the longest; a longer line
       is a batch of its own.
-    lines: most lines. What a short line takes is less its own tokens than
-      those it may be translated to.
+    lines: most lines, because a short line takes less memory for its own tokens
+      than for those of its translation.
   """
 
   tokens: int = 2048

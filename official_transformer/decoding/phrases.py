@@ -35,7 +35,7 @@ class DecodingConstraints:
 
   @property
   def is_of_whole(self) -> bool:
-    """Whether it is no piece of a line that has to be so."""
+    """Whether the line must be translated whole."""
     return bool(self.prefix or self.required)
 
   def unmet_by(

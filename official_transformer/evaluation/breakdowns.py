@@ -198,9 +198,10 @@ def most(
   value: Callable[[NgramCount], int],
   number: int = 15,
 ) -> list[NgramCount]:
-  """Returns n-grams of the largest values above 1, a phrase's parts left out.
+  """Returns the n-grams with the largest values above 1.
 
-  Of phrases that hold each other, as often, only the longest is told.
+  If one phrase contains another that comes as often, only the longer one is
+  returned.
   """
   ranked = sorted(
     (c for c in counts if value(c) > 1),

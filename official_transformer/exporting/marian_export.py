@@ -1,8 +1,8 @@
-"""Writing and proving a model in Marian's own files, and in Bergamot's.
+"""Exports to Marian's own files and to Bergamot's, with their verification.
 
-What must be equal is the probability of given translations, as NumPy computes
-it from what was written. Bergamot's file keeps weights in 8 bits: what that
-costs is told.
+The probabilities of given translations must be equal, as NumPy computes them
+from the written files. Bergamot's file keeps weights in 8 bits; the effect of
+that is reported.
 """
 
 from __future__ import annotations

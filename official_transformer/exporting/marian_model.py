@@ -166,6 +166,6 @@ def _padded(content: bytes, multiple: int) -> bytes:
 
 
 def _yaml(config: Mapping[str, Any]) -> bytes:
-  """Returns a configuration in YAML, of which JSON is a part, and a NUL."""
+  """Returns a configuration as YAML (written as JSON) with a NUL at its end."""
   lines = (f"{name}: {json.dumps(value)}\n" for name, value in config.items())
   return "".join(lines).encode() + b"\0"

@@ -59,7 +59,7 @@ class NumpyModel:
     """Initializes it.
 
     Args:
-      config: what Hugging Face's config.json says.
+      config: content of Hugging Face's config.json.
       tensors: tensors by Hugging Face's names.
       epsilon: epsilon of layer norms.
     """

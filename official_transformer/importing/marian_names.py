@@ -112,7 +112,7 @@ def check_widths(params: TransformerParams) -> None:
   """Refuses a model that Bergamot cannot multiply in 8 bits.
 
   Raises:
-    InputError: with the widths that it can.
+    InputError: if so; it names the possible widths.
   """
   problems = [
     f"{name}={getattr(params, name)}"

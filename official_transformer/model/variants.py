@@ -139,7 +139,7 @@ def huggingface_sinusoid(
 ) -> tf.Tensor:
   """Returns the paper's waves, all sines first, float32 [L, D].
 
-  So Hugging Face computes Marian's models; Marian itself has the official form.
+  Hugging Face computes Marian's models so; Marian has the official form.
   """
   angles = _paper_angles(length, hidden_size)
   return tf.concat([tf.sin(angles), tf.cos(angles)], axis=1)

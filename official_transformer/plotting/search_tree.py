@@ -18,7 +18,7 @@ class Node(NamedTuple):
   Attributes:
     parent: the number of the node before it, in the step before; None at first.
     label: piece of the continuation.
-    note: what stands below it, such as its score.
+    note: text below the piece, such as its score.
     kind: `kept`, `finished` or `pruned`.
     is_best: whether the best hypothesis goes through it.
   """

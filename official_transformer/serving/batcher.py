@@ -1,9 +1,9 @@
 """Batches of lines that came in different requests.
 
 A batch holds the line that has waited longest and those of nearest length, as
-many as the limits of a batch allow: little is padding, and nobody waits for
-ever. While a worker is free, a line waits for company for `batch_wait` seconds
-at most.
+many as the limits of a batch allow. So there is little padding, and no line
+waits for ever. While a worker is free, a line waits `batch_wait` seconds at
+most for others.
 """
 
 from __future__ import annotations

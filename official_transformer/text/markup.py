@@ -174,9 +174,9 @@ def keep_out(run: Run, kept: re.Pattern[str] | None = None) -> Run:
 
 
 def _kept_apart(run: Run, kept: re.Pattern[str]) -> Iterator[Part]:
-  """Yields parts with placeholders for what a pattern finds in the text.
+  """Yields parts, with placeholders for the matches of a pattern.
 
-  What is found over the border of an element becomes several.
+  A match across the border of an element becomes several placeholders.
   """
   found = [match.span() for match in kept.finditer(run.text) if match[0]]
   spans = iter(found)

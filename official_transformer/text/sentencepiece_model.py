@@ -189,7 +189,7 @@ class RuleFile:
     os.unlink(self.path)
 
   def without_path(self, content: bytes) -> bytes:
-    """Returns a model that does not tell where the rule has been."""
+    """Returns a model without the path of the rule file."""
     model = parse_model(self.path, content)
     model.normalizer_spec.ClearField("normalization_rule_tsv")
     model.normalizer_spec.name = RULE_NAME

@@ -56,7 +56,7 @@ def count_tokens(ids: tf.Tensor) -> tf.Tensor:
 
 
 class TrainingStep:
-  """Forward, backward, update: of one replica's share of a global batch.
+  """One update: forward and backward pass over a replica's share of a batch.
 
   The loss is the mean over the tokens of the global batch, however they are
   spread over replicas and micro-batches: local gradients are weighted by local
@@ -67,8 +67,8 @@ class TrainingStep:
   micro-batch and the replica, so that a resumed run draws the masks an
   uninterrupted one would have drawn.
 
-  An update whose loss or gradients are not finite is not made: it would leave
-  nothing of the weights.
+  An update whose loss or gradients are not finite is skipped, because it would
+  destroy the weights.
 
   Attributes:
     model: takes `[inputs, targets]` and adds its loss.
