@@ -287,7 +287,8 @@ def pages() -> Iterator[str]:
   )
   yield ""
   yield from table(
-    ["", "", "hours, 1 device", "", "hours, 8 devices", ""], wmt_rows()
+    ["", "", "hours, 1 device", "cost", "hours, 8 devices", "cost in all"],
+    wmt_rows(),
   )
 
 

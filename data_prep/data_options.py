@@ -28,8 +28,8 @@ _PAIRS = (
 )
 _SCRIPT = "Leave out pairs whose {} is of other letters."
 _OWN_SIZE = (
-  "Give the {} a vocabulary of its own, of so many entries, as the other side "
-  "then has one, too: the model has two tables."
+  "Make a vocabulary of so many entries for the {} alone. The other side needs "
+  "one of its own, too; the model then has two embedding tables."
 )
 _OWN_FILE = "Use this vocabulary for the {} alone."
 _OWN_TYPE = (

@@ -41,7 +41,7 @@ class ScoringOptions(Options):
     ("ar",),
     "Paired significance tests of two translations: ar, approximate "
     "randomisation; bs, bootstrap resampling, which calls equal systems "
-    "different in 13% of the cases; both as ar,bs; or none.",
+    "different in 14% of the cases; both as ar,bs; or none.",
   )
   test_trials: int = flag(
     0,
