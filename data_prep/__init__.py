@@ -1,1 +1,1 @@
-"""Data preparation: from parallel text to what training reads."""
+"""Data preparation: from parallel text to training data."""

@@ -1,4 +1,4 @@
-r"""Tells what is in parallel text, or in prepared data, before a training.
+r"""Reports on parallel text, or on prepared data, before a training.
 
     python -m data_prep.check_data --train_source=train.en \
       --train_target=train.de --dev_source=dev.en --dev_target=dev.de

@@ -130,7 +130,7 @@ def main(_: list[str]) -> None:
 
 
 def _engine(options: PrepareOptions) -> Engine:
-  """Returns what writes the records."""
+  """Returns the engine that writes the records."""
   if not options.runner:
     return make_locally
   beam_pipeline.check(options.runner, options.beam_options)

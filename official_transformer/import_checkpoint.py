@@ -41,7 +41,7 @@ _OWN_VOCABULARY = (
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ImportOptions(Options):
-  """Whose checkpoint becomes a model, and what no name in it shows."""
+  """Flags of `import_checkpoint`."""
 
   heading = "import_checkpoint"
 
@@ -163,14 +163,14 @@ OPTIONS = ImportOptions
 
 
 def main(_: list[str]) -> None:
-  """Imports the checkpoint and says what came of it."""
+  """Imports the checkpoint and reports the result."""
   options: ImportOptions = flags_core.begin(OPTIONS)
   start_tensorflow()
   show_result(_import(options))
 
 
 def _import(options: ImportOptions) -> str:
-  """Imports a checkpoint; returns what came of it."""
+  """Imports a checkpoint; returns the report."""
   if options.format == MARIAN_HF:
     from official_transformer.importing.marian import import_marian
 

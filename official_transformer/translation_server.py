@@ -17,7 +17,7 @@ OPTIONS = ServiceOptions
 
 
 def main(_: list[str]) -> None:
-  """Checks what can be checked at once, and answers."""
+  """Runs the service after its early checks."""
   options = flags_core.begin(OPTIONS)
   options.check()
   options.run()

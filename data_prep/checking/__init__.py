@@ -1,1 +1,1 @@
-"""Finding what is wrong with text and with prepared data."""
+"""Checks of text and of prepared data."""

@@ -1,4 +1,4 @@
-"""A report on data: what was found, what would break a training, histograms."""
+"""A report on data: findings, problems, histograms."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Report:
     self._lines.append(f"  {text}")
 
   def problem(self, text: str) -> None:
-    """Tells what would break a training."""
+    """Reports a problem that would break a training."""
     self.problems.append(text)
     self.say(f"PROBLEM: {text}")
 
@@ -88,7 +88,7 @@ class Report:
       self.say(f"from {low:8.4g} {count:10d} {bar}".rstrip())
 
   def pairs(self, title: str, pairs: Iterable[tuple[str, str, str]]) -> None:
-    """Shows pairs, each after what is odd about it."""
+    """Shows pairs, each after its peculiarity."""
     for number, (odd, source, target) in enumerate(pairs):
       if not number:
         self.title(title)
@@ -149,7 +149,7 @@ def check_drawing(directory: str) -> None:
 
 
 def _most(values: np.ndarray) -> float:
-  """Returns what 99% are at most: the rest would leave one bar for them."""
+  """Returns the 99th percentile, which bounds a histogram."""
   return float(np.quantile(values, 0.99, method="higher"))
 
 

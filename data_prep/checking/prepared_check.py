@@ -84,7 +84,7 @@ def _check_tag(
   tokenizers: Tokenizers,
   report: Report,
 ) -> None:
-  """Tells what the shards of a tag hold."""
+  """Reports on the shards of a tag."""
   try:
     paths = shard_paths(data_dir, tag)
   except InputError:

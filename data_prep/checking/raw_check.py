@@ -63,7 +63,7 @@ class RawCheck:
   def __init__(
     self, report: Report, request: RawRequest, workers: int | None
   ) -> None:
-    """Says what to find out.
+    """Initializes the check.
 
     Args:
       report: gets what is found.
@@ -130,7 +130,7 @@ class RawCheck:
   def _tell(
     self, found: TextFindings, held_out: frozenset[str], tag: str
   ) -> None:
-    """Tells what was found of a corpus."""
+    """Reports the findings about a corpus."""
     report = self._report
     total = found.source.lines
     for name, side in (("source", found.source), ("target", found.target)):

@@ -92,7 +92,7 @@ class SideFindings:
   )
 
   def add(self, other: SideFindings) -> None:
-    """Adds what was found in the lines that follow."""
+    """Adds the findings about the following lines."""
     self.lines += other.lines
     self.words += other.words
     self.characters += other.characters
@@ -104,7 +104,7 @@ class SideFindings:
     self.first_not_utf8 = [*self.first_not_utf8, *other.first_not_utf8][:_SHOWN]
 
   def look_at(self, lines: Iterable[bytes], path: str, first: int) -> list[str]:
-    """Looks at lines; returns them as text, what is not UTF-8 as empty."""
+    """Checks lines; returns them as text, empty where they are not UTF-8."""
     texts = []
     for number, raw in enumerate(lines, start=first):
       self.lines += 1
@@ -163,7 +163,7 @@ class TextFindings:
   held_out: set[str] = dataclasses.field(default_factory=set)
 
   def add(self, other: TextFindings) -> None:
-    """Adds what was found in the pairs that follow."""
+    """Adds the findings about the following pairs."""
     self.source.add(other.source)
     self.target.add(other.target)
     self.dropped += other.dropped
@@ -205,7 +205,7 @@ class TextCheck:
     form: TextForm,
     held_out: frozenset[str] = frozenset(),
   ) -> None:
-    """Says what to look for.
+    """Initializes the check.
 
     Args:
       settings: the filters to try.
@@ -232,7 +232,7 @@ class TextCheck:
     ]
 
   def check(self, block: Block) -> TextFindings:
-    """Returns what is found in a block."""
+    """Returns the findings about a block."""
     found = TextFindings()
     if block.targets is None:
       lacking = sum(

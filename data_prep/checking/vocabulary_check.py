@@ -71,7 +71,7 @@ def make_tokenizer(sample: CleanPairs, size: int) -> Tokenizer:
 def try_vocabulary(
   tokenizer: Tokenizer, sources: Sequence[str], targets: Sequence[str]
 ) -> VocabularyFindings:
-  """Returns what a vocabulary makes of pairs of lines; at least one."""
+  """Returns statistics of pairs of lines under a vocabulary."""
   source, source_lengths = _cut(tokenizer, sources)
   target, target_lengths = _cut(tokenizer, targets)
   lengths = np.stack([source_lengths, target_lengths], axis=1)

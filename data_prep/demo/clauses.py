@@ -65,7 +65,7 @@ def arrange_english(clause: Clause) -> list[str]:
 
 
 def _middle(clause: Clause) -> list[str]:
-  """Arranges what stands between the German verb's two places."""
+  """Arranges the words between the German verb's two places."""
   return [
     *clause.time.german,
     *clause.objects.german,

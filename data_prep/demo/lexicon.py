@@ -43,7 +43,7 @@ class Verb(NamedTuple):
 
 
 class Adjective(NamedTuple):
-  """An adjective; `stem` is what German endings are added to."""
+  """An adjective; German endings are added to `stem`."""
 
   english: str
   stem: str

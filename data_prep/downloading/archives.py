@@ -195,7 +195,7 @@ def _is_wanted(path: str, name: str) -> bool:
 
 
 def _plain(source: Any, name: str) -> Any:
-  """Returns what a file holds that may be compressed by itself."""
+  """Returns the content of a file, decompressed if necessary."""
   return gzip.GzipFile(fileobj=source) if name.endswith(".gz") else source
 
 

@@ -120,7 +120,7 @@ def download(file: RemoteFile, directory: str) -> str:
 
 
 def difference(path: str, file: RemoteFile) -> str | None:
-  """Returns in what a file is not the one that is known; None if it is."""
+  """Returns the difference of a file from the known one; None if equal."""
   size = os.path.getsize(path)
   if file.size is not None and size != file.size:
     return f"it has {size} bytes, not {file.size}"
@@ -174,7 +174,7 @@ class _Transfer:
     logging.warning("%s: %s; trying again", self._url, problem)
 
   def _request(self) -> None:
-    """Asks for what is missing, and adds it."""
+    """Requests the missing bytes, and appends them."""
     try:
       start, validator = self._begun()
       fields = {"Accept-Encoding": "identity"}
@@ -196,7 +196,7 @@ class _Transfer:
       raise _BrokenOffError(str(error)) from None
 
   def _begun(self) -> tuple[int, str]:
-    """Returns the bytes that are there, and what tells their file's version.
+    """Returns the number of bytes so far, and their file's version.
 
     Without that nobody could say that the rest belongs to them.
     """
@@ -212,7 +212,7 @@ class _Transfer:
   def _receive(
     self, answer: requests.Response, start: int, validator: str
   ) -> None:
-    """Adds what an answer brings.
+    """Appends the bytes of an answer.
 
     Args:
       answer: answer of the server, whose head has come.
@@ -276,7 +276,7 @@ class _Transfer:
 
 
 def _validator(answer: requests.Response) -> str:
-  """Returns what tells this version of a file from others."""
+  """Returns the server's identifier of a file's version."""
   tag = answer.headers.get("ETag", "")
   if tag.startswith("W/"):  # It says that two are alike, not the same.
     tag = ""

@@ -166,7 +166,7 @@ class Augmenter:
   def rewrite(
     self, sources: Sequence[str], targets: Sequence[str], number: int
   ) -> Iterator[Rewritten]:
-    """Yields what takes the place of pairs; the others stay as they are.
+    """Yields the replacements of rewritten pairs.
 
     The seed, the pass and a pair's own text decide what is drawn for it.
 

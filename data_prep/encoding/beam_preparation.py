@@ -44,7 +44,7 @@ from official_transformer.text.vocabulary_files import VocabFiles
 
 
 class CorpusJob(NamedTuple):
-  """One corpus, and what becomes of it.
+  """The encoding of one corpus.
 
   Attributes:
     tag: `train` or `dev`.
@@ -133,7 +133,7 @@ def _check_shards(job: CorpusJob, found: Statistics) -> None:
 
 
 def job_of(tag: str, making: Making, shared: str) -> CorpusJob:
-  """Returns what a pipeline is to make of a corpus.
+  """Returns a pipeline's job for a corpus.
 
   Args:
     tag: tag of the corpus.
@@ -289,7 +289,7 @@ def _first_of_equal(item: tuple[bytes, Iterable[_Record]]) -> Iterator[_Record]:
 
 
 def _measured(record: _Record) -> Statistics:
-  """Returns what one record adds."""
+  """Returns the statistics of one record."""
   if not record.data:
     return Statistics(dropped=collections.Counter({DUPLICATE: 1}))
   return Statistics(

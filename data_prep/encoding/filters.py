@@ -103,7 +103,7 @@ class TextFilter:
   def __init__(
     self, settings: FilterSettings, held_out: frozenset[str] = frozenset()
   ) -> None:
-    """Prepares what the settings ask for.
+    """Prepares the filters.
 
     Args:
       settings: what is left out.

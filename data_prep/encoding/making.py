@@ -1,4 +1,4 @@
-"""Data that are being made, by whatever engine writes their records."""
+"""Data in preparation, and publishing them when they are complete."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ Engine = Callable[[Making], Made]
 
 
 def report(tag: str, found: Statistics) -> None:
-  """Says what a corpus holds; refuses one that holds nothing."""
+  """Logs the statistics of a corpus; refuses an empty one."""
   dropped = ", ".join(f"{n} {why}" for why, n in found.dropped.items())
   if not found.pairs:
     foreign = SOURCE_WITHOUT_TOKENS in found.dropped or (
@@ -184,7 +184,7 @@ def directory_beside(making: Making) -> str:
 
 
 def _remove_beside(path: str, scratch: Scratch) -> None:
-  """Removes such a directory, and in a remote store what it was in."""
+  """Removes such a directory, and its parent in a remote store."""
   if is_publishing(scratch) and not scratch.has(_PUBLISHED):
     return
   file_system.remove_tree(path)

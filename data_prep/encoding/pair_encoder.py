@@ -1,4 +1,4 @@
-"""From lines of text to records: what every process does with its blocks.
+"""From lines of text to records, block by block.
 
 Nothing here knows of other blocks, or of who runs it: processes of this machine
 or workers of a cluster.
@@ -105,7 +105,7 @@ class CleanPairs(NamedTuple):
 
 
 class PairCleaner:
-  """Brings text into form, and leaves out what the filters name."""
+  """Normalises text and applies the filters."""
 
   def __init__(
     self,
@@ -320,7 +320,7 @@ class PairEncoder:
   def _fingerprints(
     self, columns: _Columns, order: Sequence[int], pairs: Sequence[int]
   ) -> np.ndarray:
-    """Returns what equal pairs of a pass have in common.
+    """Returns fingerprints, which are equal for equal pairs of a pass.
 
     Args:
       columns: columns of the text.

@@ -63,7 +63,7 @@ def prepare(
   settings: DataSettings,
   engine: Engine = make_locally,
 ) -> None:
-  """Makes vocabulary, shards and data.json; logs what came of it.
+  """Makes vocabulary, shards and data.json; logs their statistics.
 
   Args:
     corpora: `train` and, if there is one, `dev`.
@@ -182,7 +182,7 @@ def _version_of(package: str) -> str | None:
 
 
 def _start_of_system() -> str | None:
-  """Returns what is another after a crash of the machine, if it can be told.
+  """Returns an identifier that changes when the machine restarts, if known.
 
   What blocks hold is not forced to the disk, and may not be there after one.
   """
@@ -215,7 +215,7 @@ def _at_hand(corpus: Corpus, scratch: Scratch) -> Corpus:
 
 
 def _tell_vocabularies(loaded: LoadedVocabularies, data_dir: str) -> None:
-  """Logs how large vocabularies are, and what they do to text."""
+  """Logs the sizes of vocabularies, and whether they rewrite text."""
   sides = zip(
     loaded.files,
     (loaded.identity.source, loaded.identity.target),

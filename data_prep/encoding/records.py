@@ -21,13 +21,13 @@ _MASK_DELTA = 0xA282EAD8
 
 
 def _field_head(number: int, size: int) -> bytes:
-  """Returns what stands before a field's bytes."""
+  """Returns the header of a field."""
   return pack([number << 3 | _LENGTH_DELIMITED, size])
 
 
 @functools.lru_cache(maxsize=1 << 14)
 def _feature_head(name: bytes, size: int) -> bytes:
-  """Returns what stands before the packed ids of a feature.
+  """Returns the header of a feature's packed ids.
 
   It is an entry of the map of features: its name, and a `Feature`, in it an
   `Int64List`, in it the ids.
@@ -41,7 +41,7 @@ def _feature_head(name: bytes, size: int) -> bytes:
 
 @functools.lru_cache(maxsize=1 << 14)
 def _example_head(size: int) -> bytes:
-  """Returns what stands before the features: they are a message in one."""
+  """Returns the header of an example's features."""
   return _field_head(1, size)
 
 

@@ -1,4 +1,4 @@
-"""The directory of what is made on the way to the data.
+"""The directory of intermediate files of a preparation.
 
 It lies beside them, where there is room, and is kept when a run breaks off: the
 same command finds what has been done. Whatever the result depends on is written
@@ -32,7 +32,7 @@ class Scratch:
   """
 
   def __init__(self, directory: str, plan: Any) -> None:
-    """Finds what an earlier run has left, or begins anew.
+    """Resumes the files of an earlier run, or begins anew.
 
     Args:
       directory: need not exist.
@@ -100,7 +100,7 @@ def _remove(directory: str) -> None:
 
 
 def _alone(path: str, data_dir: str) -> FileLock:
-  """Returns what keeps other runs out of a directory."""
+  """Returns a lock that keeps other runs out of a directory."""
   return FileLock(
     path,
     f"another run, {{holder}}, prepares data in {data_dir}; wait for it or "

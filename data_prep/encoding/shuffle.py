@@ -170,7 +170,7 @@ class ShuffledCorpus:
     self.block_paths = list(block_paths)
 
   def join_indices(self, duplicates: np.ndarray) -> Statistics:
-    """Writes the index of all blocks together; returns what they hold.
+    """Writes the index of all blocks; returns their statistics.
 
     Args:
       duplicates: int64, ascending: numbers of pairs that are left out.
@@ -217,7 +217,7 @@ class ShuffledCorpus:
     return f"{self.path}.{name}"
 
   def _parts(self, shard: int) -> list[_Part]:
-    """Returns what each block has of a shard."""
+    """Returns each block's part of a shard."""
     starts = np.load(self._file("starts.npy"), mmap_mode="r")
     byte_starts = np.load(self._file("byte_starts.npy"), mmap_mode="r")
     with (
@@ -292,7 +292,7 @@ class Statistics:
     self.several_sentences += index.several_sentences
 
   def add_all(self, other: Statistics) -> None:
-    """Adds what others hold."""
+    """Adds other statistics."""
     self.pairs += other.pairs
     self.tokens = (
       self.tokens[0] + other.tokens[0],
@@ -310,7 +310,7 @@ class Statistics:
 
   @classmethod
   def from_json(cls, content: Mapping[str, Any]) -> Statistics:
-    """Reads what `to_json` returned."""
+    """Reads the result of `to_json`."""
     source, target = content["tokens"]
     return cls(
       content["pairs"],

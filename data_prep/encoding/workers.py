@@ -54,7 +54,7 @@ class Workers:
     work: Callable[[Any, Item], Result],
     items: Iterable[Item],
   ) -> Iterator[Result]:
-    """Yields what becomes of each item, in their order.
+    """Yields the result of each item, in order.
 
     Args:
       make_tool: called once in each process; what it returns is handed to

@@ -1,4 +1,4 @@
-"""Which text becomes training data, and of what kind; without TensorFlow."""
+"""Corpora, and settings of their preparation; without TensorFlow."""
 
 from __future__ import annotations
 
@@ -201,5 +201,5 @@ def check_sides(tag: str, corpus: Corpus) -> None:
 
 
 def state_of(path: str) -> list[Any]:
-  """Returns what tells a file from others, and what it was or will be."""
+  """Returns the identity of a file's content: path, size and time."""
   return [file_system.absolute(path), *file_system.state(path)]

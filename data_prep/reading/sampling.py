@@ -74,7 +74,7 @@ def _ended(line: bytes) -> bytes:
 
 
 def _check_encoding(block: Block, cleaner: PairCleaner) -> None:
-  """Has what is not UTF-8 named by its line, before anything takes long."""
+  """Raises early for lines that are not UTF-8, with their numbers."""
   for lines in (block.sources, block.targets or ()):
     try:
       b"".join(lines).decode("utf-8")

@@ -1,4 +1,4 @@
-"""Parallel text in blocks of lines, as bytes, of whatever files it comes in.
+"""Parallel text in blocks of lines, as bytes.
 
 Reading is what one process does for all others, so that it does as little as it
 can: it finds the ends of lines and hands on what is between them.

@@ -1,4 +1,4 @@
-"""`--mode=attention`: writes what a model attends to."""
+"""`--mode=attention`: writes attention weights and pictures of them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class AttentionOptions(ReferenceOptions, PictureOptions, TranslatorOptions):
-  """Whose attention is written, over what."""
+  """Flags of `--mode=attention`."""
 
   summary = "write what the model attends to, as numbers and as pictures"
 
@@ -86,7 +86,7 @@ class AttentionOptions(ReferenceOptions, PictureOptions, TranslatorOptions):
 
 
 def _write_weights(found: LineAttention, path: str) -> None:
-  """Writes an `.npz` of what `LineAttention` holds."""
+  """Writes the arrays of a `LineAttention` as `.npz`."""
   import numpy as np
 
   buffer = io.BytesIO()

@@ -1,4 +1,4 @@
-"""Apache Beam pipelines, whatever they do: made, run, and how they fail.
+"""Making and running Apache Beam pipelines, and explaining their failures.
 
 Beam is an extra, and takes seconds to be imported.
 """
@@ -24,7 +24,7 @@ _WHERE = re.compile(r" \[while running .*", re.DOTALL)
 
 
 def check(runner: str, options: str) -> None:
-  """Says what is wrong with Beam's own options, before anything is begun.
+  """Checks Beam's own options before anything is begun.
 
   Args:
     runner: as Beam names it.
@@ -80,7 +80,7 @@ def _check_together(runner: str, options: Sequence[str]) -> None:
 
 @contextlib.contextmanager
 def _level(logger: logging.Logger, level: int) -> Iterator[None]:
-  """Has a logger tell what is of some level or above, for a time."""
+  """Sets a logger's level for a time."""
   before = logger.level
   logger.setLevel(level)
   try:
@@ -154,7 +154,7 @@ def run(runner: str, options: str, build: Callable[[Any], None]) -> None:
 
 
 def _as_ours(runner: str, error: BaseException) -> Exception:
-  """Returns what a failure means; of what others raise, the text comes."""
+  """Returns the error that explains a failure of a pipeline."""
   said = str(error).strip()
   if isinstance(error, InputError):
     return InputError(_WHERE.sub("", said))

@@ -287,7 +287,7 @@ def _alone(directory: str) -> FileLock:
 def _missing(
   job: BulkJob, paths: list[str], earlier: Described | None
 ) -> list[str]:
-  """Returns the files without a translation; writes down what will be made.
+  """Returns the files without a translation, and writes the description.
 
   Raises:
     InputError: if there are translations of something else, or made otherwise.
@@ -325,7 +325,7 @@ def _missing(
 
 
 def _read_description(directory: str) -> Described | None:
-  """Reads what an earlier run has written down, if there was one."""
+  """Reads the description of an earlier run, if there was one."""
   path = os.path.join(directory, DESCRIPTION_FILE)
   if not file_system.exists(path):
     return None

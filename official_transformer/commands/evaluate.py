@@ -123,7 +123,7 @@ class EvalOptions(EvaluationOptions, TranslationOptions, MetricsOptions):
       _evaluate_set(kept, evaluation_set, models, settings)
 
   def _load_models(self) -> list[_Model]:
-    """Loads the user's model, the last, and what it is compared with."""
+    """Loads the models that are compared, the user's last."""
     mine = self.plan().load()
     if not self.compare_with:
       return [_Model(mine, self.model_dir)]
@@ -179,7 +179,7 @@ class _Model:
 
 
 def _computing(translator: Translator) -> list[str]:
-  """Returns what computes, and in what, unless TensorFlow does in float32."""
+  """Returns the engine and its precision; empty for TensorFlow in float32."""
   engine = translator.options.engine
   if engine.name != TENSORFLOW:
     return [engine.name, engine.quantization]
@@ -276,7 +276,7 @@ def _evaluate_set(
 
 
 def _file_name(name: str, translator: Translator) -> str:
-  """Returns what tells an evaluation from others."""
+  """Returns the file name of an evaluation."""
   checkpoint, params = translator.checkpoint, translator.params
   assert checkpoint  # It has been loaded.
   return (
@@ -289,7 +289,7 @@ def _file_name(name: str, translator: Translator) -> str:
 
 
 def _read_scores(directory: ModelDirectory) -> dict[str, Any]:
-  """Returns what `scores.json` has of earlier evaluations."""
+  """Returns the earlier evaluations of `scores.json`."""
   path = directory.join(TRANSLATIONS, SCORES_FILE)
   if not file_system.exists(path):
     return {}
@@ -302,7 +302,7 @@ def _read_scores(directory: ModelDirectory) -> dict[str, Any]:
 
 
 def _keep_fields(kept: _Kept, fields: dict[str, Any]) -> None:
-  """Adds to what `scores.json` has of earlier evaluations."""
+  """Adds an evaluation to `scores.json`."""
   path = kept.directory.join(TRANSLATIONS, SCORES_FILE)
   scores = _read_scores(kept.directory)
   source, reference = kept.files

@@ -139,7 +139,7 @@ class ExportOptions(
       check_text_in_graph(self.model[1].form)
 
   def run(self) -> None:
-    """Exports a checkpoint, and tells what was proven."""
+    """Exports a checkpoint, and reports the verified facts."""
     from official_transformer.decoding.loading import load_model
     from official_transformer.exporting.export import (
       ExportRequest,
@@ -176,7 +176,7 @@ class ExportOptions(
 
 
 def check_text_in_graph(form: TextForm) -> None:
-  """Refuses what TensorFlow's operations would not do as Python does it."""
+  """Refuses forms of text that TensorFlow's operations compute otherwise."""
   if not form.is_plain:
     raise InputError(
       f"the model's text is brought into a form ({form}) that TensorFlow "

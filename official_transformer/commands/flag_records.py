@@ -172,7 +172,7 @@ _definitions: dict[str, Definition] = {}
 
 
 def definition_of(name: str) -> Definition:
-  """Returns what is known of a flag.
+  """Returns the definition of a flag.
 
   Raises:
     KeyError: if no record has it.
@@ -197,7 +197,7 @@ def fields_of(record: type[Options]) -> dict[str, dict[str, FlagSpec]]:
 
 
 def spec_of(record: type[Options], name: str) -> FlagSpec:
-  """Returns what a record says of one of its flags."""
+  """Returns the properties of a record's flag."""
   return _field(record, name).metadata[_KEY]
 
 
@@ -291,7 +291,7 @@ def _define(
 
 
 def _kind(hint: Any) -> type:
-  """Returns what a field's values are, when there is one: `int`, say."""
+  """Returns the type of a field's values, without None: `int`, for example."""
   parts = [hint]
   if isinstance(hint, types.UnionType):
     parts = [part for part in typing.get_args(hint) if part is not type(None)]
@@ -300,7 +300,7 @@ def _kind(hint: Any) -> type:
 
 
 def _demand(records: list[type[Options]]) -> None:
-  """Has absl demand what records demand, once."""
+  """Registers the records' conditions with absl, once."""
   owners = dict.fromkeys(o for record in records for o in record.__mro__)
   for owner in owners:
     for names, holds, message in owner.__dict__.get("demands", ()):
@@ -308,14 +308,14 @@ def _demand(records: list[type[Options]]) -> None:
 
 
 def chosen_record(command: Command) -> type[Options]:
-  """Returns the record of what the command line asks for."""
+  """Returns the record of the mode that the command line names."""
   if isinstance(command, Modes):
     return command.records[flags.FLAGS[MODE].value]
   return command
 
 
 def parsed(command: Command) -> Any:
-  """Returns what the command line said, as a record.
+  """Returns the parsed command line as a record.
 
   Raises:
     InputError: if it contradicts itself.

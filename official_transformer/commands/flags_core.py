@@ -84,7 +84,7 @@ def define_performance() -> None:
 
 
 def define_distribution() -> None:
-  """Defines `--num_gpus`, `--distribution_strategy` and what tunes them."""
+  """Defines `--num_gpus`, `--distribution_strategy` and their details."""
   define_flags(DistributionOptions)
 
 
@@ -94,7 +94,7 @@ def define_num_gpus() -> None:
 
 
 def define_device() -> None:
-  """Defines `--tpu` and what else upstream has for it."""
+  """Defines `--tpu` and upstream's other flags of TPUs."""
   define_flags(DeviceOptions)
 
 
@@ -122,7 +122,7 @@ def define_all(command: Command) -> None:
 
 
 def begin(command: Command) -> Any:
-  """Does what every command does first, once its flags have been read.
+  """Starts a command after its flags have been read.
 
   The log becomes what they say, `~` in paths the home directory, and those
   without effect are told.

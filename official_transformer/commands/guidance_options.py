@@ -137,7 +137,7 @@ class GuidanceOptions(Options):
     return self.search()
 
   def requests(self, lines: Iterable[str]) -> Iterator[str | LineRequest]:
-    """Yields lines with what files say of each, if there are such files.
+    """Yields lines with their constraints from files, if there are files.
 
     Raises:
       InputError: if a file has another number of lines.

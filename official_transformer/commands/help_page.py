@@ -76,7 +76,7 @@ def define_help(command: Command, about: str) -> None:
 
 
 def asked_mode(arguments: Iterable[str]) -> str | None:
-  """Returns what a command line says of `--mode`, before or after `--help`."""
+  """Returns the `--mode` of a command line, before or after `--help`."""
   left = iter(arguments)
   found = None
   for argument in left:
@@ -145,7 +145,7 @@ def _group(heading: str, names: Iterable[str]) -> str:
 
 
 def _entry(name: str) -> str:
-  """Returns a flag's lines: how it is written, and what it means."""
+  """Returns a flag's lines of the help page: its form and its meaning."""
   flag, spec = flags.FLAGS[name], definition_of(name).spec
   title = f"--[no]{name}" if flag.boolean else f"--{name}"
   if flag.short_name:

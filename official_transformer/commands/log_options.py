@@ -41,7 +41,7 @@ class LogOptions(Options):
 
 
 def configure_logging() -> None:
-  """Makes the log what `--log_format` and `--verbosity` say."""
+  """Sets the log's format and level by `--log_format` and `--verbosity`."""
   if not flags.FLAGS["verbosity"].present:
     logging.set_verbosity(logging.INFO)
   formatter = (

@@ -67,14 +67,14 @@ class Runnable(Protocol):
   """The interface of a mode's record."""
 
   def check(self) -> None:
-    """Refuses what can be refused at once."""
+    """Refuses wrong input before TensorFlow is imported."""
 
   def run(self) -> None:
-    """Does what the mode says; TensorFlow has been imported."""
+    """Runs the mode; TensorFlow has been imported."""
 
 
 def run_mode(options: Runnable) -> None:
-  """Checks what can be checked at once, then runs a mode."""
+  """Runs a mode after its early checks."""
   # Before anything imports TensorFlow, as a remote file does.
   for name, value in getattr(options, "environment", {}).items():
     before = os.environ.get(name, "") if name == "TF_XLA_FLAGS" else ""

@@ -95,7 +95,7 @@ class PlotOptions(PictureOptions, StoredModelOptions, TrainStepsOptions):
   )
 
   def check(self) -> None:
-    """Refuses pictures of what there is not, or that cannot be made.
+    """Refuses pictures without data, or that cannot be made.
 
     Raises:
       InputError: for the first thing that is wrong.
@@ -121,7 +121,7 @@ class PlotOptions(PictureOptions, StoredModelOptions, TrainStepsOptions):
     _ = self.requested_params
 
   def run(self) -> None:
-    """Draws what is asked for."""
+    """Draws the pictures that are asked for."""
     directory = str(self.output_dir)
     file_system.make_directories(directory)
     drawers = {
@@ -144,7 +144,7 @@ class PlotOptions(PictureOptions, StoredModelOptions, TrainStepsOptions):
     return [word.strip() for word in self.words or () if word.strip()]
 
   def _plot_runs(self, path: str) -> list[str]:
-    """Draws what one or several runs have measured."""
+    """Draws the curves of one or several runs."""
     from official_transformer.model_directory.run_logs import read_curves
 
     runs = []
@@ -231,7 +231,7 @@ class PlotOptions(PictureOptions, StoredModelOptions, TrainStepsOptions):
     return save_positions(np.array(encoding), path, self.picture_formats)
 
   def _plot_neighbours(self, path: str) -> list[str]:
-    """Tells and draws what is near the given words in the embeddings."""
+    """Prints and draws the neighbours of the given words in the embeddings."""
     from official_transformer.decoding.loading import load_model
     from official_transformer.plotting.model_plots import save_neighbours
 

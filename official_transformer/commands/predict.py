@@ -89,7 +89,7 @@ class PredictOptions(SourceOptions, GuidanceOptions, FormatOptions):
     return bool(self.trace_dir)
 
   def decoding(self) -> DecodingOptions:
-    """Returns how lines are brought to the model, and what is told of each."""
+    """Returns the options of decoding and output."""
     rule = None
     if self.alignments and self.alignment_layer is not None:
       rule = AlignmentRule((self.alignment_layer,))
@@ -112,7 +112,7 @@ class PredictOptions(SourceOptions, GuidanceOptions, FormatOptions):
     )
 
   def check(self) -> None:
-    """Refuses flags that do not say what to translate, and a missing model.
+    """Refuses flags without a text to translate, and a missing model.
 
     Raises:
       InputError: for the first thing that is wrong.
@@ -140,7 +140,7 @@ class PredictOptions(SourceOptions, GuidanceOptions, FormatOptions):
       options.check_guided()
 
   def _check_markup(self) -> None:
-    """Refuses what cannot be told of, or asked of, a line with markup."""
+    """Refuses flags that cannot be combined with markup."""
     markup = [f"--markup={self.markup}"] if self.markup != "none" else []
     if self.keep is not None:
       markup.append(f"--keep={self.keep}")
@@ -166,7 +166,7 @@ class PredictOptions(SourceOptions, GuidanceOptions, FormatOptions):
       self.check_line_counts(lines)
 
   def run(self) -> None:
-    """Translates what the flags name."""
+    """Translates the text that the flags name."""
     if self.runner:
       self._translate_files(self.runner)
     elif self.trace_dir:
@@ -303,7 +303,7 @@ def _check_trace(options: PredictOptions) -> None:
 
 
 def _check_guidance(options: PredictOptions) -> None:
-  """Refuses what does not go with samples, phrases or penalties."""
+  """Refuses flags that contradict samples, phrases or penalties."""
   search = options.check_guidance()
   if options.files_by_line and options.answers:
     by_line = " and ".join(f"--{name}" for name in options.files_by_line)

@@ -120,7 +120,7 @@ def report(options: ReportOptions) -> None:
 
 
 def _read_request(options: ReportOptions) -> ReportRequest:
-  """Reads the files, and checks what can be before anything is computed.
+  """Reads and checks the files before anything is computed.
 
   Raises:
     InputError: if something cannot be read, or does not match.
@@ -202,7 +202,7 @@ def _read_attention(
   compared: SystemComparison,
   chosen: list[int] | None,
 ) -> dict[int, LineAttention]:
-  """Computes what the model attends to as it writes the first translation.
+  """Computes the model's attention for the first translation.
 
   Args:
     options: what the command line says.

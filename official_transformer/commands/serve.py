@@ -1,4 +1,4 @@
-"""The service: its address, key and processes, and what each answers with.
+"""The service: its address, key, processes and models.
 
 What watches over workers imports no TensorFlow.
 """
@@ -275,7 +275,7 @@ class ServiceOptions(LimitOptions, EngineOptions):
     return frozenset() if "*" in names else frozenset(map(host_of, names))
 
   def loader(self) -> Callable[[int | None], Translator]:
-    """Returns what loads the model, each time as its directory is then."""
+    """Returns the function that loads the model from its directory."""
     # What has been checked is not read again; what is made anew is.
     anew = iter(lambda: dataclasses.replace(self), None)
     records = itertools.chain([self], anew)
@@ -304,7 +304,7 @@ class ServiceOptions(LimitOptions, EngineOptions):
 
 
 def _named(direction: Direction, service: LocalService) -> str:
-  """Returns what answers in a direction, as the log has it."""
+  """Returns the name of a direction's model for the log."""
   name = "" if direction == UNNAMED else f"{direction}: "
   return f"{name}{service.host.translator.checkpoint}"
 

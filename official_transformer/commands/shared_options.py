@@ -142,7 +142,7 @@ def _is_loss_scale(values: Mapping[str, Any]) -> bool:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PerformanceOptions(DtypeOptions, ThreadOptions):
-  """How a model is computed, not what it computes."""
+  """Flags of performance, which do not change results."""
 
   heading = "Precision, compilation, threads"
   demands: ClassVar[tuple[Demand, ...]] = (
@@ -361,7 +361,7 @@ class BenchmarkOptions(LogStepsOptions):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class BeamOptions(Options):
-  """Which runner runs a job on many machines, and what it is told."""
+  """Flags of Apache Beam: the runner and its options."""
 
   heading = "Many machines"
 

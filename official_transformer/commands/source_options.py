@@ -118,7 +118,7 @@ class SourceOptions(
       _check_one_line(self.text)
 
   def check_document_flags(self, by_line: Iterable[str]) -> None:
-    """Refuses what is not told of, or asked of, a document.
+    """Refuses flags that cannot be combined with a document.
 
     Args:
       by_line: flags that say something of each line.
@@ -156,7 +156,7 @@ class SourceOptions(
       raise InputError(f"{self.file} is not text: pass --file_out")
 
   def translate_document(self, document: Document) -> None:
-    """Translates what is text in a file."""
+    """Translates the text of a document."""
     from official_transformer.decoding.progress import Progress
 
     translator = self.plan().load()

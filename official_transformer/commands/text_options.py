@@ -1,4 +1,4 @@
-"""Which text is read, and what is written where."""
+"""Flags of input text, output files and pictures."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class InputOptions(Options):
 
   @property
   def replaces_invalid(self) -> bool:
-    """Whether what is not UTF-8 is read as U+FFFD."""
+    """Whether bytes that are not UTF-8 are read as U+FFFD."""
     return self.invalid_utf8 == "replace"
 
   def lines(self) -> Iterator[str]:
@@ -100,7 +100,7 @@ class ReferenceOptions(InputOptions):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class OutputOptions(Options):
-  """Where what is written goes."""
+  """Flags of the output."""
 
   heading = "Decoding: what is read and written"
 

@@ -56,7 +56,7 @@ class TraceWriter:
         save_tree(trace.found[0].text, tree_of(trace), path, self.formats)
 
   def close(self) -> None:
-    """Says what has been written."""
+    """Logs the files that were written."""
     logging.info(
       "wrote the searches of %d lines into %s", self.written, self.directory
     )

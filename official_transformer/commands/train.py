@@ -50,7 +50,7 @@ class AcceptedOptions(DeviceOptions, BenchmarkOptions):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Train(TrainOptions):
-  """A training, and what becomes of its model."""
+  """A training run, and the export at its end."""
 
   def check(self) -> None:
     """Refuses files that are not there.
@@ -76,7 +76,7 @@ class Train(TrainOptions):
       shard_paths(self.data_dir, TRAIN_TAG)
 
   def _check_export(self) -> None:
-    """Refuses what would fail when the training has ended."""
+    """Refuses an export that would fail at the end of the training."""
     if not self.export_dir:
       return
     check_extras(SAVED_MODEL, self.exports_text)

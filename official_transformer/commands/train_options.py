@@ -1,4 +1,4 @@
-"""How a training goes: data, batches, length, what is saved and told."""
+"""Flags of training: data, batches, length, saving, reports."""
 
 from __future__ import annotations
 
@@ -451,7 +451,7 @@ class TrainOptions(
     return found
 
   def __post_init__(self) -> None:
-    """Refuses what contradicts itself."""
+    """Refuses flags that contradict each other."""
     super().__post_init__()
     if self.train_epochs is not None and "train_steps" in self.given:
       raise InputError("pass --train_steps or --train_epochs, not both")

@@ -194,7 +194,7 @@ def _plan(
 
 
 def _write_directory(run: _Run, lock: DirectoryLock, clean: bool) -> None:
-  """Makes the model directory what it is planned to be."""
+  """Writes the model directory as it is planned."""
   directory = run.plan.directory
   make_directories(directory.path)
   lock.acquire()
@@ -314,7 +314,7 @@ def _read_test_set(options: TrainOptions) -> _TestSet | None:
 def _evaluation(
   options: TrainOptions, test_set: _TestSet, plan: DirectoryPlan
 ) -> Evaluate:
-  """Returns what scores the model while it is trained."""
+  """Returns the evaluation of the model during training."""
   translators: list[Translator] = []  # Made, and traced, once.
 
   def evaluate_model(transformer: Transformer, step: int) -> Evaluation:

@@ -1,4 +1,4 @@
-"""Remembering what checking the records of some shards has found.
+"""A cache of the results of checking shards' records.
 
 Whoever starts a run again has read them all before; they are read again if a
 shard's size or the time it was written is another.
@@ -27,7 +27,7 @@ ShardState = list[list[Any]]
 
 
 def state_of(paths: Sequence[str]) -> ShardState:
-  """Returns what shows that a shard has been written since.
+  """Returns the state of the shards, which shows later changes.
 
   To be asked before they are read, not after.
 
@@ -40,7 +40,7 @@ def state_of(paths: Sequence[str]) -> ShardState:
 def save_check(
   path: str, check: RecordCheck, sizes: tuple[int, int], state: ShardState
 ) -> None:
-  """Writes down what was found.
+  """Writes the results of a check.
 
   Args:
     path: path of the file to write.
@@ -73,7 +73,7 @@ def save_check(
 def load_check(
   path: str, shards: Sequence[str], sizes: tuple[int, int], state: ShardState
 ) -> RecordCheck | None:
-  """Returns what was found in some shards, if they are as they were.
+  """Returns the cached results of shards that have not changed.
 
   Args:
     path: path of the file that `save_check` wrote; it need not exist.

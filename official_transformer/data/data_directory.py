@@ -91,7 +91,7 @@ def shard_paths(
 
 
 def missing_shards(data_dir: str, tag: str) -> list[str]:
-  """Returns the shards that must exist by what the others' names say."""
+  """Returns the missing shards, according to the names of the others."""
   found = _found_shards(data_dir, tag)
   missing = []
   for path in found:
@@ -134,7 +134,7 @@ class CorpusDescription:
 
   @classmethod
   def from_json(cls, content: Mapping[str, Any]) -> CorpusDescription:
-    """Reads what `to_json` returned."""
+    """Reads the result of `to_json`."""
     dropped, histogram = content["dropped"], content["length_histogram"]
     pairs, source_tokens, target_tokens = (
       content[name] for name in ("pairs", "source_tokens", "target_tokens")
@@ -180,7 +180,7 @@ class DataDescription:
 
 
 def read_description(data_dir: str) -> DataDescription | None:
-  """Returns what data.json says, or None if upstream made the directory.
+  """Returns the content of data.json; None if upstream made the directory.
 
   Raises:
     InputError: if data.json cannot be read.

@@ -79,7 +79,7 @@ class DataOrder:
 
   @functools.cached_property
   def _buckets(self) -> np.ndarray:
-    """The bucket of each record, int16 [N]; -1 of what is left out."""
+    """The bucket of each record, int16 [N]; -1 for omitted records."""
     lengths = self.index.lengths
     found = np.searchsorted(self.batching.bounds, lengths, side="right")
     is_used = (lengths > 0) & (lengths <= self.batching.max_length)
@@ -195,7 +195,7 @@ class DataOrder:
     order: np.ndarray,
     is_last: bool,
   ) -> WindowPlan:
-    """Makes batches of what there is.
+    """Makes batches of the waiting records.
 
     Args:
       chunks: chunks of the window.
@@ -281,7 +281,7 @@ class DataOrder:
 
 
 def _keys(numbers: np.ndarray, seed: int, epoch: int, kind: int) -> np.ndarray:
-  """Returns what numbers are ordered by, to shuffle them: uint64 hashes.
+  """Returns sort keys that shuffle numbers: uint64 hashes.
 
   Of each by itself (SplitMix64, Steele et al. 2014): the order of a few can be
   told without that of all, on any machine, whatever NumPy's version.

@@ -183,7 +183,7 @@ def _batches(
 
 
 class _Reading(NamedTuple):
-  """A `WindowPlan` with what TensorFlow needs to read its chunks.
+  """A `WindowPlan` with the places of its chunks for TensorFlow.
 
   Attributes:
     paths: string [C], the shard of each chunk.
@@ -203,7 +203,7 @@ class _Reading(NamedTuple):
 
 
 def _readings(order: DataOrder, start: Start) -> Iterator[_Reading]:
-  """Yields what is to be read, window by window."""
+  """Yields the chunks to read, window by window."""
   for plan in order.plans(start):
     yield _Reading(
       *_whereabouts(order.index, plan.chunks),

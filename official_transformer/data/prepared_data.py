@@ -61,11 +61,11 @@ class PreparedData:
   several_sentences: float | None = None
 
   def usable(self) -> tuple[int, ...]:
-    """Returns what tells which records are used, wherever they lie."""
+    """Returns a digest of the used records, independent of their place."""
     return tuple(c.index.digest() for c in (self.train, self.dev) if c)
 
   def lines(self, max_length: int) -> TrainedLines | None:
-    """Returns what the training pairs are like; None if none is used.
+    """Returns statistics of the training lines; None if no pair is used.
 
     Args:
       max_length: `max_length` of the training.
@@ -75,7 +75,7 @@ class PreparedData:
     )
 
   def identity(self) -> DataIdentity:
-    """Returns what tells these training data, and their order, from others."""
+    """Returns the identity of the training data and their order."""
     return DataIdentity(
       self.train.pairs,
       self.train.source_tokens,
@@ -95,7 +95,7 @@ class PreparedData:
       save_check(self.cache_file, self.train, self.vocab_sizes, self.state)
 
   def change(self) -> str | None:
-    """Reads the training data again; returns what is other than it was.
+    """Reads the training data again, and returns the difference.
 
     That is said in the words of an error, with its remedy.
     """
@@ -202,7 +202,7 @@ def read_prepared_data(
 
 
 def _report(tag: str, check: RecordCheck, skip_bad_records: bool) -> None:
-  """Refuses what cannot be used of a tag's shards, or says what it is."""
+  """Refuses unusable records of a tag's shards, or logs them."""
   if not check.problems:
     return
   number = len(check.problems)
@@ -227,7 +227,7 @@ def _agrees(
   lengths: Mapping[int, int],
   skip_bad_records: bool,
 ) -> bool:
-  """Returns whether the shards hold what data.json says of them.
+  """Returns whether the shards agree with data.json.
 
   A shard that was cut off between two records shows nowhere else.
   """

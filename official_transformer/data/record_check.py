@@ -1,4 +1,4 @@
-"""Reading all records of some shards once, to find what is wrong with them.
+"""Checking all records of some shards.
 
 It takes about a second for a hundred thousand pairs, finds at the start what
 would else end a run hours later, and tells where the records are.
@@ -176,7 +176,7 @@ def check_records(
 def _tallies(
   path: str, sizes: tuple[int, int], problems: list[Problem]
 ) -> Iterator[tuple[tf.Tensor, _Tally]]:
-  """Yields a shard's records, string [B], and what is told of them.
+  """Yields a shard's records, string [B], and the findings about them.
 
   Args:
     path: the shard.

@@ -1,4 +1,4 @@
-"""Where the records of some shards are, and how long: what an order needs.
+"""The places and lengths of the records of some shards.
 
 Shapes: N records, C chunks.
 """
@@ -115,7 +115,7 @@ class RecordIndex:
     }
 
   def digest(self) -> int:
-    """Returns what tells, with the shards' names, which records are usable."""
+    """Returns a digest of the usable records."""
     names = "\n".join(map(os.path.basename, self.paths))
     return zlib.crc32(self.lengths.tobytes(), zlib.crc32(names.encode()))
 

@@ -79,7 +79,7 @@ def write_ctranslate2_model(
 def both_entries(
   tokenizers: Tokenizers, params: TransformerParams
 ) -> tuple[list[str], list[str]]:
-  """Returns what stands for each id of the source, and of the target."""
+  """Returns a name for each id of the source, and of the target."""
   entries = unique_entries(tokenizers.target, params.vocab_size)
   if not params.source_vocab_size:
     return entries, entries

@@ -174,7 +174,7 @@ class CTranslate2Searcher:
   def _search(
     self, sources: Sequence[Sequence[int]], limit: int
   ) -> list[list[FoundSequence]]:
-    """Searches with one limit for all; PAD is among what it finds."""
+    """Searches with one limit for all lines; results contain PAD."""
     beam_size = self.params.beam_size
     # Greedy search has one hypothesis; more would be the same one again.
     candidates = 1

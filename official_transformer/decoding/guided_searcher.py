@@ -133,7 +133,7 @@ class GuidedSearcher:
     line: DecodingConstraints,
     forbidden: Forbidden,
   ) -> bool:
-    """Adds what hypotheses should not have been; returns if that is any more.
+    """Adds forbidden spellings that were found; returns whether any is new.
 
     That is how they spell what is forbidden, and what the tokens of a phrase
     that is required have grown to: a longer word.
@@ -186,7 +186,7 @@ class GuidedSearcher:
     return [kept(*row) for row in zip(*arrays, strict=True)]
 
   def _function(self, features: SearchFeatures) -> Callable[..., SearchResult]:
-    """Returns what searches so, traced at its first call."""
+    """Returns the traced function of such a search."""
     if features not in self._functions:
       ids = tf.TensorSpec([None, None], tf.int32)
       phrases = tf.TensorSpec([None, None, None], tf.int32)
@@ -231,7 +231,7 @@ def _uniforms(
   beam_size: int,
   limit: int,
 ) -> np.ndarray:
-  """Returns what decides draws, float32 [B, K, L], by seed and source."""
+  """Returns uniform random numbers, float32 [B, K, L], by seed and source."""
   sampling, number = options.sampling, options.hypotheses(beam_size)
   if not sampling:
     return np.zeros((len(sources), number, 0), np.float32)
@@ -248,7 +248,7 @@ def _uniforms(
 def _all_samples(
   rows: list[list[int]], scores: list[float], finished: list[bool]
 ) -> list[FoundSequence]:
-  """Returns what was drawn for a line."""
+  """Returns the samples of a line."""
   return [
     FoundSequence(without_end(ids), score, flag)
     for ids, score, flag in zip(rows, scores, finished, strict=True)
@@ -258,7 +258,7 @@ def _all_samples(
 def _possible_hypotheses(
   rows: list[list[int]], scores: list[float], finished: list[bool]
 ) -> list[FoundSequence]:
-  """Returns a line's hypotheses; what has no probability is none."""
+  """Returns a line's hypotheses that have a probability."""
   kept = [n for n, score in enumerate(scores) if score > float("-inf")]
   number = len(kept) or 1  # The best come first.
   return found_sequences(rows[:number], scores[:number], finished[:number])

@@ -42,7 +42,7 @@ class CoveringDecoder(IncrementalDecoder):
   """
 
   def start(self, source: EncodedSource) -> DecoderState:
-    """Returns what the first step reads of sources that are encoded."""
+    """Returns the first step's state for encoded sources."""
     origin_beams, cache = super().start(source)
     batch, _, _, length = tf.unstack(tf.shape(source.bias))
     nothing = tf.zeros([batch * self.beam_size, length])
@@ -81,7 +81,7 @@ class EnsembleStep:
     self._has_rows_beyond = max(sizes) > vocab_size
 
   def encode_and_start(self, source_ids: tf.Tensor) -> DecoderState:
-    """Returns what the first step reads of sources [B, S]."""
+    """Returns the first step's state for sources [B, S]."""
     states = [step.encode_and_start(source_ids) for step in self.steps]
     return DecoderState(
       [state.per_beam for state in states],
@@ -118,7 +118,7 @@ class EnsembleStep:
 def _coverage_penalty(
   strength: tf.Tensor, step: IncrementalDecoder | EnsembleStep
 ) -> FinishingPenalty:
-  """Returns what a search adds to the scores of hypotheses that end."""
+  """Returns the coverage penalty of hypotheses that end."""
 
   def penalty(candidates: Candidates, decoder: DecoderState) -> tf.Tensor:
     per_beam = decoder.per_beam
@@ -229,7 +229,7 @@ def _step(
   positions: int | tf.Tensor,
   controller: Controller,
 ) -> IncrementalDecoder | EnsembleStep:
-  """Returns what the search calls."""
+  """Returns the step function of the search."""
   beam_size = controller.features.samples or models[0].params.beam_size
   kind = CoveringDecoder if controller.features.covers else IncrementalDecoder
   steps = [kind(model, beam_size, positions, None) for model in models]

@@ -88,7 +88,7 @@ class PreparedLine:
     return self.constraints.unmet_by(text, self.written)
 
   def to_translate(self) -> list[PieceToTranslate]:
-    """Returns what is searched for, piece by piece."""
+    """Returns the pieces to translate."""
     if self.runs:
       return [
         piece
@@ -170,7 +170,7 @@ class LinePreparer:
     )
 
   def _parts(self, request: LineRequest) -> Sequence[str | Run] | None:
-    """Returns what a line with markup is made of; None of any other."""
+    """Returns the parts of a line with markup; None for a plain line."""
     if request.parts is not None:
       return request.parts
     if self.is_html if request.is_html is None else request.is_html:

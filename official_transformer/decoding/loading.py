@@ -1,4 +1,4 @@
-"""Opening a model directory for whatever reads one of its checkpoints."""
+"""Opening model directories and loading their checkpoints."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def fast_dtype(dtype: str) -> str:
 def open_model(
   model_dir: str, **decoding: float | None
 ) -> tuple[ModelDirectory, ModelDescription]:
-  """Reads what a model directory says of its model.
+  """Reads the description of a model directory.
 
   Args:
     model_dir: as training or import made it; nothing else is needed.
@@ -236,7 +236,7 @@ def _load_tokenizers(
 
 
 def _averaged_steps(directory: ModelDirectory, step: int) -> tuple[int, ...]:
-  """Returns what an average is the mean of; warns if it is out of date."""
+  """Returns the steps of an average; warns if it is out of date."""
   prefix = directory.checkpoint_prefix(step, AVERAGE)
   steps = read_integers(prefix, AVERAGED_STEPS)
   if (newest := max(directory.checkpoint_steps(), default=0)) > step:

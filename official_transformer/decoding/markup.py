@@ -31,7 +31,7 @@ class _Where(enum.IntEnum):
 
 
 class _Segment(NamedTuple):
-  """A part of what is written, and the elements that it is in."""
+  """A part of the output, and the elements around it."""
 
   markup: str
   elements: Elements
@@ -252,13 +252,13 @@ class _Placement:
 
 
 def _before(part: Part) -> list[_Segment]:
-  """Returns what is written of a placeholder before a word."""
+  """Returns the text of a placeholder before a word."""
   blank = [_Segment(part.blanks, ())] if part.blanks else []
   return [_Segment(part.written, part.elements), *blank]
 
 
 def _behind(part: Part) -> list[_Segment]:
-  """Returns what is written of a placeholder behind a word."""
+  """Returns the text of a placeholder behind a word."""
   blank = [_Segment(part.blanks, ())] if part.blanks else []
   return [*blank, _Segment(part.written, part.elements)]
 

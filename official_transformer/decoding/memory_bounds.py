@@ -21,7 +21,7 @@ _FLOAT32 = 4
 
 
 def attention_bytes(params: TransformerParams, lines: int, length: int) -> int:
-  """Returns what attention between all positions of lines takes at a time."""
+  """Returns the bytes of attention between all positions of lines."""
   return _COPIES * _FLOAT32 * lines * params.num_heads * length * length
 
 
@@ -71,7 +71,7 @@ def check_batch(params: TransformerParams, lines: int, longest: int) -> None:
 
 
 def out_of_memory(lines: int, longest: int, said: object) -> InputError:
-  """Returns what to raise when a search has not had enough memory.
+  """Returns the error of a search that lacked memory.
 
   Args:
     lines: decoded together.

@@ -89,7 +89,7 @@ def translate_from_input(outputs: Any, subtokenizer: Tokenizer) -> str:
 
 
 def _search(model: Any) -> Callable[[tf.Tensor], tf.Tensor]:
-  """Returns what maps source ids [B, S] to those of translations [B, L]."""
+  """Returns the function from source ids [B, S] to translations [B, L]."""
 
   @tf.function(
     input_signature=[tf.TensorSpec([None, None], tf.int64)], autograph=False

@@ -103,7 +103,7 @@ class AlignmentRule:
 
 @dataclasses.dataclass(frozen=True)
 class DecodingOptions:
-  """How lines are brought to the model, and what is told of each.
+  """Options of decoding and output.
 
   The first three change speed and memory, and no translation.
 
@@ -198,7 +198,7 @@ class DecodingOptions:
     return dataclasses.replace(self, split_sentences=on_sentences)
 
   def check_guided(self) -> None:
-    """Raises an `InputError` if what searches cannot be guided."""
+    """Raises an `InputError` if the engine cannot be guided."""
     if self.padded_length:
       raise InputError(
         "padded_length is for XLA, which compiles no guided search: by "

@@ -14,7 +14,7 @@ from official_transformer.decoding.translation import Hypothesis, Translation
 def lines_of(
   translations: Iterable[Translation], output_format: str, n_best: int
 ) -> Iterator[str]:
-  """Yields what is written of translations, as they come.
+  """Yields the output lines of translations, as they come.
 
   Args:
     translations: in the order of their lines.
@@ -68,7 +68,7 @@ DEFAULT_FIELDS = OutputFields()
 def fields_of(
   translation: Translation, n_best: int, include: OutputFields = DEFAULT_FIELDS
 ) -> dict[str, Any]:
-  """Returns what is told of a line.
+  """Returns the output fields of a line.
 
   The fields are those of the best hypothesis (`translation` and what `include`
   says; alignments and attention only if they are there), `flags` (see
@@ -108,7 +108,7 @@ def fields_of(
 
 
 def flags_of(translation: Translation) -> list[str]:
-  """Returns what is out of the ordinary.
+  """Returns the flags of a translation, such as `split`.
 
   `blank`: there was nothing to translate. `split`: it was translated in several
   pieces, as it has several sentences or is long. `unfinished`: the best

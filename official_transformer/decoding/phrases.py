@@ -41,7 +41,7 @@ class DecodingConstraints:
   def unmet_by(
     self, text: str, formed: Callable[[str], str] = str
   ) -> tuple[str, ...]:
-    """Returns what a translation lacks, and what it has and should not.
+    """Returns missing required phrases and present forbidden ones.
 
     Args:
       text: text of the translation.

@@ -70,7 +70,7 @@ class _Reader(Generic[Item, Window]):
     return future
 
   def stop(self) -> None:
-    """Lets the threads end; this one's caller frees what they hold."""
+    """Lets the threads end."""
     self._wanted.put(None)
     # Longer only if it waits for input.
     self._thread.join(_PATIENCE_SECONDS)

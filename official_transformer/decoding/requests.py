@@ -22,7 +22,7 @@ from official_transformer.text.tokenizer import Tokenizer
 
 
 class RequestError(InputError):
-  """A request that this translator cannot meet, whatever the memory."""
+  """A request that this translator cannot meet."""
 
 
 def is_guided(constraints: DecodingConstraints, search: SearchOptions) -> bool:
@@ -33,7 +33,7 @@ def is_guided(constraints: DecodingConstraints, search: SearchOptions) -> bool:
 def check_in_parts(
   constraints: DecodingConstraints, search: SearchOptions
 ) -> None:
-  """Refuses what is asked of a line as a whole, if it has markup.
+  """Refuses constraints of whole lines for a line with markup.
 
   Raises:
     RequestError: for a prefix, required phrases, or a least length.
@@ -47,7 +47,7 @@ def check_in_parts(
 
 @dataclasses.dataclass(frozen=True)
 class LineRequest:
-  """A line, and what its translation is to be like.
+  """A line, and the constraints of its translation.
 
   Attributes:
     text: the line.
@@ -75,7 +75,7 @@ class LineRequest:
 
 @dataclasses.dataclass(frozen=True)
 class TranslationRequest:
-  """Lines that are translated alike, and what is told of each.
+  """Lines that are translated alike, and the fields of their output.
 
   Attributes:
     lines: to translate.
@@ -101,7 +101,7 @@ class TranslationRequest:
     return any(is_guided(asked, self.search) for asked in constraints)
 
   def line_requests(self) -> list[LineRequest]:
-    """Returns the lines, each with what is asked of it."""
+    """Returns the lines as requests."""
     constraints = self.constraints or (NO_CONSTRAINTS,) * len(self.lines)
     return [
       LineRequest(text, asked, self.search, self.is_html)
@@ -115,7 +115,7 @@ class TranslationRequest:
     target: Tokenizer,
     longest_piece: int,
   ) -> None:
-    """Raises a `RequestError` if a translator cannot do what is asked.
+    """Raises a `RequestError` if a translator cannot meet the request.
 
     Args:
       options: the translator's.

@@ -132,7 +132,7 @@ class Scorer:
   def _too_long(
     self, pairs: Sequence[tuple[list[int], list[int]]], longest: int
   ) -> list[PairScore]:
-    """Scores what cannot be scored together: half as many, or none."""
+    """Scores fewer pairs at a time if memory does not suffice."""
     if len(pairs) > 1:
       half = len(pairs) // 2
       return self.score_batch(pairs[:half]) + self.score_batch(pairs[half:])

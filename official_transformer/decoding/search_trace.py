@@ -1,4 +1,4 @@
-"""A beam search step by step: what it had to choose from, and what it chose.
+"""A record of a beam search: the candidates of every step.
 
 The search itself is watched, without a graph, a sentence at a time: slowly, and
 it is the same search.
@@ -166,7 +166,7 @@ class SearchTracer:
     return pieces_with_end(self.target, ids)
 
   def _candidates(self, step: SearchStep) -> list[TracedCandidate]:
-    """Reads what a step of one sentence has done."""
+    """Reads the candidates of one step of a sentence."""
     candidates = step.candidates
     length = int(step.index) + 1
     norm = float(

@@ -36,7 +36,7 @@ class Searchers:
     tokenizers: Tokenizers,
     options: DecodingOptions,
   ) -> None:
-    """Initializes what searches.
+    """Initializes the searchers.
 
     Raises:
       InputError: if several models cannot decide together.
@@ -117,14 +117,14 @@ class Searchers:
     return list(by_text.values())[:number]
 
   def text(self, found: FoundSequence) -> str:
-    """Returns what has been found, as text."""
+    """Returns the found hypotheses as text."""
     return as_one_line(self._target.decode(found.ids))
 
 
 def _engine_searcher(
   transformer: Transformer, tokenizers: Tokenizers, options: DecodingOptions
 ) -> SequenceSearcher:
-  """Returns what searches with one model, as the engine does."""
+  """Returns the engine's searcher for one model."""
   if options.engine.name == TENSORFLOW:
     size = tokenizers.target.vocab_size
     shapes = options.static_shapes(transformer.params)

@@ -205,7 +205,7 @@ def _joined(
 
 
 def _joint(source: str, piece: Piece, left: str, right: str) -> str:
-  """Returns what stands between the translations of two pieces of a line.
+  """Returns the text between the translations of two pieces of a line.
 
   It is what stood in the source: tabs, or several blanks. But where one side
   writes no blanks between sentences, or words, and the other does, it is what
@@ -250,7 +250,7 @@ def translated_pieces(
   hypotheses: Sequence[Sequence[Hypothesis]],
   spans: SpansOfTokens,
 ) -> list[TranslatedPiece]:
-  """Returns what is to be aligned of a batch: all hypotheses in a row.
+  """Returns all hypotheses of a batch in a row, for alignment.
 
   Args:
     batch: the sources.

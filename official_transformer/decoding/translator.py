@@ -216,7 +216,7 @@ class Translator:
     )
 
   def check(self, request: TranslationRequest) -> None:
-    """Raises a `RequestError` if it asks for what is not to be had here."""
+    """Raises a `RequestError` if this translator cannot meet a request."""
     target = self.tokenizers.target
     request.check(self.options, self.params, target, self.longest_piece)
 
@@ -238,7 +238,7 @@ class Translator:
   def attention(
     self, source: str | LineRequest, target: str | None = None
   ) -> LineAttention:
-    """Returns what all layers and heads attend to.
+    """Returns the attention of all layers and heads.
 
     The line is not cut, however long it is.
 
@@ -292,7 +292,7 @@ class Translator:
     found: Sequence[Sequence[FoundSequence]],
     aligned: bool,
   ) -> list[list[Hypothesis]]:
-    """Returns what was found of a batch, as text; with alignments, if asked."""
+    """Returns the hypotheses of a batch as text, with alignments if wanted."""
     hypotheses = [[self.hypothesis(f) for f in sentence] for sentence in found]
     spans: SpansOfTokens = {}
     if self.options.replace_unk:
@@ -306,7 +306,7 @@ class Translator:
     return hypotheses
 
   def hypothesis(self, found: FoundSequence) -> Hypothesis:
-    """Returns what a search has found, as text."""
+    """Returns a found hypothesis as text."""
     return Hypothesis(
       text=self.searchers.text(found),
       score=found.score,

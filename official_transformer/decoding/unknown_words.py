@@ -102,7 +102,7 @@ def _parts(
   ids: Sequence[int],
   weights: np.ndarray,
 ) -> list[str]:
-  """Returns what each token of a translation is written as.
+  """Returns the text of each token of a translation.
 
   Args:
     tokenizers: tokenizers of both sides; the target's has an unknown token.

@@ -173,7 +173,7 @@ def _written(entry: _Entry) -> Iterator[str]:
 
 
 def _sources(entry: _Entry) -> list[str]:
-  """Returns what is translated of an entry: its text, and its plural."""
+  """Returns the texts to translate of an entry: singular and plural."""
   return [entry[k].text for k in ("msgid", "msgid_plural") if k in entry]
 
 

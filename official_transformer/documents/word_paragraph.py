@@ -54,7 +54,7 @@ class _Part(NamedTuple):
 
 
 class Paragraph:
-  """A paragraph as HTML; what it is made of changes in `replace` alone.
+  """A paragraph as HTML; `replace` alone changes it.
 
   Attributes:
     markup: as it is translated.
@@ -82,7 +82,7 @@ class Paragraph:
     self.markup = re.sub(usual, r"\1", markup)
 
   def _written(self, parent: etree._Element) -> Iterator[str]:
-    """Yields the markup of what is in a paragraph, or in a link."""
+    """Yields the markup of a paragraph's or a link's content."""
     ranges = _ranges(parent)
     for child in parent:
       name = str(child.tag)
@@ -130,7 +130,7 @@ class Paragraph:
       yield f'<img id="{self._number(_Part(field))}">'
 
   def _written_run(self, run: etree._Element) -> Iterator[str]:
-    """Yields the text of a run, and what else it holds."""
+    """Yields the text of a run, and its other content."""
     properties = run.find(W + "rPr")
     for child in run:
       if child.tag == W + "t":
@@ -152,7 +152,7 @@ class Paragraph:
     return self._formats[key]
 
   def _number(self, part: _Part) -> int:
-    """Returns the id of what is no text."""
+    """Returns a new id for content that is no text."""
     self._parts.append(part)
     return len(self._parts) - 1
 
@@ -198,7 +198,7 @@ class Paragraph:
     self._element.extend(self._last)
 
   def _add(self, parent: etree._Element, part: _Part) -> None:
-    """Adds what is no text."""
+    """Adds content that is no text."""
     if part.run is not None:
       properties = part.run.find(W + "rPr")
       parent = etree.SubElement(parent, part.run.tag, part.run.attrib)
@@ -218,7 +218,7 @@ class Paragraph:
 
 
 def _content(around: etree._Element) -> etree._Element:
-  """Returns what holds the runs of a link, or of what is like one."""
+  """Returns the element that contains the runs of a link."""
   content = around.find(_CONTENT)
   return around if content is None else content
 

@@ -42,7 +42,7 @@ class TokenizerChoice(NamedTuple):
 
 
 def choose_tokenizer(asked: str, references: Iterable[str]) -> TokenizerChoice:
-  """Returns what cuts references, and what is compared with them, into tokens.
+  """Returns the tokenizer of references and translations.
 
   Args:
     asked: one of `TOKENIZERS`, of which `problem_of` knows nothing.

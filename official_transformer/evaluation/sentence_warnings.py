@@ -118,7 +118,7 @@ def repeats(words: Sequence[str]) -> bool:
 
 
 def numbers_of(text: str) -> collections.Counter[str]:
-  """Returns the numbers in digits, whatever is between these."""
+  """Returns the numbers in digits, without their separators."""
   found = (
     # Digits of any script; 1,000.5 and 1.000,5 are written for the same.
     "".join(str(unicodedata.digit(c)) for c in number if c.isdigit())

@@ -140,7 +140,7 @@ def _test(
   test: str,
   trials: int,
 ) -> list[list[MetricComparison]]:
-  """Returns what sacreBLEU finds of each system but the first."""
+  """Returns sacreBLEU's test of each system but the first."""
   # It tells of every step.
   logging.getLogger("sacrebleu").setLevel(logging.WARNING)
   signatures: Any

@@ -75,7 +75,7 @@ class _Wanted(NamedTuple):
 
   @classmethod
   def of(cls, model: LoadedModel, samples: Samples) -> _Wanted:
-    """Returns what samples and the model say."""
+    """Returns the questions and the model's answers."""
     params = model.transformer.params
     sources, entries = both_entries(model.tokenizers, params)
     questions = {
@@ -169,7 +169,7 @@ def _write_and_ask(
 
 
 def _coarsest(*types: str) -> Rounding:
-  """Returns what the coarsest of types of numbers does."""
+  """Returns the rounding error of the coarsest number type."""
   return next(
     rounding
     for name, rounding in ROUNDINGS.items()

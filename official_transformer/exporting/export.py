@@ -142,7 +142,7 @@ def _ctranslate2(job: _Job) -> tuple[str, list[str]]:
 
 
 def _check_huggingface(model: LoadedModel, files: VocabFiles) -> None:
-  """Refuses what cannot be exported, before anything is translated."""
+  """Refuses a model that cannot be exported, before anything is translated."""
   from official_transformer.exporting import huggingface_export
 
   huggingface_export.check(model, files)

@@ -1,4 +1,4 @@
-"""The formats of exports, and what each needs; nothing here imports them."""
+"""The formats of exports and their packages, without importing these."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FORMATS = (SAVED_MODEL, CTRANSLATE2, HUGGINGFACE, MARIAN, BERGAMOT)
 
 
 def check_extras(export_format: str, with_text: bool) -> None:
-  """Refuses an export that needs what is not installed.
+  """Refuses an export whose packages are not installed.
 
   Args:
     export_format: one of `FORMATS`.

@@ -86,7 +86,7 @@ def start_id(params: TransformerParams) -> int:
 
 
 def _config(params: TransformerParams) -> dict[str, Any]:
-  """Returns what config.json says."""
+  """Returns the content of config.json."""
   kind = architecture(params)
   start = start_id(params)
   sides: dict[str, Any] = {}
@@ -205,7 +205,7 @@ def _logits_bias(
 
 
 def _encodings(transformer: Transformer, weights: Tensors) -> Tensors:
-  """Returns what is added to embeddings, [P, D] for each side."""
+  """Returns the position encodings, [P, D] for each side."""
   number = longest(transformer.params)
   source = transformer.positions.source(number).numpy()
   if transformer.params.target_space_embedding:

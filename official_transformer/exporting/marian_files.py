@@ -32,7 +32,7 @@ def read_npz(path: str) -> MarianFile:
 
 
 def read_binary(path: str) -> MarianFile:
-  """Reads a binary file; what is in 8 bits is scaled back."""
+  """Reads a binary file; 8-bit tensors are scaled back."""
   with open(path, "rb") as stream:
     content = stream.read()
   _, count = struct.unpack_from("<QQ", content)

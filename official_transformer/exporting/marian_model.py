@@ -135,7 +135,7 @@ def _is_quantized(name: str) -> bool:
 
 
 def _quantized(value: np.ndarray) -> tuple[np.ndarray, float]:
-  """Returns whole numbers within a byte, and what they are to be divided by."""
+  """Returns 8-bit integers and their divisor."""
   largest = float(np.abs(value).max())
   scale = _LARGEST / largest if largest else 1.0
   return np.rint(value * scale), scale

@@ -83,7 +83,7 @@ class NumpyModel:
   def of_marian(
     cls, config: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
   ) -> NumpyModel:
-    """Takes what Marian's own files hold.
+    """Makes a model of Marian's own files.
 
     Args:
       config: what special:model.yml says.
@@ -155,7 +155,7 @@ class NumpyModel:
   def _stack(
     self, side: str, ids: list[int], memory: np.ndarray | None
   ) -> np.ndarray:
-    """Returns what a stack makes of ids: [S, D] or [T, D]."""
+    """Returns a stack's output for ids: [S, D] or [T, D]."""
     config = self._config
     tables = self._tables(side)
     x = next(self._tensors[n] for n in tables if n in self._tensors)[ids]

@@ -69,7 +69,7 @@ Written by {versions}.
 def saved_model(
   model: LoadedModel, vocab_files: VocabFiles, with_text: bool
 ) -> str:
-  """Returns what a SavedModel is, and how it is used."""
+  """Returns the README's text about a SavedModel."""
   params = model.transformer.params
   beam = params.beam_size
   of_text, example = "", _IDS_EXAMPLE
@@ -96,7 +96,7 @@ def ctranslate2_model(
   setting: str,
   positions: int,
 ) -> str:
-  """Returns what a CTranslate2 model is, and how it is used.
+  """Returns the README's text about a CTranslate2 model.
 
   Args:
     model: model that was exported.
@@ -131,7 +131,7 @@ def ctranslate2_model(
 
 
 def huggingface_model(positions: int) -> str:
-  """Returns what a model for `transformers` is, and how it is used.
+  """Returns the README's text about a model for `transformers`.
 
   Args:
     positions: most tokens of a line, and of its translation.
@@ -140,7 +140,7 @@ def huggingface_model(positions: int) -> str:
 
 
 def marian_model(longest: int) -> str:
-  """Returns what a model in Marian's own files is, and how it is used.
+  """Returns the README's text about a model in Marian's own files.
 
   Args:
     longest: most tokens of a line.
@@ -149,7 +149,7 @@ def marian_model(longest: int) -> str:
 
 
 def bergamot_model() -> str:
-  """Returns what a model for Bergamot is, and how it is used."""
+  """Returns the README's text about a model for Bergamot."""
   return _BERGAMOT
 
 

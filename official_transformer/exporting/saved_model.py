@@ -60,7 +60,7 @@ class TranslationModule(tf.Module):
     )
 
   def signatures(self) -> dict[str, Any]:
-    """Returns what a caller may ask for, by name."""
+    """Returns the signatures by name."""
     of_ids = [tf.TensorSpec([None, None], tf.int64, name="input")]
     translate = _traced(self.translate, of_ids)
     found = {

@@ -94,7 +94,7 @@ def strip(lines: tf.Tensor) -> tf.Tensor:
 
 
 def _as_one_line(text: tf.Tensor) -> tf.Tensor:
-  """Returns translations that are one line, whatever a vocabulary spells."""
+  """Returns translations without line ends."""
   return tf.strings.regex_replace(text, _LINE_ENDS, " ")
 
 

@@ -46,7 +46,7 @@ _SAID = 300
 
 @dataclasses.dataclass(frozen=True)
 class Samples:
-  """Lines, and what the model makes of them.
+  """Lines, and the model's translations of them.
 
   Attributes:
     lines: not blank, and no longer than the model has learnt.
@@ -162,7 +162,7 @@ def read_back(
 def verify_search(
   directory: str, samples: Samples, texts: Sequence[Sequence[str]]
 ) -> str:
-  """Compares what a SavedModel finds with what the model finds.
+  """Compares a SavedModel's translations with the model's.
 
   Args:
     directory: where it is.
@@ -211,7 +211,7 @@ def verify_search(
 def _n_best_pairs(
   answer: Sequence[Any], hypotheses: Sequence[FoundSequence]
 ) -> list[tuple[Any, Any]]:
-  """Returns what an export's hypotheses are, and what they are to be.
+  """Returns pairs of an export's and the model's hypotheses.
 
   Beyond the best, those of all but the same score may change places.
   """

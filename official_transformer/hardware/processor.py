@@ -138,7 +138,7 @@ def has_short_vectors(cpuinfo: str) -> bool:
 
 @functools.cache
 def cpuinfo() -> str:
-  """Returns what Linux tells of the processors; nothing on other systems."""
+  """Returns Linux's description of the processors; else an empty text."""
   try:
     with open("/proc/cpuinfo", encoding="utf-8") as stream:
       return stream.read()
@@ -147,6 +147,6 @@ def cpuinfo() -> str:
 
 
 def _features(cpuinfo: str) -> set[str]:
-  """Returns the names of what the first processor can do."""
+  """Returns the feature flags of the first processor."""
   flags = re.search(r"^(?:flags|Features)\s*:(.*)$", cpuinfo, re.MULTILINE)
   return set(flags[1].split()) if flags else set()

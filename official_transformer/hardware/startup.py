@@ -1,4 +1,4 @@
-"""Importing TensorFlow without what it says of itself while it starts.
+"""Importing TensorFlow without its messages at the start.
 
 Its libraries write lines about oneDNN and CUDA before anything can tell them
 not to. They are kept back, and shown if the start fails.
@@ -65,7 +65,7 @@ def grappler_disabled() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _kept_for_ever() -> Iterator[None]:
-  """Spares what the body makes from being looked through for garbage.
+  """Excludes the body's objects from later garbage collections.
 
   TensorFlow's modules are a million objects that stay. To go through them
   again and again takes half a second while they are imported, and as long when
@@ -100,13 +100,13 @@ def _not_imported(name: str) -> Iterator[None]:
 
 
 def said_at_start() -> str:
-  """Returns what TensorFlow has written while it started."""
+  """Returns TensorFlow's messages at its start."""
   return _said
 
 
 @contextlib.contextmanager
 def _stderr_kept_back() -> Iterator[None]:
-  """Keeps what is written to file descriptor 2; shows it if the body fails."""
+  """Holds back standard error; shows it if the body fails."""
   global _said
   try:
     kept = tempfile.TemporaryFile()  # noqa: SIM115  # Closed below.

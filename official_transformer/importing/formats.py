@@ -74,7 +74,7 @@ class CheckpointFormat:
     return [] if re.search(self.not_weights, name) else None
 
   def start_symbol(self, shows_heads: bool, names: Iterable[str]) -> str:
-    """Returns what a model's decoder starts from, as far as it shows.
+    """Returns the start symbol of a model's decoder, as far as it shows.
 
     Official versions of 2019 with three-dimensional kernels still mask; their
     norms have a `layer_norm_scale`. Later ones have Keras' norms, and most of

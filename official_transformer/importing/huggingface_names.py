@@ -1,4 +1,4 @@
-"""Which model is a Marian or a Pegasus, and what these call its variables.
+"""Hugging Face's Marian and Pegasus: conditions, and names of variables.
 
 Of a product, PyTorch's kernel is [out, in], and ours [in, out].
 """
@@ -50,7 +50,7 @@ _OUTPUT_NORM = re.compile(
 
 
 def layer_name(path: str) -> str | None:
-  """Returns the name of a stack's variable; None of what is in no stack.
+  """Returns the name of a stack's variable; None for other variables.
 
   Args:
     path: ours, such as `transformer/encoder_stack/layer_0/ffn/layer_norm/beta`.

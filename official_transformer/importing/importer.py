@@ -278,7 +278,7 @@ def _infer_params(
   naming: CheckpointFormat,
   request: ImportRequest,
 ) -> TransformerParams:
-  """Reads all sizes off the variables, and fills in what no size shows."""
+  """Reads all sizes off the variables, and adds the user's statements."""
   inferred = _inferred_sizes(sources)
   names = [part.name for parts in sources.values() for part in parts]
   unshown: dict[str, Any] = {
@@ -344,7 +344,7 @@ def _inferred_sizes(sources: dict[str, list[Source]]) -> dict[str, Any]:
 
 
 def _sizes(params: TransformerParams) -> dict[str, Any]:
-  """Returns what a parameter set says of a model's sizes."""
+  """Returns the sizes of a parameter set."""
   names = ("hidden_size", "num_hidden_layers", "filter_size", "num_heads")
   return {name: getattr(params, name) for name in names}
 

@@ -1,4 +1,4 @@
-"""Marian's own files: which models they hold, and what is called how in them.
+"""Marian's own files: their models, and the names of variables.
 
 Marian (Junczys-Dowmunt et al. 2018) has its kernels as [in, out], like this
 project. Hugging Face's files of Marian models are another format, see
@@ -55,7 +55,7 @@ _KINDS = {"kernel": "W", "bias": "b", "gamma": "scale", "beta": "bias"}
 
 
 def name_of(path: str) -> str | None:
-  """Returns Marian's name of a stack's variable; None of what is in no stack.
+  """Returns Marian's name of a stack's variable; None for other variables.
 
   Args:
     path: ours, such as `transformer/encoder_stack/layer_0/ffn/layer_norm/beta`.
@@ -128,7 +128,7 @@ def check_widths(params: TransformerParams) -> None:
 
 
 def config_of(params: TransformerParams) -> dict[str, Any]:
-  """Returns what Marian has to know of a model.
+  """Returns a model's configuration for Marian.
 
   Args:
     params: hyper-parameters of a model that `check_params` accepts.

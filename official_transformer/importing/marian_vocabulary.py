@@ -36,7 +36,7 @@ _LANGUAGE = re.compile(r">>[^<>\s]+<<")
 
 @dataclasses.dataclass(frozen=True)
 class MarianVocabulary:
-  """One side's numbering, and what cuts its text.
+  """The ids of one side, and its SentencePiece model.
 
   Attributes:
     pieces: pieces by Marian's id.

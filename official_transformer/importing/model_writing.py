@@ -42,7 +42,7 @@ def new_directory(model_dir: str) -> ModelDirectory:
 def summary(
   values: Mapping[str, np.ndarray], params: TransformerParams, model_dir: str
 ) -> str:
-  """Returns one line that says what was imported."""
+  """Returns a line about the imported model."""
   parameters = sum(value.size for value in values.values())
   return (
     f"imported {len(values)} variables, {parameters:,} parameters, into "

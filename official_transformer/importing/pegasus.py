@@ -1,4 +1,4 @@
-"""Importing what `--export_format=huggingface` has written.
+"""Importing directories that `--export_format=huggingface` has written.
 
 `transformers` may have trained it further. A Pegasus model of anybody else has
 another numbering of pieces and position encodings of its own: it is refused.

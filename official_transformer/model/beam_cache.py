@@ -183,7 +183,7 @@ def history_of(
 
 
 def read_history(cache: tf.Tensor, history: BeamHistory) -> tf.Tensor:
-  """Returns what the hypotheses attend to.
+  """Returns the keys and values that the hypotheses attend to.
 
   Args:
     cache: [B, N, T, K, H].

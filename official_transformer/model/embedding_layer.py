@@ -60,7 +60,7 @@ class EmbeddingSharedWeights(ConfiguredLayer):
     return super().__call__(inputs, mode=mode)
 
   def call(self, inputs: tf.Tensor, mode: str = "embedding") -> tf.Tensor:
-    """Does what `embed` or, if the mode is `linear`, what `logits` does.
+    """Calls `embed`, or `logits` if the mode is `linear`.
 
     Raises:
       ValueError: if it is another mode.

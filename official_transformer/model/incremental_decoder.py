@@ -148,7 +148,7 @@ class AttentionStep:
     bias: tf.Tensor,
     shape: tf.Tensor,
   ) -> tf.Tensor:
-    """Attends, and projects what comes out to `shape`, [B, K, D]."""
+    """Attends, and projects the result to `shape`, [B, K, D]."""
     heads = self.layer.attend(query, keys, values, bias)
     flat = tf.reshape(heads, [-1, self.layer.hidden_size])
     return tf.reshape(self._output(flat), shape)
@@ -311,7 +311,7 @@ class IncrementalDecoder:
     return self.start(encode(self.transformer, source_ids))
 
   def start(self, source: EncodedSource) -> DecoderState:
-    """Returns what the first step reads of sources that are encoded."""
+    """Returns the first step's state for encoded sources."""
     batch = tf.shape(source.outputs)[0]
     sources = [layer.project_source(source.outputs) for layer in self._layers]
     empty = empty_cache(

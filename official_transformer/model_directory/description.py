@@ -132,7 +132,7 @@ class ModelDescription:
 
   @classmethod
   def from_json(cls, content: Mapping[str, Any]) -> ModelDescription:
-    """Reads what `to_json` returned, now or in an earlier version.
+    """Reads the result of `to_json`, of this or an earlier version.
 
     Raises:
       InputError: if no model can be so.

@@ -224,7 +224,7 @@ class ModelDirectory:
     return os.path.join(checkpoint_directory, _BUNDLE)
 
   def remove_derived(self) -> None:
-    """Removes what was made of the checkpoints of an earlier model here."""
+    """Removes files that were derived from an earlier model's checkpoints."""
     for kind in (BEST, AVERAGE):
       for step in self.checkpoint_steps(kind):
         self.remove_checkpoint(step, kind)

@@ -55,7 +55,7 @@ class Measurements:
     return step in self._by_step
 
   def __getitem__(self, step: int) -> Mapping[str, float]:
-    """Returns what a step's evaluation measured."""
+    """Returns the results of a step's evaluation."""
     return self._by_step[step]
 
   def steps(self) -> list[int]:
@@ -63,7 +63,7 @@ class Measurements:
     return sorted(self._by_step)
 
   def record(self, step: int, values: Mapping[str, float]) -> None:
-    """Keeps what an evaluation measured, instead of what it did before.
+    """Keeps the results of an evaluation, instead of earlier ones of its step.
 
     Raises:
       OSError: if the system refuses; the file is as it was.
@@ -72,7 +72,7 @@ class Measurements:
     self._write()
 
   def forget_after(self, step: int) -> None:
-    """Drops what is still to come, and will be measured again.
+    """Drops evaluations of later steps, which will be repeated.
 
     Raises:
       OSError: if the system refuses; the file is as it was.
@@ -84,7 +84,7 @@ class Measurements:
       self._write()
 
   def best_by(self, step: int, values: Mapping[str, float]) -> str | None:
-    """Tells by what an evaluation is better than all others so far, if it is.
+    """Returns the measure by which an evaluation is the best so far, if it is.
 
     Args:
       step: step of the evaluation; what it measured before does not count.

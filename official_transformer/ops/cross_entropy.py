@@ -269,7 +269,7 @@ def _of_probabilities(
   weights: tf.Tensor,
   peak: float,
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-  """Returns what of loss and gradients needs the probabilities, by chunks.
+  """Returns losses and gradients from probabilities, by chunks.
 
   Args:
     states: [N, D].
@@ -364,7 +364,7 @@ def _log_probabilities(
 
 
 def _float16_scale(weights: tf.Tensor) -> tf.Tensor:
-  """Returns what lifts weighted states into float16's range, float32 [].
+  """Returns the factor that lifts states into float16's range, float32 [].
 
   Weights are about 1 / tokens, which leaves little of small numbers; times
   this they are 512 at most, and states are some tens.

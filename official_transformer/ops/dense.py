@@ -1,4 +1,4 @@
-"""Products with kernels, in the dtype of what is multiplied.
+"""Products with kernels, in the type of the operands.
 
 Shapes: I and O a kernel's input and output size; leading dimensions any.
 """
@@ -29,7 +29,7 @@ def matmul(a: tf.Tensor, b: tf.Tensor, transpose_b: bool = False) -> tf.Tensor:
 
 
 def product_dtype(dtype: tf.DType) -> tf.DType:
-  """Returns what products of two tensors of `dtype` are computed in.
+  """Returns the type in which products of `dtype` are computed.
 
   It is `dtype`, but float32 for bfloat16 if no GPU is used and the
   processor has no fast units for it. Where there are none at all, TensorFlow
@@ -157,7 +157,7 @@ def prepare_table(table: tf.Tensor, dtype: tf.DType) -> PreparedKernel:
 
 
 def join_kernels(kernels: Sequence[Any], dtype: tf.DType) -> tf.Tensor:
-  """Returns kernels [I, O_i] side by side, in what `dtype` is multiplied in."""
+  """Returns kernels [I, O_i] side by side, in the type of their products."""
   kernel = tf.concat([tf.convert_to_tensor(k) for k in kernels], axis=1)
   return tf.cast(kernel, product_dtype(dtype))
 

@@ -111,7 +111,7 @@ class Dropout(ConfiguredLayer):
     return dropped_relu(x)
 
   def _draw(self, shape: tf.Tensor, size: tf.Tensor) -> tf.Tensor:
-    """Returns what to keep, bool in `shape`, which has `size` elements."""
+    """Returns the mask of kept elements, bool, `size` elements in `shape`."""
     # The path names the layer the same way in every process and every build.
     layer_number = zlib.crc32(self.path.encode()) & 0x7FFFFFFF
     seed = fold_in(current_seed(), layer_number)

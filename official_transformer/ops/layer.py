@@ -73,7 +73,7 @@ class ConfiguredLayer(keras.layers.Layer):
 
   @classmethod
   def from_config(cls, config: dict[str, Any]) -> Any:
-    """Makes a layer of what `get_config` returned."""
+    """Makes a layer from the result of `get_config`."""
     config = dict(config)
     for name in _parameters(cls).keys() & config.keys():
       value = config[name]

@@ -70,7 +70,7 @@ class Attention(Protocol):
 
 
 def heat_maps_of(found: Attention) -> dict[str, HeatMap]:
-  """Returns what is drawn of a line, by the part of the model."""
+  """Returns the heat maps of a line, by the part of the model."""
   return {
     "encoder": HeatMap(
       "The encoder's attention to the source",

@@ -1,4 +1,4 @@
-"""Pictures of what is in a model: positions, and words that are near.
+"""Pictures of a model's positions and of neighbours in its embeddings.
 
 Shapes: P positions, D hidden size.
 """

@@ -52,7 +52,7 @@ def drop_finished(state: SearchState, beam_size: int) -> SearchState:
 
 
 def results_of(sentences: ActiveSentences) -> SearchResult:
-  """Returns what has been found for each sentence so far."""
+  """Returns the results of each sentence so far."""
   finished = sentences.finished_flags
   any_finished = tf.reduce_any(finished, axis=1, keepdims=True)
   return SearchResult(

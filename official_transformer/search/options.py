@@ -145,7 +145,7 @@ class SearchOptions:
     return (self.sampling and self.sampling.number) or beam_size
 
   def features(self, beam_size: int) -> SearchFeatures:
-    """Returns what its graph has parts for."""
+    """Returns the parts that the graph of the search contains."""
     sampling = self.sampling
     return SearchFeatures(
       self.hypotheses(beam_size) if sampling else 0,

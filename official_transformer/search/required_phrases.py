@@ -124,7 +124,7 @@ def _candidates(
   required: tf.Tensor,
   index: tf.Tensor,
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-  """Returns what there is to choose from, [B, M] each.
+  """Returns the candidates, [B, M] each.
 
   Of each hypothesis, its best continuations, its end, and the next token of
   each phrase that is not met.

@@ -99,7 +99,7 @@ class SequenceBeamSearch:
     return tf.raw_ops.PlaceholderWithDefault(input=tensor, shape=shape)
 
   def _sizes(self, shape: tf.TensorShape) -> list[int | None]:
-    """Returns the sizes that stay what they are."""
+    """Returns the sizes that do not change."""
     inner = shape[1:] if self.padded_decode else shape[-1:]
     return [None] * (len(shape) - len(inner)) + list(inner)
 

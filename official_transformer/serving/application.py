@@ -229,7 +229,7 @@ def _answer(found: Translated, question: Question) -> fastapi.Response:
 
 
 def _check(question: Question, dispatcher: Dispatcher) -> None:
-  """Refuses what asks for more than is granted."""
+  """Refuses requests beyond the limits."""
   limits = dispatcher.limits
   dispatcher.check_lines(question.lines)
   for number, line in enumerate(question.lines, start=1):
@@ -267,7 +267,7 @@ def _add_probes(
   services: Mapping[Direction, Service],
   metrics: Metrics,
 ) -> None:
-  """Adds what tells whether the service is there, and the page."""
+  """Adds the health checks and the page."""
   page = PAGE.read_text(encoding="utf-8")
 
   @app.get("/health")

@@ -94,14 +94,14 @@ class Job:
     self._found: dict[int, list[FoundSequence]] = {}
 
   def add(self, number: int, found: list[FoundSequence]) -> bool:
-    """Keeps what was found for a piece; returns whether it was the last."""
+    """Keeps the result of a piece; returns whether it was the last."""
     self._found[number] = self.translator.searchers.best(
       self.pieces[number].asked, found, self._request.n_best
     )
     return len(self._found) == len(self.pieces)
 
   def finish(self) -> None:
-    """Tells whoever waits for the translations."""
+    """Passes the translations to the waiting request."""
     aligned = self._request.aligned
     reads = aligned or any(line.runs for line in self._lines)
     pieces = iter(
@@ -118,7 +118,7 @@ class Job:
     self._settle(lambda: self.future.set_result(translations))
 
   def fail(self, error: BaseException) -> None:
-    """Tells whoever waits that there will be none."""
+    """Passes an error to the waiting request."""
     self._settle(lambda: self.future.set_exception(error))
 
   def _settle(self, settle: Callable[[], object]) -> None:
@@ -281,7 +281,7 @@ class Batcher:
         self._changed.wait(patience)
 
   def _drop_abandoned(self) -> None:
-    """Drops what nobody waits for any more; it takes a look at each."""
+    """Drops pieces of requests that have ended."""
     gone = [p for p in self._waiting if p.job.future.done()]
     if gone:
       self._waiting = [p for p in self._waiting if not p.job.future.done()]

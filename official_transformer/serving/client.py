@@ -68,7 +68,7 @@ class TranslationClient:
   def translate(
     self, lines: Sequence[str], **asked: Any
   ) -> list[dict[str, Any]]:
-    """Returns what became of each line, as `--output_format=jsonl` tells it.
+    """Returns the translation of each line, as `--output_format=jsonl` has it.
 
     Args:
       lines: to translate.

@@ -1,4 +1,4 @@
-"""Has lines translated in a direction, within what a request is granted."""
+"""Translation by direction, within the limits of requests."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Service(Protocol):
     """Whether lines are taken on."""
 
   def model(self) -> Model:
-    """Returns what is known of the model in use."""
+    """Returns the description of the model in use."""
 
   def measure(self, metrics: Metrics) -> None:
     """Sets the measurements that change by themselves."""

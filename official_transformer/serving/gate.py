@@ -64,7 +64,7 @@ class Gate:
     await refused(scope, receive, send)
 
   def _refusal(self, scope: Any) -> Any:
-    """Returns what a request is answered that is refused, else None."""
+    """Returns the answer to a refused request, else None."""
     headers = dict(scope["headers"])
     host = host_of(headers.get(b"host", b"").decode("latin-1"))
     # What asks whether a container is healthy is beside it.
@@ -89,7 +89,7 @@ def has_key(headers: Mapping[bytes, bytes], key: str | None) -> bool:
 
 
 def is_key(given: object, key: str) -> bool:
-  """Returns whether what a request has is the API key."""
+  """Returns whether a request has the API key."""
   if isinstance(given, str):
     given = given.encode("utf-8", "replace")
   # In a time that does not tell how much of it is right.

@@ -40,7 +40,7 @@ class LocalService:
     return Translated(translations, describe(job.translator))
 
   async def _submit_aside(self, request: TranslationRequest) -> Job:
-    """Submits what takes a while to cut; others are answered meanwhile."""
+    """Submits long lines in a thread, while other requests are answered."""
     cutting = self._cutters.submit(self.host.submit, request)
     try:
       # Cancelled, it is cancelled too, unless a thread has begun with it.
@@ -54,7 +54,7 @@ class LocalService:
     return self.host.is_ready
 
   def model(self) -> Model:
-    """Returns what is known of the model in use."""
+    """Returns the description of the model in use."""
     return describe(self.host.translator)
 
   def measure(self, metrics: Metrics) -> None:
@@ -69,13 +69,13 @@ class LocalService:
 
 
 def _give_up(cutting: Future[Job]) -> None:
-  """Drops a job that nobody waits for."""
+  """Drops the job of a request that has ended."""
   if not cutting.cancelled() and cutting.exception() is None:
     cutting.result().future.cancel()
 
 
 def describe(translator: Translator) -> Model:
-  """Returns what is known of a model."""
+  """Returns the description of a model."""
   checkpoint = translator.checkpoint
   assert checkpoint  # It has been loaded.
   return Model(

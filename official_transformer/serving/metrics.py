@@ -93,7 +93,7 @@ class Metrics:
   def on_batch(
     self, direction: str, lines: int, tokens: int, queued_tokens: int
   ) -> None:
-    """Counts a batch, and sets what still waits."""
+    """Counts a batch, and sets the number of waiting tokens."""
     self.queued_tokens.labels(direction).set(queued_tokens)
     self.batch_lines.labels(direction).observe(lines)
     self.lines.labels(direction).inc(lines)
@@ -109,7 +109,7 @@ class Metrics:
 
 
 def forget_process(pid: int, directory: str) -> None:
-  """Leaves out what a process that has ended holds and waits for."""
+  """Removes the metrics of a process that has ended."""
   multiprocess.mark_process_dead(pid, directory)
 
 

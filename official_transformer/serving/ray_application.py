@@ -94,7 +94,7 @@ class _ReplicaService:
     return True
 
   def model(self) -> Model:
-    """Returns what is known of the model in use."""
+    """Returns the description of the model in use."""
     return describe(self._replica().translator)
 
   def measure(self, metrics: Metrics) -> None:
@@ -104,12 +104,12 @@ class _ReplicaService:
 
 @functools.lru_cache
 def _metrics() -> Metrics:
-  """Returns what this replica measures."""
+  """Returns the metrics of this replica."""
   return Metrics()
 
 
 def _application() -> fastapi.FastAPI:
-  """Returns what a replica answers with."""
+  """Returns the web application of a replica."""
   return create_application(
     {UNNAMED: _ReplicaService()},
     _LIMITS,

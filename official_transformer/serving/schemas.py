@@ -63,12 +63,12 @@ def _check_lists(value: Any) -> Any:
 
 
 def as_text(message: str) -> str:
-  """Returns a message that can be sent: what came may hold what is no text."""
+  """Returns a message that can be encoded as UTF-8."""
   return message.encode("utf-8", "replace").decode("utf-8")
 
 
 def check_texts(value: Any) -> Any:
-  """Refuses what is neither a text nor a list of texts."""
+  """Refuses values that are neither a text nor a list of texts."""
   texts = value if isinstance(value, list) else [value]
   for text in texts:
     if not isinstance(text, str):
@@ -137,7 +137,7 @@ class Guidance(pydantic.BaseModel):
     )
 
   def constraints(self, lines: int) -> tuple[DecodingConstraints, ...]:
-    """Returns what each of so many lines' translations are to be like."""
+    """Returns the constraints of each line."""
     for name in ("prefixes", "required_phrases"):
       number = len(getattr(self, name))
       if number not in (0, lines):

@@ -13,7 +13,7 @@ SOCKET_VARIABLE = "TRANSLATION_SERVER_SOCKET"
 
 
 def bind(host: str, port: int) -> socket.socket:
-  """Returns a socket that does not listen yet: nobody is to wait for a model.
+  """Returns a bound socket that does not listen until a model is loaded.
 
   Raises:
     InputError: if the address cannot be had.

@@ -1,4 +1,4 @@
-"""Several processes that answer at one port, and what watches over them."""
+"""Several processes that answer at one port, and their supervisor."""
 
 from __future__ import annotations
 

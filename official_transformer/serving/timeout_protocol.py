@@ -71,7 +71,7 @@ class TimeoutProtocol(H11Protocol):
     super().connection_lost(exc)
 
   def send_400_response(self, msg: str) -> None:
-    """Refuses what is no HTTP, as everything else is refused."""
+    """Answers requests that are not HTTP with a JSON error."""
     said = f"{msg} It may have {MOST_HEAD_BYTES} bytes before its body."
     self.transport.write(_raw(400, said))
     self.transport.close()
@@ -92,7 +92,7 @@ class TimeoutProtocol(H11Protocol):
       self._patience = None
 
   def _stop_waiting_for_reader(self) -> None:
-    """Whoever asks again has read what was answered."""
+    """Cancels the time limit, because the client has read the answer."""
     if self._unread is not None:
       self._unread.cancel()
       self._unread = None

@@ -97,7 +97,7 @@ def new_file(path: str, keep_incomplete: bool = False) -> Iterator[str]:
 
 
 def _only_writer(path: str) -> FileLock:
-  """Returns what keeps other processes from writing the same."""
+  """Returns a lock that keeps other processes from writing the same file."""
   return FileLock(
     path + _LOCK,
     f"{path} is being written by {{holder}}; wait for it or stop it, or name "
@@ -106,7 +106,7 @@ def _only_writer(path: str) -> FileLock:
 
 
 def final_name(name: str) -> str:
-  """Returns what a file becomes that has a name of `new_file` meanwhile."""
+  """Returns the final name of a file that `new_file` is writing."""
   return _ASIDE.sub("", name)
 
 
@@ -195,7 +195,7 @@ def is_whole(path: str) -> bool:
 
 
 def remove_leftovers(directory: str, prefix: str = "") -> list[str]:
-  """Removes what an interrupted process has left in a directory.
+  """Removes files that an interrupted process has left in a directory.
 
   Args:
     directory: need not exist.

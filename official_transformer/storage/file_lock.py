@@ -79,7 +79,7 @@ class FileLock:
       pathlib.Path(self.path).write_text(owner, "utf-8")
 
   def _holder(self) -> str:
-    """Returns who says that it holds the lock."""
+    """Returns the name of the lock's holder."""
     try:
       # Somebody else may have written it, in whatever encoding.
       owner = pathlib.Path(self.path).read_text("utf-8", errors="replace")

@@ -51,7 +51,7 @@ def is_same(path: str, other: str) -> bool:
 
 
 def open_file(path: str, mode: str = "r") -> IO[Any]:
-  """Opens a file; text is UTF-8, and line ends are what they are.
+  """Opens a file; text is UTF-8, and line ends are not translated.
 
   Args:
     path: path of the file.
@@ -99,7 +99,7 @@ def is_file(path: str) -> bool:
 
 
 def names_in(directory: str) -> list[str]:
-  """Returns what is in a directory, sorted; nothing if there is none."""
+  """Returns the sorted names in a directory; empty if there is none."""
   if not is_directory(directory):
     return []
   if not is_remote(directory):
@@ -140,7 +140,7 @@ def modified(path: str) -> int:
 
 
 def state(path: str) -> list[int]:
-  """Returns what shows that a file has been written since: size and time."""
+  """Returns size and time of a file, which show later changes."""
   return [size(path), modified(path)]
 
 
@@ -271,7 +271,7 @@ def _gfile() -> Any:
 
 
 def _tensorflow() -> Any:
-  """Returns TensorFlow, started without what it says then."""
+  """Returns TensorFlow, started without its messages."""
   from official_transformer.hardware.startup import start_tensorflow
 
   start_tensorflow()
@@ -282,7 +282,7 @@ def _tensorflow() -> Any:
 
 @contextlib.contextmanager
 def _as_os_errors() -> Iterator[None]:
-  """Makes what TensorFlow raises of a file what Python does."""
+  """Turns TensorFlow's file errors into Python's."""
   tf = _tensorflow()
   kinds: tuple[tuple[Any, Callable[[str], OSError]], ...] = (
     (tf.errors.NotFoundError, FileNotFoundError),

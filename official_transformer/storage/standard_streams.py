@@ -1,4 +1,4 @@
-"""Standard input, output and error, which whoever starts a command may close.
+"""Standard input, output and error, which may be closed.
 
 Of a closed one, Python makes None, and the system gives its number to the next
 file that is opened, which then gets what was meant for a terminal.

@@ -1,1 +1,1 @@
-"""Text: lines, their form, vocabularies, and what cuts lines into tokens."""
+"""Text: lines, their form, vocabularies and tokenizers."""

@@ -1,4 +1,4 @@
-"""Text with HTML in it: what of it is translated, and where its tags were.
+"""Text with HTML: its translatable text, and the places of its tags.
 
 A document, or a line of one, is cut at what divides text: tags of blocks,
 scripts, and tags without a partner. What lies between is a run of text, with
@@ -61,7 +61,7 @@ _REFERENCE = re.compile(r"&(?:#\d+|#[xX][0-9a-fA-F]+|[A-Za-z][A-Za-z0-9]*);?")
 
 
 def parse_html(markup: str, has_references: bool = True) -> list[str | Run]:
-  """Cuts markup into runs of text, and what divides them, as it is written.
+  """Cuts markup into runs of text and the markup between them.
 
   All of it is in the result, in its order. Nothing is refused: a tag without a
   partner divides text.
@@ -117,7 +117,7 @@ def _tokens(markup: str) -> Iterator[_Token]:
 
 
 def _kind(match: re.Match[str], name: str) -> str:
-  """Returns what a tag, or what is like one, is."""
+  """Returns the kind of a tag."""
   if match["comment"]:
     return "placeholder"
   if not name or not match["closed"]:
@@ -253,7 +253,7 @@ def _resolved(text: str) -> str:
 
 
 def _character(reference: re.Match[str]) -> str:
-  """Returns what a reference stands for; of blanks, a plain one.
+  """Returns the character of a reference; a plain blank for any blank.
 
   A line feed would end the line that is translated.
   """

@@ -93,14 +93,14 @@ class Vocabularies:
     return f"{self.source} for the source, {self.target} for the target"
 
   def to_json(self) -> dict[str, Any]:
-    """Returns what model.json and data.json say of them."""
+    """Returns the fields for model.json and data.json."""
     if self.is_joint:
       return dataclasses.asdict(self.source)
     return dataclasses.asdict(self)
 
   @classmethod
   def from_json(cls, content: dict[str, Any]) -> Vocabularies:
-    """Reads what `to_json` returned.
+    """Reads the result of `to_json`.
 
     Raises:
       TypeError, ValueError: if it is something else.

@@ -112,7 +112,7 @@ class RunBuilder:
     self._markup.append(text if markup is None else markup)
 
   def add_placeholder(self, markup: str) -> None:
-    """Adds what is no text."""
+    """Adds content that is no text."""
     self._parts.append(Part(markup, self._within(), is_text=False))
     self._markup.append(markup)
 

@@ -41,7 +41,7 @@ def count(packed: bytes) -> int:
 
 
 def pack_lines(lines: Sequence[Sequence[int]]) -> PackedLines:
-  """Packs the ids of many lines: what `pack` does to each, faster.
+  """Packs the ids of many lines as `pack` does, but faster.
 
   Args:
     lines: ids from 0 to 2^63 - 1.

@@ -197,7 +197,7 @@ class RuleFile:
 
 
 def keeping_rule(characters: Container[str]) -> dict[str, str]:
-  """Returns what `RuleFile` replaces, and by what.
+  """Returns the characters that `RuleFile` replaces, and their replacements.
 
   Args:
     characters: characters of the text.
@@ -226,7 +226,7 @@ def keeping_rule(characters: Container[str]) -> dict[str, str]:
 
 @functools.cache
 def _special_characters() -> list[str]:
-  """Returns all characters that a rule may replace, whatever the text."""
+  """Returns all characters that a rule may replace in any text."""
   found = []
   for character in map(chr, range(sys.maxunicode + 1)):
     category = unicodedata.category(character)

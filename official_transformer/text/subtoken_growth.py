@@ -155,7 +155,7 @@ class SubtokenGrowth:
 def _level(
   places: np.ndarray, characters: np.ndarray, parents: np.ndarray
 ) -> _Level:
-  """Returns the level of what follows some nodes.
+  """Returns the level below some nodes.
 
   Args:
     places: int64 [O], where the substrings begin.

@@ -135,7 +135,7 @@ def _cut(
 
 
 def _parts(text: str) -> list[str]:
-  """Cuts a line into words, each with what follows it."""
+  """Cuts a line into words, each with the separators behind it."""
   parts = _WORDS.findall(text)
   # At either end, a space is a token, unlike between words.
   if text[:1] == " " and parts[0] == " ":
@@ -344,7 +344,7 @@ class Subtokenizer:
     return before + self._packed_part(last)
 
   def _cut_part(self, part: str) -> tuple[int, ...]:
-    """Returns the ids of a word and what follows it, but a single space."""
+    """Returns the ids of a word and its separators, except a single space."""
     if part == _SPACE_AT_END:
       return self._ids_of_token(" ")
     tokens = _RUNS.findall(part)

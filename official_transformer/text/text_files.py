@@ -136,7 +136,7 @@ def without_mark(line: bytes) -> bytes:
 
 
 def _decompressed(stream: IO[bytes], kind: str, path: str) -> Any:
-  """Returns what a compressed file holds, as a file."""
+  """Returns the content of a compressed file, as a file."""
   if kind == ".gz":
     return gzip.GzipFile(fileobj=stream)
   if kind == ".bz2":
@@ -182,7 +182,7 @@ class _Checked(io.RawIOBase):
 
 
 def _damages(kind: str) -> tuple[type[Exception], ...]:
-  """Returns what is raised of a damaged file of a kind."""
+  """Returns the errors that damaged files of a kind raise."""
   damages: tuple[type[Exception], ...] = (EOFError,)
   if kind == ".gz":
     damages += (gzip.BadGzipFile, zlib.error)

@@ -63,5 +63,5 @@ class TextForm:
     return f"normalize {self.normalize}, {case}"
 
   def to_json(self) -> dict[str, Any]:
-    """Returns what data.json and model.json say of it."""
+    """Returns the fields for data.json and model.json."""
     return dataclasses.asdict(self)

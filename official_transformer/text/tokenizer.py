@@ -235,7 +235,7 @@ def fitting_params(
 
 
 def plain_tokenizer(tokenizer: Tokenizer) -> Tokenizer:
-  """Returns the tokenizer itself, whatever form text has before."""
+  """Returns the tokenizer without its form of text."""
   if isinstance(tokenizer, FormedTokenizer):
     return tokenizer.tokenizer
   return tokenizer

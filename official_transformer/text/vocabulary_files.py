@@ -1,4 +1,4 @@
-"""The vocabularies of a model's two sides: their files, and what reads them."""
+"""The vocabularies of a model's two sides: files and tokenizers."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def load_tokenizers(
 
 
 def describe(files: VocabFiles) -> Vocabularies:
-  """Returns what tells vocabularies from others.
+  """Returns the identity of vocabularies.
 
   Raises:
     InputError: as `load_vocabularies`.

@@ -1,4 +1,4 @@
-"""Where words stand in a line, for readers who point at them.
+"""The places of words in a line.
 
 A word ends at a blank. In scripts that write none between words, each character
 is a word, with the marks that belong to it: finer than words, and everybody

@@ -158,7 +158,7 @@ class CheckpointManager:
     self.directory.remove_checkpoint(step)
 
   def drop_superseded(self, newest: int) -> None:
-    """Removes what the newest checkpoint makes superfluous.
+    """Removes checkpoints that the newest one supersedes.
 
     Args:
       newest: step of the newest checkpoint.

@@ -177,7 +177,7 @@ class DataFeed:
       )
 
   def change(self) -> str | None:
-    """Returns what has become of the data during the run, if anything has."""
+    """Returns the change of the data during the run, if there is one."""
     if self.data and not self._change:
       self._change = self.data.change()
     return self._change

@@ -26,7 +26,7 @@ class Divergence(NamedTuple):
   learning_rate: float
 
   def error(self, batches_per_update: int) -> RunError:
-    """Returns what ends the run."""
+    """Returns the error that ends the run."""
     first_batch = (self.first - 1) * batches_per_update
     last_batch = self.last * batches_per_update - 1
     return RunError(

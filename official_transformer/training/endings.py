@@ -1,4 +1,4 @@
-"""Errors that end a run which cannot go on, and what is saved before."""
+"""Errors that end a run, and saving before them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from official_transformer.training.run_control import RunControl
 def diverged(
   found: Divergence, feed: DataFeed, path: str, control: RunControl
 ) -> RunError:
-  """Returns what ends a run whose updates were not finite.
+  """Returns the error of a run whose updates were not finite.
 
   The ids of the first of these updates are kept, for whoever looks for the
   cause.
@@ -52,7 +52,7 @@ def keep_ids(path: str, lines: Iterator[str], step: int) -> str:
 
 
 def data_have_changed(change: str, control: RunControl) -> InputError:
-  """Saves the model, and returns what ends a run whose data have changed.
+  """Saves the model, and returns the error of a run whose data have changed.
 
   In a call that makes several updates, the weights may be between two of the
   steps that callbacks have seen: the checkpoint before it is what there is.

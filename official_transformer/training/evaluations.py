@@ -47,7 +47,7 @@ def measure(
   summaries: SummaryWriter | None,
   weights: Sequence[keras.Variable] = (),
 ) -> dict[str, float]:
-  """Returns all that an evaluation is to measure, of what does not fail.
+  """Returns the results of an evaluation, without measurements that failed.
 
   Args:
     step: finished updates.

@@ -69,7 +69,7 @@ class Interruption:
     error: BaseException | None,
     traceback: TracebackType | None,
   ) -> None:
-    """Gives the signals back to whoever had them."""
+    """Restores the earlier signal handlers."""
     signal.set_wakeup_fd(self._wakeup)
     for number, handler in self._handlers.items():
       signal.signal(number, handler)
@@ -77,7 +77,7 @@ class Interruption:
 
   @contextlib.contextmanager
   def breaks_off(self) -> Iterator[None]:
-    """Has a signal break off what the body does, by `Interrupted`.
+    """Lets a signal interrupt the body by `Interrupted`.
 
     For what loses nothing, and takes long.
     """

@@ -144,7 +144,7 @@ class DirectoryPlan:
 def plan_directory(
   directory: ModelDirectory, request: ModelRequest
 ) -> DirectoryPlan:
-  """Checks a model directory against what is asked, or plans a new one.
+  """Checks a model directory against the request, or plans a new one.
 
   Args:
     directory: where the model is or will be.

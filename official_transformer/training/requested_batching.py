@@ -35,7 +35,7 @@ class RequestedBatching:
   def for_new_model(
     self, params: TransformerParams, num_replicas: int
   ) -> Batching:
-    """Returns what was chosen, and else what the parameters say.
+    """Returns the chosen settings, with defaults from the parameters.
 
     Raises:
       InputError: if a batch cannot hold one example of the greatest length.

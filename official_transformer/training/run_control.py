@@ -56,7 +56,7 @@ class RunControl(keras.callbacks.Callback):
     self.saver.start_clock()
 
   def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-    """Does what follows the update, and sees whether there was a signal."""
+    """Saves, evaluates and stops after an update, if it is time."""
     self.step += int(logs.get("steps", 1))
     self.interruption.nothing_to_lose = False
     self._streak = logs["streak"]

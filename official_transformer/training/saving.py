@@ -1,4 +1,4 @@
-"""When a run saves its model, and what it does if it cannot."""
+"""Saving a run's model, and failures of saving."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class Saver:
     self.start_clock()
 
   def confirm(self, step: int, streak: Any) -> None:
-    """Drops what the newest checkpoint supersedes, once it has proved good.
+    """Drops superseded checkpoints, once the newest has proved good.
 
     Its weights may be finite, and yet those that an update too large has left:
     that shows in the update after it. Until then one from before stays.
@@ -112,7 +112,7 @@ class Saver:
       self._drop_superseded()
 
   def _drop_superseded(self) -> None:
-    """Drops what it supersedes; what cannot be dropped now is left there."""
+    """Drops superseded checkpoints; failures are ignored."""
     newest, self._untried = self._untried, None
     if newest is None:
       return

@@ -113,7 +113,7 @@ class Distribution:
     return int(signal.SIGINT) if signals else None, pause
 
   def _sum_over_processes(self, values: Sequence[int]) -> list[int]:
-    """Returns the sums of what all processes give."""
+    """Returns sums over all processes."""
     if self.cluster is None:
       return list(values)
     summed = self._sum_function(tf.constant(values))

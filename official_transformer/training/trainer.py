@@ -127,7 +127,7 @@ class Trainer:
     return found
 
   def _control(self, step: int, interruption: Interruption) -> RunControl:
-    """Returns what happens between two updates of the run."""
+    """Returns the callback for the time between two updates."""
     settings, is_chief = self.settings, self.distribution.is_chief
     measurements = Measurements(self.directory.join(MEASUREMENTS_FILE))
     if is_chief:
@@ -282,7 +282,7 @@ class Trainer:
     return step
 
   def _describe(self) -> None:
-    """Logs what is about to run, and warns of what will disappoint."""
+    """Logs the settings of the run, and warnings about them."""
     run_report.describe_run(
       self.model.transformer,
       self.settings,

@@ -99,7 +99,7 @@ class TrainingModel:
     return self.keras_model.weights
 
   def variable_groups(self) -> dict[str, Sequence[keras.Variable]]:
-    """Returns what a checkpoint must hold, by the name of its group."""
+    """Returns the variables of a checkpoint, by the name of their group."""
     groups: dict[str, Sequence[keras.Variable]] = {
       WEIGHTS: self.weights,
       OPTIMIZER: self.optimizer.variables,
@@ -127,7 +127,7 @@ class TrainingModel:
     )
 
   def start_groups(self, groups: Container[str]) -> None:
-    """Starts what a checkpoint did not have: an average from its weights."""
+    """Initializes groups that a checkpoint lacked, such as an average."""
     if MOVING_AVERAGE in groups and isinstance(self.optimizer, AveragingAdam):
       self.optimizer.average.start()
 

@@ -26,7 +26,7 @@ def estimate_step_bytes(
   sentences: int,
   length: int,
 ) -> int:
-  """Estimates what one replica's variables and one step's tensors take.
+  """Estimates the bytes of a replica's variables and a step's tensors.
 
   What TensorFlow itself takes, some hundreds of megabytes, and what its
   allocator wastes are not counted.

@@ -142,7 +142,7 @@ class ProgressReport(keras.callbacks.Callback):
     self._reported = now
 
   def _numbers(self, seconds: float) -> dict[str, float]:
-    """Returns what there is to report of the updates since the last report."""
+    """Returns the numbers of the updates since the last report."""
 
     def total(name: str) -> float:
       return sum(float(logs.get(name, 0.0)) for logs in self._pending)
@@ -171,7 +171,7 @@ class ProgressReport(keras.callbacks.Callback):
     return numbers | {name: float(last[name]) for name in metrics}
 
   def _fields(self, numbers: Mapping[str, float]) -> dict[str, str]:
-    """Returns what a line shows, by the name it has there."""
+    """Returns the fields of a report's line, by name."""
     fields = {
       "loss": f"{numbers['loss']:.4f}",
       "rate": f"{numbers['learning_rate']:.2e}",

@@ -38,7 +38,7 @@ def describe_run(
   shapes: Sequence[BatchShape],
   distribution: Distribution,
 ) -> None:
-  """Logs what is about to run, and warns of what will disappoint.
+  """Logs the settings of the run, and warnings about them.
 
   Args:
     transformer: model that is trained.
@@ -127,7 +127,7 @@ def log_size(
 def warn_of_settings(
   params: TransformerParams, settings: TrainingSettings
 ) -> None:
-  """Warns of what will disappoint.
+  """Warns of settings that may disappoint.
 
   A learning rate that would still rise when the run ends; a dtype in which
   nothing here computes faster.
@@ -166,7 +166,7 @@ def open_summaries(
   settings: TrainingSettings,
   distribution: Distribution,
 ) -> SummaryWriter:
-  """Returns what TensorBoard is told by: of what the run is made, at first."""
+  """Returns the writer for TensorBoard, with the run's settings written."""
   summaries = SummaryWriter(
     directory.join(LOGS), settings.tensorboard_histograms
   )

@@ -1,4 +1,4 @@
-"""Writing what TensorBoard shows, without the tensorboard package.
+"""Writing event files for TensorBoard, without the tensorboard package.
 
 But for hyper-parameters, whose messages are that package's own.
 """
@@ -82,7 +82,7 @@ class SummaryWriter:
       tf.summary.write(name, tf.constant(content), metadata=_IMAGES)
 
   def write_hyperparameters(self, values: Mapping[str, object]) -> None:
-    """Writes what the page of hyper-parameters shows of this run.
+    """Writes the run's entry on the page of hyper-parameters.
 
     Says what is missing where the tensorboard package is.
     """
@@ -106,5 +106,5 @@ class SummaryWriter:
     self._writer.flush()
 
   def flush(self) -> None:
-    """Forces what was written to the disk."""
+    """Forces the written events to the disk."""
     self._writer.flush()

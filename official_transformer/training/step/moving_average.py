@@ -50,7 +50,7 @@ class MovingAverage:
       )
 
   def start(self) -> None:
-    """Makes the averages what the weights are."""
+    """Sets the averages to the weights."""
     for weight, average in zip(self.weights, self.averages, strict=True):
       average.assign(weight.value)
 
@@ -68,7 +68,7 @@ class MovingAverage:
 
 
 class AveragingAdam(FusedAdam):
-  """Adam that averages what it updates.
+  """Adam with a moving average of the weights.
 
   Attributes:
     average: average of the variables, once it is built.
@@ -82,7 +82,7 @@ class AveragingAdam(FusedAdam):
     self.decay = decay
 
   def build(self, variables: Sequence[keras.Variable]) -> None:
-    """Creates the average, and what Adam needs."""
+    """Creates the averages, and Adam's variables."""
     if not self.built:
       # Keras would take a list of variables for the optimizer's own.
       self.average = MovingAverage(variables, self.decay)

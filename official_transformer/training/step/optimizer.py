@@ -41,7 +41,7 @@ class LearningRateSchedule(keras.optimizers.schedules.LearningRateSchedule):
     return rate * tf.math.rsqrt(tf.maximum(step, warmup))
 
   def get_config(self) -> dict[str, Any]:
-    """Returns what `from_config` needs."""
+    """Returns the arguments of `from_config`."""
     return {
       "initial_learning_rate": self.initial_learning_rate,
       "hidden_size": self.hidden_size,
@@ -130,7 +130,7 @@ class FusedAdam(keras.optimizers.Optimizer):
     self._update(dense, variable, index, learning_rate)
 
   def get_config(self) -> dict[str, Any]:
-    """Returns what `from_config` needs."""
+    """Returns the arguments of `from_config`."""
     return {
       **super().get_config(),
       "beta_1": self.beta_1,

@@ -143,7 +143,7 @@ class StepRunner:
     return batch, tf.cast(after - before, tf.float32)
 
   def _on_replicas(self, function: Callable, *arguments: Any) -> Logs:
-    """Runs a function on all replicas; returns what the first here returns.
+    """Runs a function on all replicas; returns the first local result.
 
     All that an update reports is the global batch's, equal on all replicas.
     """

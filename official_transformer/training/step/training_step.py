@@ -1,4 +1,4 @@
-"""One update of the weights, whoever runs it, on however many devices.
+"""One update of the weights, on any number of devices.
 
 Shapes: B batch, S source length, T target length.
 """
