@@ -40,7 +40,10 @@ from official_transformer.plotting.heat_maps import (
   save_heat_map,
 )
 from official_transformer.plotting.model_plots import save_positions
-from official_transformer.plotting.run_plots import save_schedule
+from official_transformer.plotting.run_plots import (
+  ScheduleCurve,
+  save_schedules,
+)
 from official_transformer.plotting.search_tree import save_tree
 from official_transformer.training.step.optimizer import LearningRateSchedule
 
@@ -438,7 +441,12 @@ the perplexity.
     )
     steps = range(0, 4 * warmup + 1, max(1, warmup // 50))
     curve = [(step, float(schedule(step))) for step in steps]
-    save_schedule("learning rate", curve, warmup, self.path("schedule"), PNG)
+    save_schedules(
+      "learning rate",
+      [ScheduleCurve("", curve, warmup)],
+      self.path("schedule"),
+      PNG,
+    )
     peak = float(schedule(warmup))
     return f"""## The learning rate
 
