@@ -48,9 +48,9 @@ transformer_main() {
       *--mode=export* | *--mode=attention* | *--mode=plot*)
       main_command "$@" ;;
     *--train_epochs=*)
-      main_command "$@" --train_epochs=1 --batch_size=512 --validation_steps=2 \\
-        --params_override=learning_rate_warmup_steps=9 \\
-        --extra_decode_length=2 ;;
+      main_command "$@" --train_epochs=1 --batch_size=512 \\
+        --validation_steps=2 --extra_decode_length=2 \\
+        --params_override=learning_rate_warmup_steps=9 ;;
     *)
       main_command "$@" --train_steps=4 --steps_between_evals=2 \\
         --validation_steps=2 ;;
