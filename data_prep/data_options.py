@@ -269,7 +269,7 @@ class VocabularyOptions(Options):
   def __post_init__(self) -> None:
     sides = self._sides
     own = [f"--{side}_vocab_{what}" for side in sides for what in sides[side]]
-    given = any(any(said.values()) for said in sides.values())
+    given = self._has_own
     if given and (self.vocab_file or "vocab_size" in self.given):
       raise InputError(
         "--vocab_size and --vocab_file are for one vocabulary of both sides, "
@@ -311,11 +311,14 @@ class VocabularyOptions(Options):
     }
 
   @property
+  def _has_own(self) -> bool:
+    """Whether a flag asks for a vocabulary of one side alone."""
+    return any(any(said.values()) for said in self._sides.values())
+
+  @property
   def separate(self) -> tuple[WantedVocabulary, WantedVocabulary] | None:
     """The vocabularies of source and target; None if they share one."""
-    sides = self._sides
-    given = any(any(said.values()) for said in sides.values())
-    if not given and (self.vocab_type != "word" or self.vocab_file):
+    if not self._has_own and (self.vocab_type != "word" or self.vocab_file):
       return None
     bound = self.vocab_size if "vocab_size" in self.given else None
     return (

@@ -71,13 +71,11 @@ class PrepareOptions(
 
   def __post_init__(self) -> None:
     super().__post_init__()
-    if self.split is not None:
-      Shares.parse(self.split)
-      if self.dev_source or self.dev_target or self.dev_pairs:
-        raise InputError(
-          "--split makes development text, and --dev_source, --dev_target and "
-          "--dev_pairs name it: leave out the one or the other"
-        )
+    if self.shares and (self.dev_source or self.dev_target or self.dev_pairs):
+      raise InputError(
+        "--split makes development text, and --dev_source, --dev_target and "
+        "--dev_pairs name it: leave out the one or the other"
+      )
     augmentation = self.augmentation
     if self.lowercase and (augmentation.upper or augmentation.title):
       raise InputError(
@@ -99,6 +97,11 @@ class PrepareOptions(
     return Augmentation.parse(self.augment, passes, self.seed)
 
   @property
+  def shares(self) -> Shares | None:
+    """The shares of a split; None if the text is not split."""
+    return None if self.split is None else Shares.parse(self.split)
+
+  @property
   def settings(self) -> DataSettings:
     """Settings of the preparation."""
     return DataSettings(
@@ -116,7 +119,7 @@ class PrepareOptions(
       workers=self.workers,
       augmentation=self.augmentation,
       min_frequency=self.min_frequency,
-      split=None if self.split is None else Shares.parse(self.split),
+      split=self.shares,
     )
 
 

@@ -17,6 +17,7 @@ from data_prep.encoding.filters import (
 from data_prep.encoding.pair_encoder import EncodingPlan
 from data_prep.encoding.scratch import NAME, Scratch
 from data_prep.encoding.shuffle import Order, Statistics
+from data_prep.encoding.splitting import SPLIT_FILES
 from data_prep.reading.corpora import Corpus, DataSettings
 from official_transformer.data.data_directory import (
   DESCRIPTION_FILE,
@@ -38,9 +39,6 @@ from official_transformer.text.vocabulary_files import VocabFiles
 
 # Where the development and the test text of a split are, in the data directory.
 SPLIT_DIR = "split"
-SPLIT_FILES = tuple(
-  f"{part}.{side}" for part in ("dev", "test") for side in ("source", "target")
-)
 # Marks in the scratch directory.
 _PUBLISHING = "publishing"
 _PUBLISHED = "published"
@@ -210,7 +208,7 @@ def _remove_earlier_run(settings: DataSettings) -> None:
   and these data may train on sentences of an earlier run's test text.
   """
   split_dir = os.path.join(settings.data_dir, SPLIT_DIR)
-  for name in SPLIT_FILES:
+  for name in (*SPLIT_FILES["dev"], *SPLIT_FILES["test"]):
     file_system.remove_if_there(os.path.join(split_dir, name))
   for name in file_system.names_in(settings.data_dir):
     if _is_any_shard(name) or name == DESCRIPTION_FILE:

@@ -17,6 +17,10 @@ from official_transformer.errors import InputError
 from official_transformer.storage.durable_files import write_text
 from official_transformer.text.text_form import TextForm
 
+# The names of each part's source and target file.
+SPLIT_FILES = {
+  part: (f"{part}.source", f"{part}.target") for part in ("dev", "test")
+}
 _ALL = 2**64
 _SPLIT = "split"  # Marks in the scratch directory that the files are complete.
 
@@ -76,7 +80,7 @@ def split_corpus(
   parts = {"dev": shares.dev, "test": shares.test}
   found = SplitText(
     *(
-      Corpus([scratch.path(f"{part}.source")], [scratch.path(f"{part}.target")])
+      Corpus(*([scratch.path(name)] for name in SPLIT_FILES[part]))
       if share
       else Corpus()
       for part, share in parts.items()
@@ -141,6 +145,6 @@ def _write(part: str, pairs: list[_Pair], scratch: Scratch) -> None:
       f"--split leaves no pair for {part}.source: the corpus has too few "
       "different sentences for such a share"
     )
-  for side, name in enumerate(("source", "target")):
+  for side, name in enumerate(SPLIT_FILES[part]):
     lines = "".join(pair.given[side] + "\n" for pair in pairs)
-    write_text(scratch.path(f"{part}.{name}"), lines)
+    write_text(scratch.path(name), lines)

@@ -37,7 +37,7 @@ class _Vocabulary(NamedTuple):
 
   Attributes:
     name: name of its file.
-    size: entries, if it is made; None is all words.
+    size: entries, if it is made; None is all words, of words alone.
     given: an existing one, or None.
     texts: which files of the sample it is made from.
     vocab_type: one of `corpora.VOCAB_TYPES`, if it is made.
@@ -89,18 +89,21 @@ def _make(
   wanted: _Vocabulary, texts: list[str], path: str, settings: DataSettings
 ) -> None:
   """Makes a vocabulary from some files, and writes it."""
-  size = wanted.size or _USUAL_SIZE
   if wanted.vocab_type == "word":
     language = wanted.language or ""
     WordTokenizer.build(
       texts, language, wanted.size, settings.min_frequency
     ).save(path)
-  elif wanted.vocab_type == "subtoken":
+    return
+  size = wanted.size or _USUAL_SIZE
+  if wanted.vocab_type == "subtoken":
     Subtokenizer.build(texts, size).save(path)
-  elif wanted.vocab_type == "char":
-    train_sentencepiece(texts, path, size, "char")
-  else:
-    train_sentencepiece(texts, path, size, settings.sentencepiece_model_type)
+    return
+  is_of_characters = wanted.vocab_type == "char"
+  train_sentencepiece(
+    *(texts, path, size),
+    "char" if is_of_characters else settings.sentencepiece_model_type,
+  )
 
 
 def _wanted(settings: DataSettings) -> list[_Vocabulary]:
@@ -117,7 +120,7 @@ def _wanted(settings: DataSettings) -> list[_Vocabulary]:
   for side, one, text in zip(
     ("source", "target"), settings.separate, _TEXTS, strict=True
   ):
-    kind = one.vocab_type or settings.vocab_type
+    kind = settings.vocab_type_of(one)
     size = one.size or (None if kind == "word" else _USUAL_SIZE)
     parts = ["vocab", side, *([str(size)] if size else [])]
     name = (

@@ -151,6 +151,10 @@ class DataSettings:
   min_frequency: int = 1
   split: Shares | None = None
 
+  def vocab_type_of(self, side: WantedVocabulary) -> str:
+    """Returns the kind of a side's own vocabulary, if it is made."""
+    return side.vocab_type or self.vocab_type
+
   @property
   def given_vocabularies(self) -> list[str]:
     """The files of those that are not made."""
@@ -185,7 +189,7 @@ def check(corpora: Mapping[str, Corpus], settings: DataSettings) -> None:
   for path in settings.given_vocabularies:
     load_tokenizer(path)  # Raises if it is none.
   for side in settings.separate or ():
-    if not side.file and (side.vocab_type or settings.vocab_type) == "word":
+    if not side.file and settings.vocab_type_of(side) == "word":
       WordTokenizer.empty(side.language or "")  # Raises without sacremoses.
 
 
