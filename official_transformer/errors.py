@@ -12,8 +12,8 @@ from collections.abc import Callable
 class InputError(ValueError):
   """Something a user passed is wrong: a flag, a file, a directory.
 
-  The message says what is wrong, where, the likely cause and the remedy. The
-  command lines print it without a traceback and exit with status 2.
+  The message has the fault, its place, the likely cause and the remedy. The
+  commands print it without a traceback and exit with status 2.
   """
 
 
@@ -27,9 +27,9 @@ class RunError(RuntimeError):
 class Interrupted(BaseException):
   """A signal has ended a run in good order.
 
-  The command lines print it and exit with 128 plus the signal's number, as a
-  shell tells that a process was ended by it. Like `KeyboardInterrupt`, no
-  ordinary `except` clause takes it for a failure.
+  The commands print it and exit with 128 plus the signal's number, as shells
+  report a process that a signal has ended. Like `KeyboardInterrupt`, it is not
+  caught by `except Exception`.
 
   Attributes:
     signal: the signal's number.
@@ -40,8 +40,8 @@ class Interrupted(BaseException):
     self.signal = signal
 
 
-# What ends a process in good order: being told to, Ctrl-C, and a terminal that
-# closes, which there is not on Windows.
+# Signals that end a process in good order: termination, Ctrl-C, and a closed
+# terminal. Windows lacks the last one.
 ENDING_SIGNALS = tuple(
   getattr(signals, name)
   for name in ("SIGTERM", "SIGINT", "SIGHUP")

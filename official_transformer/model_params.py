@@ -1,7 +1,7 @@
 """Hyper-parameters: the official sets, and how a user changes one field.
 
 Sources: "Attention Is All You Need", table 3 (base and big); the official
-TensorFlow model (tiny, base, big and their multi-GPU kin); Tensor2Tensor's
+TensorFlow model (tiny, base, big and their multi-GPU variants); Tensor2Tensor's
 `transformer_small`.
 """
 
@@ -16,8 +16,8 @@ from typing import Any
 from official_transformer.errors import InputError
 
 START_SYMBOLS = ("zero", "pad_row")
-# What can be chosen of the architecture; the official model has the first of
-# each. docs/variants.md tells where each comes from.
+# Choices of the architecture. The first of each is the official model's;
+# docs/variants.md names the source of the others.
 NORMS = ("pre", "post")
 POSITIONS = ("sinusoid", "interleaved", "huggingface", "learned")
 ACTIVATIONS = ("relu", "gelu", "swish")
@@ -46,7 +46,7 @@ DECODING_FIELDS = (
   "suppress_unk",
 )
 
-# How to train may be chosen anew for an imported model.
+# Fields that may change when training continues an imported model.
 TRAINING_FIELDS = (
   "default_batch_size",
   "initializer_gain",
@@ -70,8 +70,8 @@ class TransformerParams:
   Attributes:
     vocab_size: rows of the shared embedding table; 0 until the vocabulary
       file has been read, because its size always comes from that file.
-    source_vocab_size: rows of a table that the source has to itself; 0 is
-      none, and the source shares that of the target and the softmax.
+    source_vocab_size: rows of a table for the source alone; 0 if source, target
+      and softmax share one table.
     hidden_size: width of every layer's input and output (the paper's d_model).
     num_hidden_layers: layers of the encoder, and of the decoder.
     num_encoder_layers: layers of the encoder; 0 is `num_hidden_layers`.
@@ -96,23 +96,24 @@ class TransformerParams:
     alpha: strength of the length normalisation; 0 is none.
     patience: a sentence's search ends with so many times `beam_size` finished
       hypotheses; 0: with any number that nothing alive could still outdo.
-    start_symbol: what the decoder reads first: `zero`, a zero vector (first
+    start_symbol: first input of the decoder: `zero`, a zero vector (first
       official version, Tensor2Tensor), or `pad_row`, row 0 of the embedding
       (later official versions).
     target_space_embedding: whether a learnt vector is added to every embedded
       source token, as Tensor2Tensor's models have it.
-    norm: where sub-layers are normalised: `pre`, before; `post`, after what
-      they return is added (the paper, 3.1), and there is none after a stack.
+    norm: `pre` normalises the input of each sub-layer and the output of each
+      stack; `post` normalises each sum of a sub-layer and its input (the paper,
+      3.1), and nothing after a stack.
     layer_norm_epsilon: added to the variance that a norm divides by.
-    positions: what is added to embeddings: one of the position encodings of
-      `model.variants`, or `learned`, a table for each side.
+    positions: encodings that are added to embeddings: a name of
+      `model.variants.POSITIONS`, or `learned`, a table for each side.
     max_positions: rows of the tables of learnt positions: no text may be
       longer.
     attention_bias: whether the products of attention have biases.
     activation: activation of the feed-forward network: `relu`, `gelu` or
       `swish`.
     share_embeddings: which tables are one: `all`, as far as there is one
-      vocabulary; `decoder`, that of the target and the softmax; `none`.
+      vocabulary; `decoder`, the target's and the softmax's; `none`.
     scale_embeddings: whether embeddings are multiplied by the root of
       `hidden_size`.
     output_bias: whether logits have biases.
@@ -167,9 +168,9 @@ class TransformerParams:
     """Returns parameters that may be given as upstream's dictionary.
 
     Args:
-      params: returned as it is if it is no mapping. Of a mapping, keys that are
-        no field are ignored, because upstream's dictionaries also hold the
-        settings of a run. The main course notebook's names are understood.
+      params: parameters, or a mapping. Keys of a mapping that are no field are
+        ignored, because upstream's dictionaries also hold the settings of a
+        run. Names of the main course notebook are understood.
 
     Raises:
       InputError: if a value is impossible, or the notebook's two kinds of
@@ -213,7 +214,7 @@ class TransformerParams:
 
   @property
   def hidden_tokens(self) -> tuple[int, ...]:
-    """Those that no translation holds."""
+    """Ids that no translation contains."""
     hidden = (self.suppress_pad, PAD_ID), (self.suppress_unk, UNK_ID)
     return tuple(token for is_hidden, token in hidden if is_hidden)
 
@@ -243,7 +244,8 @@ class TransformerParams:
   def longest_output(self) -> int | None:
     """Most tokens that a search writes; None if any number will do.
 
-    What has not ended there can still be read with EOS behind it.
+    A translation that has not ended at this length can still be read with EOS
+    appended.
     """
     return None if self.longest is None else max(self.longest - 1, 1)
 
@@ -279,7 +281,7 @@ class TransformerParams:
         yield f"{name} is {value!r}, must be one of {', '.join(choices)}"
 
 
-# What a field that is a word may be.
+# Possible values of fields that are words.
 CHOICES: dict[str, tuple[str, ...]] = {
   "start_symbol": START_SYMBOLS,
   "norm": NORMS,
@@ -288,7 +290,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
   "share_embeddings": SHARED_EMBEDDINGS,
 }
 
-# Fields, what holds of a possible value, and how a message demands it.
+# Fields, a test of their values, and the words of the error.
 _RANGES: tuple[tuple[tuple[str, ...], Callable[[float], bool], str], ...] = (
   (
     ("initializer_gain",),
@@ -421,7 +423,7 @@ PAPER_BASE = dataclasses.replace(
   norm="post",
   positions="interleaved",
 )
-# What notebooks teach that follow Ben Trevett's and the paper in PyTorch.
+# The model of notebooks that follow Ben Trevett's and the paper, in PyTorch.
 NOTEBOOK = dataclasses.replace(
   BASE,
   hidden_size=256,
@@ -497,7 +499,7 @@ def get_params(name: str, num_gpus: int = 1) -> TransformerParams:
   Raises:
     InputError: if no such set exists.
   """
-  # Those that nobody has tuned for several GPUs are as they are.
+  # A set that has no version for several GPUs is used as it is.
   sets = PARAM_SETS if num_gpus <= 1 else PARAM_SETS | MULTI_GPU_PARAM_SETS
   if name not in sets:
     raise InputError(f"no parameter set {name!r}; there are: {', '.join(sets)}")
@@ -507,7 +509,7 @@ def get_params(name: str, num_gpus: int = 1) -> TransformerParams:
 def get_model_params(param_set: str, num_gpus: int) -> dict[str, Any]:
   """Returns a named set as a fresh dictionary: upstream's call.
 
-  Arguments and errors are those of `get_params`.
+  Arguments and errors as in `get_params`.
   """
   return _dictionary(get_params(param_set, num_gpus))
 

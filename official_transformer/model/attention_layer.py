@@ -31,13 +31,13 @@ def attention_weights_of(
     bias: broadcastable to [B, N, F, T]; None adds nothing.
 
   Returns:
-    float32 [B, N, F, T]; those of a query add up to 1.
+    float32 [B, N, F, T]; the weights of one query add up to 1.
   """
   scale = query.shape[-1] ** -0.5
   if query.dtype == tf.float16:  # Products may exceed its largest number.
     query, scale = query * scale, 1.0
-  # Softmax is computed in float32 whatever the dtype of the rest: it sums up
-  # many small terms.
+  # Softmax is computed in float32 in every policy, because it sums up many
+  # small terms.
   logits = tf.cast(matmul(query, keys, transpose_b=True), tf.float32)
   if bias is not None:
     logits += tf.cast(bias, tf.float32) / scale
@@ -131,15 +131,15 @@ class Attention(ConfiguredLayer):
     Args:
       query_input: [B, F, D].
       source_input: [B, T, D].
-      bias: added to the logits, broadcastable to [B, N, F, T]: hides what must
-        not be attended to. None hides nothing.
+      bias: added to the logits, broadcastable to [B, N, F, T]; -1e9 hides a
+        position. None hides nothing.
       training: whether dropout is on.
-      cache: `k` and `v`, [B, C, N, H], of C earlier source positions; those of
-        `source_input` are put behind them, in the dictionary too, and attended
-        to together with them.
-      decode_loop_step: int32 []; with it the shapes of the cache stay as they
-        are, and the one new position is put there; the bias must hide those
-        behind it.
+      cache: `k` and `v`, [B, C, N, H], keys and values of C earlier source
+        positions. The keys and values of `source_input` are appended to them,
+        in the dictionary too, and attention covers all C + T positions.
+      decode_loop_step: int32 []. If given, the cache keeps its shape and the
+        one new position is written at this index; the bias must hide the later
+        positions.
 
     Returns:
       [B, F, D].
@@ -203,14 +203,14 @@ class Attention(ConfiguredLayer):
   ) -> list[tf.Tensor]:
     """Splits projections that stand side by side into heads, [B, N, L, H] each.
 
-    What a subclass does to heads, such as turning them by their position, it
-    does here: whole sequences and single decoding steps both come by.
+    A subclass that changes heads, for example by rotary positions, overrides
+    this method: both whole sequences and single decoding steps call it.
 
     Args:
       products: [B, L, P * D], P projections side by side.
       names: names of the projections, in the order of `PROJECTIONS`.
-      positions: int32 [L], or [] if all rows are of one position; None stands
-        for 0, 1, ... L - 1. Not read here.
+      positions: int32 [L], or [] if all rows are at one position; None means 0,
+        1, ... L - 1. Not read here.
     """
     shape = tf.shape(products)
     heads = tf.reshape(
@@ -229,8 +229,8 @@ class Attention(ConfiguredLayer):
   ) -> tf.Tensor:
     """Returns the heads side by side, [B, F, D], not projected yet.
 
-    The arguments are queries [B, N, F, H], keys and values [B, N, T, H], and
-    those of `call`.
+    Queries are [B, N, F, H], keys and values [B, N, T, H]; the bias is as in
+    `call`.
     """
     weights = attention_weights_of(query, keys, bias)
     weights = self.dropout(weights, training=training)

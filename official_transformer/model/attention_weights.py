@@ -31,8 +31,8 @@ class AttentionWeights(NamedTuple):
 
   Attributes:
     encoder: float32 [B, L, N, S, S], of source positions on each other.
-    decoder: float32 [B, L, N, T, T], of target positions on their own inputs
-      and those before; later ones have 0.
+    decoder: float32 [B, L, N, T, T], weights of target positions on decoder
+      inputs; 0 on later positions.
     cross: float32 [B, L, N, T, S], of target positions on the source.
   """
 

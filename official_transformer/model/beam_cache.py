@@ -1,12 +1,13 @@
 """Keys and values of all beams, written once and never moved.
 
-Beams are reordered at every step. Instead of moving their keys and values
-along, each position keeps what every beam wrote there, and each hypothesis
-remembers which beam wrote each of its positions: its `origin_beams`. With few
-beams, attention reads all that a sentence's beams have written and hides what
-is not the hypothesis' own: that adds arithmetic, little beside the products
-with kernels, and saves much more memory traffic. The arithmetic grows with the
-square of the beams; with many, each hypothesis' history is copied together.
+Beams are reordered at every step. Instead of moving their keys and values, each
+position keeps the keys and values that all beams wrote there, and each
+hypothesis remembers which beam wrote each of its positions: its `origin_beams`.
+With few beams, attention reads the positions of all beams of a sentence and
+hides those of other hypotheses: that adds arithmetic, little beside the
+products with kernels, and saves much more memory traffic. The arithmetic grows
+with the square of the beams; with many beams, each hypothesis' history is
+copied together.
 
 Shapes: B sentences, K beam, R = B * K hypotheses, T positions of capacity,
 N heads, H head size.
@@ -20,11 +21,12 @@ import tensorflow as tf
 
 from official_transformer.model.model_utils import NEGATIVE_BIAS
 
-# The capacity grows by so many positions at a time, or by a quarter: growing
-# copies the cache, and what is not used yet is attended to, with weight zero.
+# The capacity grows by this number of positions or by a quarter, whichever is
+# more: growing copies the cache, and attention also covers unused positions,
+# with weight zero.
 CAPACITY_STEP = 16
 NO_BEAM = -1
-# More beams than this do not attend to what all have written.
+# With more beams than this, each hypothesis' history is copied together.
 MAX_SHARED_BEAMS = 16
 
 
@@ -44,10 +46,11 @@ class BeamHistory(NamedTuple):
   """Where the hypotheses' own positions are in the caches of all layers.
 
   Attributes:
-    bias: float32, hides what is not: [B, 1, K, T * K] of all that the beams of
-      a sentence have written, or [R, 1, 1, T] of what was copied together.
-    rows: None, or int32 [R, N, T], what to copy: rows of a cache that is laid
-      out as [B * N * T * K, H].
+    bias: float32, hides the positions of other hypotheses: [B, 1, K, T * K] if
+      all beams of a sentence are attended to, or [R, 1, 1, T] if each history
+      is copied together.
+    rows: int32 [R, N, T], the rows to copy of a cache with the layout [B * N *
+      T * K, H]; None copies nothing.
   """
 
   bias: tf.Tensor
@@ -187,7 +190,7 @@ def read_history(cache: tf.Tensor, history: BeamHistory) -> tf.Tensor:
 
   Args:
     cache: [B, N, T, K, H].
-    history: what `history_of` returned.
+    history: the result of `history_of`.
 
   Returns:
     [B, N, T * K, H], or [R, N, T, H] if it was copied together.

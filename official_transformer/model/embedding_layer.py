@@ -24,7 +24,7 @@ class EmbeddingSharedWeights(ConfiguredLayer):
     vocab_size: V.
     hidden_size: D.
     mask_pad: whether PAD embeds to zeros; else to row 0 of the table.
-    scale: what looked-up rows are multiplied by, sqrt(D) or 1.
+    scale: factor of the looked-up rows, sqrt(D) or 1.
     shared_weights: the table, a variable, float32 [V, D], drawn from N(0, 1/D).
   """
 

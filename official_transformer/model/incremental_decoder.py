@@ -217,7 +217,7 @@ class DecoderLayerStep:
       x: [B, K, D].
       cache: with capacity for the new position.
       index: int32 [], the new position, counted from 0.
-      history: what each hypothesis attends to.
+      history: the positions that each hypothesis attends to.
 
     Returns:
       [B, K, D], and the cache with the new position.
@@ -307,7 +307,7 @@ class IncrementalDecoder:
       self._softmax = _without(hidden, self._softmax)
 
   def encode_and_start(self, source_ids: tf.Tensor) -> DecoderState:
-    """Returns what the first step reads of source ids [B, S]."""
+    """Returns the input of the first step for source ids [B, S]."""
     return self.start(encode(self.transformer, source_ids))
 
   def start(self, source: EncodedSource) -> DecoderState:
@@ -396,10 +396,10 @@ def beam_search(
     vocabulary_size: how many of the first tokens a translation may hold: an
       imported table may have more rows than its vocabulary has entries. None
       is all.
-    static: whether all shapes inside are to be static, as XLA and TPUs need
-      them; those of the source must be then.
-    hooks: what the search calls. Who watches it can read the values of every
-      step if nothing is traced.
+    static: whether all shapes inside the search are static, as XLA and TPUs
+      need them; the shape of the source must be static then.
+    hooks: callbacks of the search. Outside `tf.function`, a callback can read
+      the values of every step.
 
   Returns:
     Hypotheses with L the largest number of tokens any may have, which is

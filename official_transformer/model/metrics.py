@@ -24,7 +24,7 @@ def padded_cross_entropy_loss(
   """Returns the loss of each token, 0 at padding, and each token's weight.
 
   Args:
-    logits: [B, T, V]; if T differs from that of the labels, the shorter one is
+    logits: [B, T, V]; if logits and labels differ in T, the shorter one is
       padded.
     labels: integers [B, T].
     smoothing: probability spread over the wrong tokens.
@@ -54,8 +54,8 @@ def transformer_loss(
 ) -> tf.Tensor:
   """Returns the loss of a batch, a scalar float32 in nats.
 
-  It is the sum over the tokens that are not PAD, divided by their number; 0
-  if there are none. The arguments are those of `padded_cross_entropy_loss`.
+  The mean is the sum over the tokens that are not PAD, divided by their number;
+  0 if there are none. Arguments as in `padded_cross_entropy_loss`.
   """
   losses, weights = padded_cross_entropy_loss(
     logits, labels, smoothing, vocab_size
@@ -102,14 +102,14 @@ class LossLayer(ConfiguredLayer):
 def padded_accuracy(
   logits: tf.Tensor, labels: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
-  """Tells for each token whether it is the likeliest: top k with k = 1."""
+  """Returns `padded_accuracy_topk` with k = 1."""
   return padded_accuracy_topk(logits, labels, k=1)
 
 
 def padded_accuracy_topk(
   logits: tf.Tensor, labels: tf.Tensor, k: int
 ) -> tuple[tf.Tensor, tf.Tensor]:
-  """Tells for each token whether it is among the k likeliest.
+  """Returns for each token whether its label is among the k best logits.
 
   Args:
     logits: [B, T, V]; padded as in `padded_cross_entropy_loss`.
@@ -136,7 +136,7 @@ def padded_accuracy_top5(
 def padded_sequence_accuracy(
   logits: tf.Tensor, labels: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
-  """Tells for each sequence whether every token that is not PAD is right.
+  """Returns for each sequence whether all tokens that are not PAD are right.
 
   Returns:
     float32 [B], 1 or 0; the weight, 1.0.
@@ -151,8 +151,7 @@ def padded_neg_log_perplexity(
 ) -> tuple[tf.Tensor, tf.Tensor]:
   """Returns each token's log-probability, not smoothed, and its weight.
 
-  Both are float32 [B, T]; the arguments are those of
-  `padded_cross_entropy_loss`.
+  Both are float32 [B, T]; arguments as in `padded_cross_entropy_loss`.
   """
   losses, weights = padded_cross_entropy_loss(logits, labels, 0.0, vocab_size)
   return -losses, weights

@@ -77,7 +77,7 @@ def get_padding_bias(
 ) -> tf.Tensor:
   """Returns the bias [B, 1, 1, L] that hides the padding of `x` [B, L].
 
-  It is 0 but for padding, where it is as large and negative as that of
+  The bias is 0 at tokens and, at padding, the large negative number of
   `get_decoder_self_attention_bias`.
   """
   padding = get_padding(x, padding_value, dtype)
@@ -85,5 +85,5 @@ def get_padding_bias(
 
 
 def _negative_bias(dtype: tf.DType) -> float:
-  """Returns what is added to logits where attention is forbidden."""
+  """Returns the number that, added to a logit, makes its weight zero."""
   return max(NEGATIVE_BIAS, float(tf.as_dtype(dtype).min))

@@ -111,7 +111,7 @@ class DecoderLayer(ConfiguredLayer):
   ) -> tf.Tensor:
     """Maps `x` [B, T, D] to [B, T, D].
 
-    Other arguments are those of `DecoderStack.call`; `cached` are those of the
+    Further arguments are described at `DecoderStack.call`; `cached` goes to the
     self-attention.
     """
     x = self.self_attention(x, self_bias, training=training, **cached)
@@ -141,7 +141,7 @@ class _Stack(ConfiguredLayer):
 
   Attributes:
     layers: `layer_0`, `layer_1`, ...
-    output_normalization: applied to what the last layer returns.
+    output_normalization: layer that is applied to the output of the last layer.
   """
 
   def __init__(
@@ -207,7 +207,7 @@ class DecoderStack(_Stack):
     cache: dict[str, dict[str, tf.Tensor]] | None = None,
     decode_loop_step: tf.Tensor | None = None,
   ) -> tf.Tensor:
-    """Decodes embedded targets, [B, T, D], at once or behind those of a cache.
+    """Decodes embedded targets, [B, T, D], with or without a cache.
 
     Args:
       decoder_inputs: [B, T, D].
@@ -216,8 +216,8 @@ class DecoderStack(_Stack):
         C cached ones, broadcastable to [B, 1, T, C + T].
       attention_bias: [B, 1, 1, S], hides the source's padding.
       training: whether dropout is on.
-      cache: by `layer_0`, `layer_1`, ..., what `Attention.call` reads and
-        fills: equal to `IncrementalDecoder`, and slower.
+      cache: for each of `layer_0`, `layer_1`, ... the cache of
+        `Attention.call`. Equal to `IncrementalDecoder`, and slower.
       decode_loop_step: int32 [], as `Attention.call` has it.
     """
     x = decoder_inputs
@@ -256,7 +256,7 @@ class Transformer(ConfiguredLayer):
     if params.vocab_size < 2:
       raise ValueError(f"vocab_size is {params.vocab_size}: load a vocabulary")
     super().__init__(**kwargs)
-    # XLA would compile anew for each shape of a batch, and batches differ.
+    # Batches differ in shape, and XLA would compile again for each shape.
     self.supports_jit = False
     self.params = params
     with default_policy(self.dtype_policy):
@@ -278,7 +278,7 @@ class Transformer(ConfiguredLayer):
     self.build()
 
   def build(self, input_shape: Any = None) -> None:
-    """Creates all variables, whatever the model is used for."""
+    """Creates all variables, also those that only training uses."""
     if self.built:
       return
     super().build(input_shape)
@@ -303,7 +303,7 @@ class Transformer(ConfiguredLayer):
 
     Returns:
       Logits [B, T, V]; position t is predicted from the targets before t.
-      Without targets, what `predict` returns.
+      Without targets, the result of `predict`.
     """
     sources, *targets = inputs
     attention_bias = get_padding_bias(sources)
@@ -365,7 +365,7 @@ class Transformer(ConfiguredLayer):
   def embed_targets(
     self, ids: tf.Tensor, length: tf.Tensor, training: bool = False
   ) -> tf.Tensor:
-    """Returns what the decoder reads to predict ids [B, T]: [B, T, D].
+    """Returns the decoder's inputs [B, T, D] for predicting ids [B, T].
 
     It is the start symbol, then all targets but the last ("shifted right" in
     figure 1). With `zero` the embedding masks PAD, so id 0 is the zero vector.
@@ -421,13 +421,13 @@ def create_model(
   """Returns a new Keras model that trains, or one that translates.
 
   Args:
-    params: hyper-parameters of the model; `vocab_size` must be set. A
-      dictionary, such as upstream's `BASE_PARAMS`, is read as
-      `TransformerParams.of` says.
+    params: hyper-parameters of the model; `vocab_size` must be set.
+      Dictionaries such as upstream's `BASE_PARAMS` are accepted; see
+      `TransformerParams.of`.
     is_train: whether the model is to train.
     with_metrics: whether accuracy, top-5 accuracy, accuracy per sequence and
       negative log perplexity are measured too.
-    dtype: what to compute in, as in `keras_policy`.
+    dtype: type of the computation, as in `keras_policy`.
 
   Returns:
     `[inputs [B, S], targets [B, T]]` to logits [B, T, V], with the

@@ -1,8 +1,7 @@
 """Alternatives to the official parts.
 
-`TransformerParams` names each choice, and docs/variants.md says where it comes
-from. A part is chosen when a model is made, from a table here; what is computed
-later does not ask again.
+`TransformerParams` names each choice; docs/variants.md names the source of
+each. A part is chosen from a table of this module when a model is made.
 
 Shapes: B batch, L length, D hidden size, V vocabulary, P positions of a table.
 """
@@ -26,9 +25,9 @@ from official_transformer.ops.layer_norm import LayerNormalization
 # A length to float32 [length, D].
 PositionEncoding = Callable[[int | tf.Tensor], tf.Tensor]
 
-# By `TransformerParams.activation`, what follows the inner product of the
-# feed-forward network: it is given the dropout layer, the product and whether
-# to drop; what is left is not scaled up.
+# By `TransformerParams.activation`, the function between the two products of
+# the feed-forward network. It gets the dropout layer, the first product, and
+# whether to drop; the weights that dropout keeps are not scaled up.
 ACTIVATIONS: dict[str, Callable[[Dropout, tf.Tensor, bool], tf.Tensor]] = {
   "relu": lambda dropout, x, training: dropout.after_relu(x, training),
   # Hendrycks and Gimpel 2016, exactly: x times the normal distribution of x.
@@ -96,19 +95,19 @@ NORMS: dict[str, Callable[[TransformerParams, str], keras.layers.Layer]] = {
   "pre": _layer_norm,
   "post": _layer_norm,
 }
-# what is around sub-layers, if not `LayerNormResidualWrapper`,
+# wrappers of sub-layers other than `LayerNormResidualWrapper`,
 WRAPPERS: dict[str, type[keras.layers.Layer]] = {"post": PostNormWrapper}
-# and what ends a stack, if not one more norm.
+# and ends of a stack other than one more norm.
 STACK_ENDS: dict[str, type[keras.layers.Layer]] = {"post": Identity}
 
 
 def create_norm(params: TransformerParams, name: str) -> keras.layers.Layer:
-  """Returns what normalises [..., D]; the official epsilon is 1e-6."""
+  """Returns a norm of [..., D]; the official epsilon is 1e-6."""
   return NORMS[params.norm](params, name)
 
 
 def create_stack_end(params: TransformerParams) -> keras.layers.Layer:
-  """Returns what is applied to the output of a stack's last layer."""
+  """Returns the layer that is applied to the output of a stack's last layer."""
   if params.norm in STACK_ENDS:
     return STACK_ENDS[params.norm](name="output_norm")
   return create_norm(params, "output_norm")
@@ -126,8 +125,8 @@ def interleaved_sinusoid(
 ) -> tf.Tensor:
   """Returns the paper's encoding, [L, D]: a sine, its cosine, and so on (3.5).
 
-  The official one has all sines first, and its slowest wave is that of 10000,
-  which the paper's formula does not reach.
+  The official encoding has all sines first. Its slowest wave has the length
+  10000 * 2 pi, which the paper's formula does not reach.
   """
   angles = _paper_angles(length, hidden_size)
   waves = tf.stack([tf.sin(angles), tf.cos(angles)], axis=2)
@@ -224,8 +223,8 @@ POSITIONS: dict[str, Callable[[TransformerParams], Positions]] = {
 class BiasedOutputLayer(ConfiguredLayer):
   """A table that scores tokens, and a bias for each of them.
 
-  To whoever computes losses, the bias is one more column of the table, whose
-  state is 1.
+  For losses, the bias is one more column of the table, and the state of that
+  column is 1.
 
   Attributes:
     embedding: has the table.
@@ -280,7 +279,7 @@ def hide_tokens(
   return bias
 
 
-# What scores the vocabulary.
+# Layers that score the vocabulary.
 OutputLayer = EmbeddingSharedWeights | BiasedOutputLayer
 
 

@@ -45,15 +45,16 @@ def length_normalization(alpha: float, length: tf.Tensor) -> tf.Tensor:
 class BeamSearch:
   """Finds the best sequences a step function can produce.
 
-  A sentence stops by itself: at its own limit, as soon as the worst of its
-  finished hypotheses (even if fewer than K) beats what its best alive one
-  could still become, or once as many hypotheses have ended as it needs. It is
-  frozen then, so that no translation depends on the company in its batch.
+  Each sentence stops by itself: at its own limit; as soon as the worst of its
+  finished hypotheses (even if fewer than K) beats the best score that its best
+  alive one can still reach; or once as many hypotheses have ended as it needs.
+  A sentence that has stopped keeps its state, so that its translation does not
+  depend on other sentences of the batch.
 
   Attributes:
     step: `(ids int32 [B*K], index int32 [], state) -> (logits [B*K, V],
       state)`, where `ids` holds each hypothesis' newest token. Logits may have
-      further columns, of what is never chosen.
+      further columns, which are never chosen.
     vocab_size: V, at least 2.
     beam_size: K; 1 is greedy search.
     alpha: strength of the length normalisation.
@@ -98,7 +99,7 @@ class BeamSearch:
       initial_ids: int32 [B], the token each sentence starts from; it is not
         part of the result.
       limits: int32 [B], most tokens of each result, EOS included; at least 1.
-      state: what the step function sees at the first step.
+      state: state of the step function before the first step.
       longest: L, at least the largest limit, if every shape is to be
         static. No sentence leaves the batch then.
       finishes_needed: int32 [B], stop once so many hypotheses have ended, each
@@ -160,7 +161,7 @@ class BeamSearch:
     old = state.sentences
     candidates, decoder = self._grow(state)
     alive_ids, alive_log_probs, parents, newest = self._choose_alive(candidates)
-    # A beam of probability zero stands for no hypothesis: it cannot finish.
+    # A beam of probability zero is no hypothesis: it cannot finish.
     ends = tf.logical_and(
       tf.equal(candidates.tokens, self.eos_id), candidates.log_probs > NEG_INF
     )
@@ -240,7 +241,7 @@ class BeamSearch:
     ends: tf.Tensor,
     decoder: DecoderState,
   ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Merges candidates that end with those finished earlier; keeps K.
+    """Merges candidates that end with earlier finished ones; keeps the K best.
 
     Returns ids [B, K, L], scores [B, K] and flags [B, K].
     """
@@ -262,7 +263,7 @@ class BeamSearch:
 def _may_improve(
   sentences: ActiveSentences, steps: tf.Tensor, alpha: float
 ) -> tf.Tensor:
-  """Tells which sentences are below their limit and not decided yet, bool [B].
+  """Returns which sentences are below their limit and undecided, bool [B].
 
   Log-probabilities only fall, so the best an alive hypothesis can become is its
   present one divided by the largest norm, the one at the limit.

@@ -1,7 +1,7 @@
 """Sentences that have stopped leave the batch of a search.
 
-What they have found is recorded at their place in the caller's batch; the
-others' state moves up.
+The results of a finished sentence are recorded at its row of the caller's
+batch; the remaining sentences move up.
 
 Shapes: as in `beam_search`.
 """

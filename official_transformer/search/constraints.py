@@ -1,10 +1,10 @@
 """Constraints and penalties of a search.
 
-Each is a function of logits or log-probabilities and of the hypotheses so far,
-which `BeamSearch` calls in the place of its own choice. What is
-forbidden has no probability, and the rest keeps its own: a score stays the
-model's log-probability, whatever was forbidden (as fairseq has it). Only the
-repetition penalty and `suppress_pad` change logits, before they are normalised.
+Each constraint is a function of logits or log-probabilities and of the
+hypotheses so far; `BeamSearch` calls it instead of its own choice. A forbidden
+token gets probability zero, and the other tokens keep their probabilities: a
+score stays the model's log-probability (as in fairseq). Only the repetition
+penalty and `suppress_pad` change logits, before they are normalised.
 
 Shapes: B batch, K beam, L longest limit, V vocabulary, P longest prefix, F
 forbidden phrases, C required ones, Q longest phrase.
@@ -26,7 +26,7 @@ from official_transformer.search.options import (
 from official_transformer.search.required_phrases import best_with_required
 from official_transformer.search.state import NEG_INF, ActiveSentences
 
-# Stands for any token where a phrase is shorter than others, at its beginning.
+# Matches any token. It pads phrases that are shorter than others, on the left.
 ANY = -1
 NO_TOKEN = -2
 
@@ -37,9 +37,10 @@ class SentenceConstraints(NamedTuple):
   With no constraints, one entry of padding keeps the arrays non-empty.
 
   Attributes:
-    prefix: int32 [B, P], what a translation begins with, zeros behind it.
-    forbidden: int32 [B, F, Q], token sequences, `ANY` before those that are
-      shorter; `NO_TOKEN` ends what is none.
+    prefix: int32 [B, P], the tokens that a translation begins with, padded with
+      0.
+    forbidden: int32 [B, F, Q], token sequences, padded on the left with `ANY`;
+      a row that ends in `NO_TOKEN` is empty.
     required: int32 [B, C, Q], token sequences, zeros behind them.
   """
 
@@ -51,7 +52,7 @@ class SentenceConstraints(NamedTuple):
 class Strengths(NamedTuple):
   """The numbers of `SearchOptions` and `SamplingRule`, as scalars of a graph.
 
-  Attributes: as there; those of counts are int32, the others float32.
+  Attributes: as in `SearchOptions`; counts are int32, other numbers float32.
   """
 
   no_repeat_ngram_size: tf.Tensor
@@ -64,7 +65,7 @@ class Strengths(NamedTuple):
 
   @classmethod
   def of(cls, options: SearchOptions) -> Strengths:
-    """Returns those of options."""
+    """Returns the strengths that options ask for."""
     rule = (options.sampling or Sampling()).rule
     return cls(
       tf.constant(options.no_repeat_ngram_size, tf.int32),
@@ -102,7 +103,7 @@ class Controller:
   def propose(
     self, logits: tf.Tensor, sentences: ActiveSentences, index: tf.Tensor
   ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Returns the best continuations, as `state.Continue` says."""
+    """Returns the best continuations, in the form of `state.Continue`."""
     history = sentences.alive_ids
     log_probs = self.log_probabilities(logits, history, sentences.rows, index)
     log_probs += sentences.alive_log_probs[:, :, None]
@@ -154,7 +155,7 @@ class Controller:
       repeated = repetitions(history, size, index)
       tokens = tf.concat([tokens, repeated], axis=2)
     banned |= holds(tokens, self.vocab_size)
-    # A prefix may hold what nothing behind it may.
+    # A prefix may contain tokens that are forbidden after it.
     forced, off = off_prefix(prefix, index, self.vocab_size)
     return tf.where(tf.where(forced, off, banned), NEG_INF, log_probs)
 
@@ -236,7 +237,7 @@ def completions(
 
   Args:
     history: int32 [B, K, L].
-    forbidden: int32 [B, F, Q], `ANY` before those that are shorter.
+    forbidden: int32 [B, F, Q], padded on the left with `ANY`.
     index: int32 [], tokens there are.
 
   Returns:

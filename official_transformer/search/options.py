@@ -21,8 +21,9 @@ _MOST_TOKENS = 2**31 - 1  # As int32 has room for.
 class SamplingRule:
   """Settings of sampling.
 
-  The order is that of Hugging Face's and CTranslate2's: the temperature, then
-  the k most probable tokens, then of those the fewest that sum up to p.
+  The order is the one of Hugging Face and CTranslate2: first the temperature,
+  then the k most probable tokens, then the fewest of these whose probabilities
+  add up to p.
 
   Attributes:
     temperature: divides log-probabilities; above 0.
@@ -41,7 +42,7 @@ class Sampling:
   """How translations are drawn.
 
   Attributes:
-    rule: from what of the model's distribution.
+    rule: the part of the model's distribution to draw from.
     seed: with the source, it decides the draws: equal lines get equal ones.
     number: how many translations of each line; None is as many as the beam of
       a search has hypotheses.
@@ -59,7 +60,7 @@ class SearchFeatures(NamedTuple):
 
   Attributes:
     samples: how many are drawn of each line; 0 searches.
-    draws_from_some: whether some tokens are left out of what is drawn from.
+    draws_from_some: whether some tokens cannot be drawn.
     bans_repetition: whether no n-gram may come twice.
     penalizes_repetition: whether tokens that there are become less probable.
     covers: whether attention to the source counts.
@@ -74,7 +75,7 @@ class SearchFeatures(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class SearchOptions:
-  """How a search is guided; the defaults leave it as it is.
+  """Options that guide a search; the defaults change nothing.
 
   Attributes:
     no_repeat_ngram_size: no hypothesis has an n-gram of so many tokens twice; 0

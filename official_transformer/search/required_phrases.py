@@ -1,10 +1,11 @@
 """Beam search that translates to given phrases (Post and Vilar 2018).
 
-The tokens that would go on with a phrase join the candidates, however
-improbable, and the beam is shared out among hypotheses by how many tokens of
-phrases they have met: of each such bank the best first (Hu et al. 2019). None
-ends before all are met. What has been met is read off the hypotheses
-themselves, so that nothing is carried along.
+The tokens that would continue a phrase join the candidates, even if they are
+improbable. The beam is divided among banks: a bank has the hypotheses that have
+met the same number of tokens of phrases, and the best of each bank come first
+(Hu et al. 2019). No hypothesis ends before it has met all phrases. The tokens
+met are counted from the hypothesis itself, so that the search carries no
+further state.
 
 Shapes: B batch, K beam, M candidates, L longest limit, V vocabulary, C phrases,
 Q longest phrase; C and Q are at least 1.
@@ -93,7 +94,7 @@ def best_with_required(
   found = progress(extended, index + 1, required)
   ends = tf.equal(tokens, EOS_ID)
   may_end = tf.reduce_all(found.met, axis=2)
-  # Where nothing is required, what may end is what may end in any search.
+  # Where no phrase is required, hypotheses end as in plain beam search.
   threshold = tf.math.top_k(totals, 2 * k).values[:, -1:]
   anything = tf.reduce_any(required != PAD_ID, axis=[1, 2])
   may_end &= anything[:, None] | (totals >= threshold)
@@ -132,7 +133,7 @@ def _candidates(
   k, vocab_size = log_probs.shape[1:]
   number = min(2 * k, vocab_size)
   found = progress(history, index, required)
-  # [B, K, C]: the token after what is begun.
+  # [B, K, C]: the next token of the phrase that is begun.
   following = tf.gather(
     tf.tile(required[:, None], [1, k, 1, 1]), found.begun, batch_dims=3
   )

@@ -1,8 +1,8 @@
 """Drawing translations from the model's own distribution.
 
-Every draw is decided by a number in [0, 1) that the caller gives: the token at
-which the distribution's sum exceeds it. Equal uniforms make equal draws, in any
-company.
+The caller gives a number in [0, 1) for each draw: the draw is the token at
+which the sum of the distribution exceeds that number. Equal numbers give equal
+draws, in any batch.
 
 Shapes: B batch, K samples of a sentence, L longest limit, V vocabulary.
 """
@@ -52,12 +52,12 @@ def sample_tokens(
   rule: SamplingRule | Strengths,
   from_all: bool = False,
 ) -> tf.Tensor:
-  """Returns the tokens that numbers in [0, 1) stand for.
+  """Returns the tokens at which cumulative probabilities exceed numbers.
 
   Args:
     log_probs: float32 [R, V].
     uniforms: float32 [R], in [0, 1).
-    rule: what is drawn from.
+    rule: the part of the distribution to draw from.
     from_all: whether the rule is known to leave no token out, which saves
       sorting them.
 
@@ -99,14 +99,14 @@ def sample(
 
   Args:
     step: as `BeamSearch` has it.
-    state: what it sees at first.
+    state: state of the step function before the first step.
     limits: int32 [B], most tokens of each.
-    uniforms: float32 [B, K, L], what decides each draw.
-    controller: what is drawn from, and what may not be drawn.
+    uniforms: float32 [B, K, L], the number in [0, 1) that decides each draw.
+    controller: the distribution to draw from, and the forbidden tokens.
     alpha: strength of the length normalisation of the scores.
 
   Returns:
-    The samples; those that reach their limit without EOS are unfinished.
+    The samples; a sample that reaches its limit without EOS is unfinished.
   """
   from_all = not controller.features.draws_from_some
   shape = tf.shape(uniforms)
@@ -162,7 +162,7 @@ def sample(
 
 def _scored(end: _Draws, alpha: float) -> SearchResult:
   """Returns the samples with their normalised scores."""
-  # PAD is a token like any other if it is drawn: EOS tells the length.
+  # PAD that is drawn is an ordinary token: EOS marks the length.
   is_end = tf.cast(tf.equal(end.ids, EOS_ID), tf.int32)
   lengths = tf.argmax(is_end, axis=2, output_type=tf.int32) + 1
   norms = length_normalization(alpha, lengths)

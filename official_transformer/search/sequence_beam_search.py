@@ -25,8 +25,8 @@ class SequenceBeamSearch:
       tokens of each hypothesis. With `padded_decode`, `ids` is [B * K, 1], the
       newest token alone.
     vocab_size: V.
-    batch_size: not read: the batch is that of `initial_ids`. An argument of the
-      main course notebook's class.
+    batch_size: not read, because `initial_ids` has the batch. An argument of
+      the class in the main course notebook.
     beam_size: K.
     alpha: strength of the length normalisation.
     max_decode_length: most tokens of a sequence, the initial id not counted.
@@ -60,15 +60,16 @@ class SequenceBeamSearch:
     """Searches.
 
     Args:
-      initial_ids: int32 [B], what each sequence starts from.
-      initial_cache: any nest of tensors [B, ...]. The function gets them with
-        rows [B * K, ...], those of a hypothesis at its place, and may return
-        them with other sizes; the last stays, and with `padded_decode` all do.
+      initial_ids: int32 [B], the first token of each sequence.
+      initial_cache: any nest of tensors [B, ...]. The function gets them as [B
+        * K, ...], one row a hypothesis, and may return them with other sizes;
+        the last size is fixed, and with `padded_decode` all sizes are.
 
     Returns:
       int32 [B, K, L + 1], best first: the initial id, the tokens, zeros after
-      EOS; and their scores, float32 [B, K]. If a sentence finished nothing, its
-      rows are what was alive at the limit, with plain log-probabilities.
+      EOS; and their scores, float32 [B, K]. The rows of a sentence without a
+      finished hypothesis are those that were alive at the limit, with plain
+      log-probabilities.
     """
     initial_ids = tf.cast(initial_ids, tf.int32)
     batch = tf.shape(initial_ids)[0]
@@ -114,7 +115,7 @@ class SequenceBeamSearch:
       if not self.padded_decode:
         newest = history = tf.concat([history, newest], axis=1)
       logits, cache = self.symbols_to_logits_fn(newest, index, cache)
-      # The loop cannot see what stays.
+      # The shapes that the loop cannot infer.
       cache = tf.nest.map_structure(
         lambda t, shape: tf.ensure_shape(t, self._sizes(shape)), cache, shapes
       )
@@ -136,7 +137,7 @@ def sequence_beam_search(
 ) -> tuple[tf.Tensor, tf.Tensor]:
   """Searches for the most probable sequences, called as upstream's function.
 
-  Arguments and results are those of `SequenceBeamSearch` and its `search`.
+  Arguments and results as in `SequenceBeamSearch` and its `search`.
   """
   return SequenceBeamSearch(
     symbols_to_logits_fn,

@@ -36,9 +36,10 @@ class SearchResult(NamedTuple):
     ids: int32 [B, K, L], EOS included if there is one, zeros after it.
     scores: float32 [B, K], normalised by length if `finished`, else the
       plain log-probability.
-    finished: bool [B, K], whether the hypothesis ends in EOS. A sentence that
-      finished at least one reports only those, the rest of its row is empty;
-      a sentence that finished none reports what was alive at its limit.
+    finished: bool [B, K], whether the hypothesis ends in EOS. A sentence with
+      finished hypotheses reports only these, and the rest of its row is empty;
+      a sentence without any reports the hypotheses that were alive at its
+      limit.
   """
 
   ids: tf.Tensor
@@ -50,7 +51,7 @@ class ActiveSentences(NamedTuple):
   """The search's knowledge of the sentences that have not left.
 
   Attributes:
-    rows: int32 [B], where each stands in the caller's batch.
+    rows: int32 [B], row of each sentence in the caller's batch.
     limits: int32 [B], most tokens of a result.
     active: bool [B], which are still searched; the others are frozen.
     newest: int32 [B, K], each alive hypothesis' last token.
@@ -82,7 +83,7 @@ class SearchState(NamedTuple):
     index: int32 [], steps made.
     sentences: sentences that are still searched for; their number may shrink.
     decoder: the step function's own state.
-    results: results of all sentences; true of those that have left.
+    results: results of all sentences, final for those that have left the batch.
   """
 
   index: tf.Tensor
@@ -113,7 +114,7 @@ class SearchStep(NamedTuple):
   Attributes:
     index: int32 [], steps made before it.
     before: the sentences as it found them.
-    candidates: what it had to choose from.
+    candidates: the continuations that it chose from.
     after: the sentences as it left them.
   """
 
@@ -143,8 +144,8 @@ Continue = Callable[
   [tf.Tensor, ActiveSentences, tf.Tensor],
   tuple[tf.Tensor, tf.Tensor, tf.Tensor],
 ]
-# Candidates, and the step function's state after it, to what is added to their
-# scores if they finish, [B, 2K]; never above 0.
+# Maps candidates, and the step function's state after them, to penalties [B,
+# 2K] that are added to their scores if they finish; never above 0.
 FinishingPenalty = Callable[[Candidates, DecoderState], tf.Tensor]
 
 
@@ -152,10 +153,10 @@ class SearchHooks(NamedTuple):
   """Optional callbacks; without them this is plain beam search.
 
   Attributes:
-    watch: is told of every step.
+    watch: called after every step.
     propose: chooses how hypotheses go on, if something is forbidden, or
       required.
-    penalty: penalty of hypotheses that finish, beside that of their length.
+    penalty: further penalty of hypotheses that finish, besides the length's.
   """
 
   watch: Callable[[SearchStep], object] | None = None
