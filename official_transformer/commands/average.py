@@ -51,7 +51,7 @@ class AverageOptions(ModelDirOptions):
       InputError: if there is no model, or not as many checkpoints.
     """
     directory = ModelDirectory(self.model_dir)
-    directory.read()  # Says what it is, if it is no model.
+    directory.read()  # Raises InputError if there is no model.
     if self.average_checkpoints is None:
       return last_steps(directory, self.average_last)
     return listed_steps(directory, list(self.average_checkpoints))
@@ -105,8 +105,8 @@ class AverageOptions(ModelDirOptions):
 def last_steps(directory: ModelDirectory, number: int) -> list[int]:
   """Returns the steps of the newest checkpoints, ascending.
 
-  Those that only serve to go on from are left out, because when they were saved
-  is chance, and the weights that training began with.
+  Checkpoints that only serve to resume are left out, because the time of their
+  saving is arbitrary, and so are the weights that training began with.
   """
   steps = [
     n

@@ -31,16 +31,16 @@ def check(runner: str, options: str) -> None:
     options: as on a command line of theirs.
 
   Raises:
-    InputError: if Beam is not installed; if an option has a value that it
-      cannot have, is missing, or is unknown to the runner of this machine. What
-      others' job servers know cannot be known here.
+    InputError: if Beam is not installed; if an option has an impossible value,
+      is missing, or is unknown to a runner that works on this machine. Options
+      of other job servers cannot be checked here.
   """
   if importlib.util.find_spec("apache_beam") is None:
     raise InputError(
       f"--runner={runner} needs Apache Beam: pip install "
       "'official-transformer[beam]'"
     )
-  with _quiet():  # It tells of each store that it could not use.
+  with _quiet():  # Beam logs each store that it cannot use.
     import apache_beam  # noqa: F401
   try:
     parts = shlex.split(options)
@@ -100,7 +100,7 @@ def _quiet() -> Iterator[None]:
 
 
 def _complaint(options: Sequence[str]) -> str:
-  """Returns the last line that Beam says of options."""
+  """Returns the last line of Beam's message about options."""
   from apache_beam.options.pipeline_options import PipelineOptions
 
   said = io.StringIO()
@@ -127,10 +127,10 @@ def run(runner: str, options: str, build: Callable[[Any], None]) -> None:
   Args:
     runner: as Beam names it.
     options: options that have passed `check`.
-    build: adds what is to be done to a `beam.Pipeline`.
+    build: adds the stages to a `beam.Pipeline`.
 
   Raises:
-    InputError: if what it has read is to blame.
+    InputError: if the input of the pipeline is wrong.
     RunError: if it fails otherwise.
   """
   import apache_beam as beam
@@ -145,8 +145,8 @@ def run(runner: str, options: str, build: Callable[[Any], None]) -> None:
       chosen, options=PipelineOptions(shlex.split(options))
     )
     build(pipeline)
-    # It tells of each of its stages, what its workers tell, and of a failure
-    # once more; that comes as an exception.
+    # Beam logs each of its stages, the messages of its workers, and, once more,
+    # a failure that also comes as an exception.
     with _level(logging.getLogger("apache_beam"), logging.CRITICAL):
       pipeline.run().wait_until_finish()
   except (Exception, SystemExit) as error:

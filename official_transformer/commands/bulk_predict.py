@@ -2,8 +2,8 @@
 
     files -> each file, by any worker -> its translation
 
-A file's translation has its name and is there once it is whole: the same
-command goes on with those that are not there. Lines keep their order. Model,
+The translation of a file has the file's name and appears when it is complete:
+the same command continues with the missing ones. Lines keep their order. Model,
 files and translations must be where all workers find them.
 """
 
@@ -41,7 +41,7 @@ from official_transformer.storage.file_lock import FileLock
 from official_transformer.storage.typed_json import DAMAGE
 from official_transformer.text import text_files
 
-# In the directory of the translations: how and of what they were made.
+# In the directory of the translations: the model and the options of the run.
 DESCRIPTION_FILE = "bulk_translation.json"
 _UNFINISHED = "bulk_translation" + INCOMPLETE
 
@@ -61,7 +61,7 @@ class Weights(NamedTuple):
 
   @classmethod
   def of(cls, directory: ModelDirectory, checkpoint: str) -> Weights:
-    """Finds those that `--checkpoint` names."""
+    """Returns the weights that `--checkpoint` names."""
     kind, steps = directory.choose_checkpoints(checkpoint)
     index = directory.checkpoint_prefix(steps[0], kind) + ".index"
     return cls(kind, steps[0], file_system.sha256(index))
@@ -163,8 +163,8 @@ def bulk_predict(
     run_pipeline: runs a Beam pipeline that its argument has built.
 
   Raises:
-    InputError: if the files, the directory, or what an earlier run left there
-      do not allow it.
+    InputError: if the files, the directory, or the remains of an earlier run do
+      not allow it.
     RunError: if the pipeline ended without all translations.
   """
   paths = find_files(patterns)
@@ -222,8 +222,8 @@ def _as_earlier(
 ) -> tuple[TranslatorPlan, Weights]:
   """Returns a plan that translates all files alike.
 
-  It names one checkpoint, and decides what the user leaves open; both as in an
-  earlier run, if there was one.
+  The plan names one checkpoint and a value for each option that the user leaves
+  open. A run that continues takes both from the earlier run.
   """
   options = plan.options
   if earlier and options.split_sentences is None:
@@ -359,7 +359,7 @@ _translators: dict[str, Translator] = {}
 
 def translate_file(job: BulkJob, path: str) -> str:
   """Translates a file; returns where its translation is."""
-  with _loading:  # One model a process, whatever its threads.
+  with _loading:  # One model a process, shared by its threads.
     key = repr(job)
     if key not in _translators:
       _translators[key] = job.load()

@@ -160,7 +160,7 @@ class _Model:
 
   Attributes:
     translator: translator of the model.
-    name: what its translations are called in a comparison.
+    name: name of its translations in a comparison.
   """
 
   translator: Translator
@@ -192,7 +192,7 @@ class _Kept:
 
   Attributes:
     directory: directory of the model.
-    name: what tells it from others, as part of a file's name.
+    name: distinguishes it from others, as part of a file's name.
     files: files of source and reference.
   """
 
@@ -206,8 +206,8 @@ class _Kept:
   ) -> _Kept:
     """Returns a place of its own for an evaluation.
 
-    A file of the same name in another folder has another place: what was kept
-    of the first stays.
+    Files of the same name in different folders have different places, so that
+    the translations of neither are overwritten.
     """
     files = file_system.absolute(files[0]), file_system.absolute(files[1])
     earlier = _read_scores(directory).get(name)
@@ -247,7 +247,7 @@ def _evaluate_set(
     lines = model.translator.translate(evaluation_set.sources)
     systems.append((model.name, lines))
     compared = "" if number == len(models) - 1 else ".compared"
-    # Whatever fails, the others are done: keeping, scoring, and telling.
+    # If one of storing, scoring and reporting fails, the others are still done.
     try:
       path = keep_translations(directory, name + compared, lines)
     except OSError as error:

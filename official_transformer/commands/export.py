@@ -147,7 +147,7 @@ class ExportOptions(
     )
     from official_transformer.hardware.devices import hide_gpus
 
-    # What is traced on a processor runs on either, and no GPU is needed.
+    # A graph that is traced for a CPU runs on GPUs, too, and needs none now.
     hide_gpus()
     model = load_model(*self.model, self.dtype, self.checkpoint, as_asked=True)
     request = ExportRequest(
@@ -193,7 +193,7 @@ class FinalExportOptions(ExportDirOptions):
   def exports_text(self) -> bool:
     """Whether it takes text.
 
-    The first version's commands say nothing of it, and must run as they stand.
+    The first version's commands do not have the flag, and must run unchanged.
     """
     if "export_text" in self.given:
       return self.export_text

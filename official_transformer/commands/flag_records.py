@@ -9,9 +9,10 @@
     define_flags(DemoOptions)  # --output_dir and --seed
     options = parsed(DemoOptions)  # Once absl has read the command line.
 
-What a command does takes the instance: it never looks at flags. All flags of
-the official model are accepted, so that its scripts run as they stand; one that
-changes nothing says so once, at start. What says so stands where the flag is.
+The work of a command gets the record and never reads flags itself. All flags of
+the official model are accepted, so that its scripts run unchanged; a flag
+without effect is reported once, at start. The condition and the reason are part
+of the flag's definition.
 """
 
 from __future__ import annotations
@@ -41,10 +42,10 @@ class FlagSpec:
 
   Attributes:
     text: help of the flag, on one line.
-    idle: what may keep it from having an effect.
+    idle: conditions under which the flag has no effect.
     never: why nothing reads it any more; empty if something does.
     definer: absl's own arguments: short name, bounds, whether case counts.
-    choices: what a word may be; none is anything.
+    choices: the possible values of a word; empty if any is possible.
     repeated: whether it may be given several times, instead of a list.
     path: whether it names files: `~` is the home directory then.
   """
@@ -73,10 +74,10 @@ def flag(
   Args:
     default: value of the flag if it is not given; `REQUIRED` if it must be.
     text: help of the flag.
-    *idle: what may keep it from having an effect: a predicate of the record,
-      and the reason, which follows "--NAME has no effect: ".
+    *idle: condition under which the flag has no effect: a predicate of the
+      record, and the reason, which follows "--NAME has no effect: ".
     never: why nothing reads the flag any more.
-    choices: what a word may be.
+    choices: the possible values of a word.
     repeated: whether it may be given several times, instead of a list.
     path: whether it names files, between commas if several.
     **definer: absl's own arguments, such as `short_name` and `lower_bound`.
@@ -91,7 +92,7 @@ class Demand(typing.NamedTuple):
   Attributes:
     names: names of the flags.
     holds: takes their values by name.
-    message: what is said if it does not hold.
+    message: error if the condition does not hold.
   """
 
   names: tuple[str, ...]
@@ -103,18 +104,18 @@ class Demand(typing.NamedTuple):
 class Options:
   """The base of all records of a command's flags, one field a flag.
 
-  What contradicts itself is said by `__post_init__`, which a record may have:
-  before anything slow is imported.
+  A record may have a `__post_init__` that reports contradictions before any
+  slow import.
 
   Attributes:
     given: the names of the flags that were given, other modes' among them.
   """
 
-  # Stands above the flags that a class adds, in the manual. Those of a class
-  # without one stand under that of the record.
+  # Heading of the class's flags in the manual. Flags of a class without one are
+  # listed under the heading of the record.
   heading: ClassVar[str] = ""
-  # What a mode does, on one line without a full stop, and the flags that
-  # --help tells first.
+  # Purpose of a mode, on one line without a full stop, and the flags that
+  # --help lists first.
   summary: ClassVar[str] = ""
   most_used: ClassVar[tuple[str, ...]] = ()
   demands: ClassVar[tuple[Demand, ...]] = ()
@@ -124,7 +125,7 @@ class Options:
   )
 
   def __post_init__(self) -> None:
-    """Ends the chain of those that records have."""
+    """Ends the chain of `__post_init__` methods of records."""
 
 
 Record = TypeVar("Record", bound=Options)
@@ -132,14 +133,14 @@ Record = TypeVar("Record", bound=Options)
 
 @dataclasses.dataclass(frozen=True)
 class Modes:
-  """A command that does one of several things, as `--mode` says.
+  """A command with several modes, chosen by `--mode`.
 
   Attributes:
-    records: what each does, the default first. All have the flags of all: one
-      that the mode's record lacks has no effect.
-    headings: headings of all records, in the manual's order; `--mode` stands
+    records: the record of each mode, the default first. Every mode accepts the
+      flags of all; a flag that the mode's record lacks has no effect.
+    headings: headings of all records, in the manual's order; `--mode` is listed
       under the first.
-    most_used: the flags that `--help` tells without a mode.
+    most_used: flags that `--help` lists if no mode is given.
     accepted: the record of flags that nothing reads any more.
   """
 
@@ -154,11 +155,11 @@ Command = type[Record] | Modes
 
 @dataclasses.dataclass(frozen=True)
 class Definition:
-  """A flag as it stands in the manual.
+  """A flag for the manual.
 
   Attributes:
-    section: the heading it stands under.
-    spec: what its field says.
+    section: heading of its section.
+    spec: specification of its field.
     modes: modes that read the flag; none is all.
   """
 
@@ -167,7 +168,7 @@ class Definition:
   modes: tuple[str, ...] = ()
 
 
-# Flags are the process's, and so is what is known of them.
+# Flags are global to the process, and so are their definitions.
 _definitions: dict[str, Definition] = {}
 
 
@@ -335,8 +336,7 @@ def parsed(command: Command) -> Any:
 def expand_home(values: flags.FlagValues) -> None:
   """Puts the home directory in the place of `~` in all paths.
 
-  A shell does so for words that begin with it, and leaves it as it is behind
-  "=" and behind commas.
+  A shell expands `~` at the start of a word, but not after "=" or a comma.
   """
   for name in values:
     flag = values[name]
@@ -356,7 +356,7 @@ def without_effect(options: Options) -> Iterator[str]:
   """Yields one line for each flag that was given and changes nothing.
 
   Args:
-    options: what `parsed` has returned.
+    options: result of `parsed`.
   """
   values = flags.FLAGS
   for name in sorted(values):

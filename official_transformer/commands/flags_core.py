@@ -109,7 +109,7 @@ def help_wrap(text: str) -> str:
 
 
 def define_all(command: Command) -> None:
-  """Defines a command's flags and those that every command has.
+  """Defines the flags of a command, and the flags that all commands share.
 
   Args:
     command: the record that they are made from, or the records of its modes.
@@ -124,14 +124,14 @@ def define_all(command: Command) -> None:
 def begin(command: Command) -> Any:
   """Starts a command after its flags have been read.
 
-  The log becomes what they say, `~` in paths the home directory, and those
-  without effect are told.
+  Sets up logging by its flags, expands `~` in paths, and reports flags without
+  effect.
 
   Args:
     command: as in `define_all`.
 
   Returns:
-    What the command line says, as the command's record, or its mode's.
+    The command line as a record of the command, or of its mode.
 
   Raises:
     InputError: if it contradicts itself.
@@ -160,8 +160,7 @@ def run(command: Command, main: Callable[..., Any]) -> None:
 def parse_flags(argv: list[str]) -> list[str]:
   """Parses a command line; an error in it ends the process.
 
-  The exit status is 2 then, as with whatever else a user can get wrong, where
-  absl's is 1.
+  The exit status is then 2, as for all errors of the user; absl's would be 1.
 
   Args:
     argv: arguments of the command line.

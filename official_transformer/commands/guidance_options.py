@@ -171,7 +171,7 @@ class GuidanceOptions(Options):
   def check_line_counts(self, lines: int | None) -> None:
     """Refuses files with more or fewer lines than there are to translate.
 
-    Those that only reading counts are found out by `requests`.
+    Counts that need the file to be read are checked by `requests`.
 
     Args:
       lines: how many there are; None if only reading counts them.

@@ -1,8 +1,8 @@
 """The page of `--help`: a command's purpose, and its flags under headings.
 
 A command with modes prints its modes and the few flags that everyone needs;
-beside `--mode=MODE`, that mode's flags. `--helpfull`, which is absl's own, has
-every flag, those that are accepted and never read among them.
+with `--mode=MODE`, the flags of that mode. `--helpfull`, which is absl's own,
+lists every flag, also those that are accepted and not read.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from official_transformer.commands.flag_records import (
 )
 
 _MODE_ARGUMENT = re.compile(r"--?mode(?:=(?P<value>.*))?")
-_WIDTHS = (60, 100)  # A narrow terminal's, and what is read with ease.
+_WIDTHS = (60, 100)  # A narrow terminal, and a width that is easy to read.
 _MOST_USED = "Most used"
 
 
@@ -39,7 +39,7 @@ class HelpFlag(flags.BooleanFlag):
     Args:
       name: `help`, or absl's other name for it.
       command: the record of the command's flags, or of its modes.
-      about: what stands at the top of the page.
+      about: text at the top of the page.
     """
     super().__init__(
       name,
@@ -57,7 +57,7 @@ class HelpFlag(flags.BooleanFlag):
     if self.value:
       arguments = sys.argv[1:]
       page = help_page(self._command, self._about, asked_mode(arguments))
-      # Whoever reads it may have seen enough, as in `... | head`.
+      # The reader may stop early, as in `... | head`.
       with contextlib.suppress(BrokenPipeError):
         print(page, flush=True)
       sys.exit(1)
@@ -68,7 +68,7 @@ def define_help(command: Command, about: str) -> None:
 
   Args:
     command: the record of its flags, or of its modes; they are defined.
-    about: what the command is for; stands at the top.
+    about: purpose of the command, at the top of the page.
   """
   app.define_help_flags()
   for name in ("help", "helpshort"):
@@ -90,7 +90,7 @@ def help_page(command: Command, about: str, mode: str | None = None) -> str:
 
   Args:
     command: the record of its flags, or of its modes; they are defined.
-    about: what stands at the top.
+    about: text at the top of the page.
     mode: whose flags are listed; none is an overview, as is an unknown one.
   """
   if isinstance(command, Modes):

@@ -30,7 +30,7 @@ Opened = tuple[ModelDirectory, ModelDescription]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ModelOptions(ModelDirOptions):
-  """The model, or those that decide together."""
+  """Flags of the model, or of several models that decide together."""
 
   heading = "What to do, with which model"
 
@@ -67,7 +67,7 @@ class ModelOptions(ModelDirOptions):
     """The hyper-parameters that are asked for; some are flags of their own."""
     overrides = parse_override(self.params_override)
     for name in DECODING_FIELDS:
-      # A command has those that it needs.
+      # Each command has only the fields that it needs.
       if (value := getattr(self, name, None)) is not None:
         overrides[name] = value
     named = self.param_set if "param_set" in self.given else None
@@ -100,7 +100,7 @@ class ModelOptions(ModelDirOptions):
   def models(self) -> list[Opened]:
     """The directories' models, with the decoding settings of the flags.
 
-    They are read once: a record made anew reads them again.
+    Files are read once for each record; a copy of the record reads them again.
 
     Raises:
       InputError: if there is no model, or flags contradict it.

@@ -136,7 +136,7 @@ class PlotOptions(PictureOptions, StoredModelOptions, TrainStepsOptions):
     logging.info("wrote %s", ", ".join(written))
 
   def _directories(self) -> list[ModelDirectory]:
-    """Returns those that are drawn, each by itself."""
+    """Returns the model directories that get a plot each."""
     paths = text_files.listed_files(self.model_dir)
     return [ModelDirectory(path) for path in paths]
 

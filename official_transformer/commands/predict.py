@@ -97,7 +97,7 @@ class PredictOptions(SourceOptions, GuidanceOptions, FormatOptions):
       rule = AlignmentRule()
     samples = None
     if self.sample and self.beam_size is None:
-      # If none is to be chosen, no more are drawn than are told.
+      # Without a choice among samples, only those to be written are drawn.
       samples = self.n_best
       if self.mbr:
         samples = max(samples, self.model[1].params.beam_size)
@@ -204,7 +204,7 @@ class PredictOptions(SourceOptions, GuidanceOptions, FormatOptions):
       self._write(iter([translator.translate_line(line)]))
 
   def _trace(self, directory: str) -> None:
-    """Translates line by line, and tells how each search went."""
+    """Translates line by line, and writes the steps of each search."""
     # matplotlib need not be installed.
     from official_transformer.commands.trace import TraceWriter
 

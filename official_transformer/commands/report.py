@@ -182,7 +182,7 @@ def _reported(name: str, lines: list[str]) -> Reported:
 def _read_attention_lines(
   options: ReportOptions, lines: int
 ) -> list[int] | None:
-  """Reads which sentences' attention is wanted, from 0; None: not said."""
+  """Reads the numbers of sentences whose attention is shown, from 0."""
   if options.attention_lines is None or not options.model_dir:
     return None
   chosen = []
@@ -205,11 +205,11 @@ def _read_attention(
   """Computes the model's attention for the first translation.
 
   Args:
-    options: what the command line says.
-    request: what is reported.
+    options: the command line as a record.
+    request: contents of the report.
     compared: scores and tests of the systems.
-    chosen: the lines, from 0; None takes those that are worth a look, of a
-      length that the model was trained with.
+    chosen: the lines, from 0; None takes lines with warnings, of a length that
+      the model was trained with.
   """
   # Without attention, TensorFlow is not needed.
   from official_transformer.hardware.startup import start_tensorflow

@@ -1,4 +1,4 @@
-"""`--mode=score`: tells how probable given translations are."""
+"""`--mode=score`: log-probabilities of given translations."""
 
 from __future__ import annotations
 

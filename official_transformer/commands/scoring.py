@@ -135,12 +135,12 @@ def contest_settings(
   """Returns how translations are scored and compared.
 
   Args:
-    options: what the command line says.
+    options: the command line as a record.
     tokenizer: tokenizer of BLEU, which has been checked.
     sentences: whether each line is scored by itself, too.
 
   Raises:
-    InputError: if an option names what there is not.
+    InputError: if an option names a checkpoint or file that does not exist.
   """
   from official_transformer.evaluation.metrics import METRICS, MetricSettings
   from official_transformer.evaluation.system_comparison import (

@@ -1,6 +1,6 @@
 """The service: its address, key, processes and models.
 
-What watches over workers imports no TensorFlow.
+The process that supervises workers imports no TensorFlow.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class LimitOptions(Options):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ServiceOptions(LimitOptions, EngineOptions):
-  """Who is answered, where, and by how many processes."""
+  """Flags of the service: its address, its access, and its processes."""
 
   heading = "translation_server"
 
@@ -190,7 +190,7 @@ class ServiceOptions(LimitOptions, EngineOptions):
 
   def run(self) -> None:
     """Answers requests, or has workers do so."""
-    # What it imports may not be installed, which is said by now.
+    # Optional packages of these modules are known to be installed by now.
     from official_transformer.serving.sockets import bind, inherited_socket
     from official_transformer.serving.supervisor import (
       Supervisor,
@@ -239,7 +239,6 @@ class ServiceOptions(LimitOptions, EngineOptions):
     services: dict[Direction, LocalService] = {}
     with contextlib.ExitStack() as hosts:
       for direction, options in self.by_direction.items():
-        # How many hypotheses it gives of a line, each request says.
         on_batch = functools.partial(metrics.on_batch, str(direction))
         host = ModelHost(options.loader(), options.newest, limits, on_batch)
         hosts.callback(host.close)
@@ -250,7 +249,8 @@ class ServiceOptions(LimitOptions, EngineOptions):
       application = create_application(
         services, limits, metrics, Access(key, self._hosts())
       )
-      # Before anybody is told: a socket that does not listen refuses.
+      # Before the address is announced: a socket that does not listen refuses
+      # connections.
       listener.listen(limits.connections)
       address, port = listener.getsockname()[:2]
       logging.info(
@@ -276,7 +276,7 @@ class ServiceOptions(LimitOptions, EngineOptions):
 
   def loader(self) -> Callable[[int | None], Translator]:
     """Returns the function that loads the model from its directory."""
-    # What has been checked is not read again; what is made anew is.
+    # Each copy of the record reads its files again.
     anew = iter(lambda: dataclasses.replace(self), None)
     records = itertools.chain([self], anew)
     return lambda step: next(records)._load(step)
@@ -291,7 +291,7 @@ class ServiceOptions(LimitOptions, EngineOptions):
     return plan.load()
 
   def newest(self) -> Newest:
-    """Tells the newest checkpoint from others."""
+    """Returns the newest checkpoint."""
     from official_transformer.serving.model_host import Newest
 
     directory = self.model_directories[0]
@@ -324,7 +324,7 @@ def read_api_key(path: str | None) -> str | None:
     path: path of its file; None looks in the environment.
 
   Raises:
-    InputError: if the file is missing, or what there is can be no key.
+    InputError: if the file is missing, or its content cannot be a key.
   """
   where = f"--api_key_file={path}"
   if path is None:
@@ -337,7 +337,7 @@ def read_api_key(path: str | None) -> str | None:
         key = stream.read().strip()
     except (OSError, UnicodeDecodeError) as error:
       raise InputError(f"{where}: {error}") from None
-  # What could not be sent in a header could never be right.
+  # A key that no header can contain would never match.
   if not key or not key.isprintable():
     raise InputError(f"{where} holds no key, which is one line of text")
   return key

@@ -286,7 +286,7 @@ class TpuOptions(Options):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LogStepsOptions(Options):
-  """How often progress is told."""
+  """Flags of progress messages."""
 
   heading = "Reports, and sinks that upstream had"
 

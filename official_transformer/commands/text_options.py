@@ -204,7 +204,7 @@ class PictureOptions(FormatOptions):
     """Refuses pictures that cannot be made, or not there.
 
     Args:
-      demand: what is said if there is no directory.
+      demand: error if no directory is given.
 
     Returns:
       The directory.

@@ -27,7 +27,7 @@ class TraceWriter:
     directory: where they are written.
     formats: formats of the pictures.
     lines: so far.
-    written: written of these, those that are not blank.
+    written: number of these that were written; blank lines are not.
   """
 
   def __init__(

@@ -97,7 +97,7 @@ class BatchingOptions(BaseOptions, TpuOptions, DistributionOptions):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SamplingOptions(Options):
-  """How text is cut anew."""
+  """Flags of subword sampling."""
 
   heading = "Training: data and batches"
 

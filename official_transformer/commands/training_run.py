@@ -58,8 +58,8 @@ from official_transformer.training.strategy import (
 )
 from official_transformer.training.trainer import Trainer
 
-# Translations that TensorBoard shows of each evaluation, and pictures of what
-# is attended to in them.
+# Number of translations that TensorBoard shows of each evaluation, and of
+# pictures of their attention.
 SAMPLES, PICTURES = 8, 4
 
 
@@ -67,7 +67,7 @@ def train(options: TrainOptions) -> bool:
   """Trains a new model, or goes on with the one in the model directory.
 
   Args:
-    options: what the command line says.
+    options: the command line as a record.
 
   Returns:
     Whether this process is the chief of all that have trained together.
@@ -123,7 +123,7 @@ class _Run(NamedTuple):
   Attributes:
     plan: the model directory as it will be.
     settings: how the run goes.
-    data: what it goes through; None for synthetic batches.
+    data: training data; None for synthetic batches.
     steps: of the checkpoints that there were.
   """
 
@@ -142,7 +142,7 @@ def _plan(
   """Checks all that was given against each other; writes nothing."""
   steps = directory.checkpoint_steps()
   seed = distribution.broadcast(_choose_seed(options, directory))
-  # Whatever there is by chance has nothing to do with a run on ones.
+  # A run on synthetic ones does not use data that happen to exist.
   needs_data = not (options.use_synthetic_data and options.vocab_file)
   plan = plan_directory(
     directory,
@@ -194,7 +194,7 @@ def _plan(
 
 
 def _write_directory(run: _Run, lock: DirectoryLock, clean: bool) -> None:
-  """Writes the model directory as it is planned."""
+  """Writes the planned files of the model directory."""
   directory = run.plan.directory
   make_directories(directory.path)
   lock.acquire()

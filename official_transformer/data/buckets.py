@@ -1,8 +1,8 @@
 """How examples are grouped into batches: by length, or all to one shape.
 
-Examples of similar length share a batch, and a batch holds as many as fit
-into a budget of tokens, so that little of it is padding and every batch costs
-about the same.
+Examples of similar length share a batch, and a batch has as many as fit into a
+budget of tokens, so that little of it is padding and every batch costs about
+the same.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ class Batching:
     """Returns how many updates' batches examples fill.
 
     Args:
-      histogram: number of examples by length, that of their longer side.
+      histogram: number of examples by the length of their longer side.
     """
     examples = [0] * len(self.bounds)
     for length, number in histogram.items():

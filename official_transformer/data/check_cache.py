@@ -1,7 +1,7 @@
 """A cache of the results of checking shards' records.
 
-Whoever starts a run again has read them all before; they are read again if a
-shard's size or the time it was written is another.
+A run that is started again does not read all records once more, unless the size
+or the modification time of a shard has changed.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def save_check(
 
   Args:
     path: path of the file to write.
-    check: what was found.
+    check: result of reading all records.
     sizes: sizes of the vocabularies that ids were compared with.
     state: state of the shards, before they were read.
 
@@ -85,7 +85,8 @@ def load_check(
     return None
   try:
     with file_system.open_file(path, "rb") as stream:
-      # All of it: a remote file is read from its beginning to its end.
+      # The whole file, because NumPy seeks, and remote files are read front to
+      # back.
       content = io.BytesIO(stream.read())
     stored = np.load(content, allow_pickle=False)
     facts = json.loads(str(stored[_FACTS]))
@@ -104,6 +105,6 @@ def load_check(
       int(facts["fingerprint"]),
     )
   except Exception as error:
-    # A damaged archive raises whatever its parts do.
+    # NumPy and zipfile raise errors of any type for a damaged archive.
     logging.warning("%s is damaged (%r): reading the data", path, error)
     return None

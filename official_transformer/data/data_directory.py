@@ -165,7 +165,7 @@ class DataDescription:
     vocabularies: vocabularies that the data were tokenized with.
     train: the training data.
     dev: the development data, if there are any.
-    form: what has been done to all text.
+    form: form that all text was brought into.
     filters: which pairs were to be left out, by the names of the settings.
     augmentation: how training pairs were rewritten, by its settings; nothing if
       they were not.

@@ -1,14 +1,13 @@
 """In which order examples are trained on, computed from their lengths alone.
 
-An epoch goes through the chunks of the data in an order that the seed and the
-epoch's number decide. So many chunks together are a window, whose records are
-shuffled among themselves; they fill the batches of the buckets of length as
-they come, and what fills no batch waits for the next window, and the next
-epoch. Where a run stands after any number of batches is a matter of counting:
-nothing that it has trained on is read again.
+The seed and the number of the epoch decide the order of the chunks of the data.
+A few chunks are a window, whose records are shuffled together. They fill the
+batches of their length in this order; records that fill no batch wait for the
+next window, also across epochs. The state of a run after any number of batches
+is computed by counting: a resumed run reads no record that it has trained on.
 
-Shapes: N records, C chunks, W windows, P records in a window with those that
-wait, Q buckets.
+Shapes: N records, C chunks, W windows, P records of a window with the waiting
+ones, Q buckets.
 """
 
 from __future__ import annotations
@@ -30,15 +29,15 @@ _CHUNKS, _RECORDS = 1, 2
 
 
 class WindowPlan(NamedTuple):
-  """Batches of a window's records and of those that waited before it.
+  """Batches of a window's records and of records that waited before it.
 
-  Their places are counted over those that waited, then the window's.
+  Places count the waiting records first, then those of the window.
 
   Attributes:
-    chunks: int64 [C], what to read, in turn.
+    chunks: int64 [C], chunks to read, in this order.
     places: int64, of the records of all its batches, batch after batch.
     ends: int64, where in `places` each batch ends.
-    waiting: int64, the places of what waits for the next window.
+    waiting: int64, places of records that wait for the next window.
   """
 
   chunks: np.ndarray
@@ -48,7 +47,7 @@ class WindowPlan(NamedTuple):
 
 
 class Start(NamedTuple):
-  """Where a run stands.
+  """State of a run between two batches.
 
   Attributes:
     epoch: epoch, from 0.
@@ -70,7 +69,7 @@ class DataOrder:
   Attributes:
     index: index of the records.
     batching: how they are grouped.
-    seed: decides the order; None is that of the files.
+    seed: decides the order; None keeps the order of the files.
   """
 
   index: RecordIndex
@@ -127,7 +126,7 @@ class DataOrder:
       epoch, window = epoch + 1, 0
 
   def start(self, batches: int) -> Start:
-    """Returns where a run stands after some batches.
+    """Returns the state of a run after a number of batches.
 
     Args:
       batches: batches that it has trained on.
@@ -283,8 +282,9 @@ class DataOrder:
 def _keys(numbers: np.ndarray, seed: int, epoch: int, kind: int) -> np.ndarray:
   """Returns sort keys that shuffle numbers: uint64 hashes.
 
-  Of each by itself (SplitMix64, Steele et al. 2014): the order of a few can be
-  told without that of all, on any machine, whatever NumPy's version.
+  Each key is hashed by itself (SplitMix64, Steele et al. 2014): the order of a
+  few keys does not need the others, and is the same on every machine and for
+  every version of NumPy.
   """
   key = np.zeros(1, np.uint64)
   for part in (seed, epoch, kind):

@@ -61,7 +61,8 @@ def uniform_dataset(batching: Batching, largest: BatchShape) -> tf.data.Dataset:
 
   Args:
     batching: how examples are grouped.
-    largest: how many examples, of what length; at most `max_length`.
+    largest: number and length of the examples of the largest batches; at most
+      `max_length` tokens.
   """
   sentences, length = largest
   width = batching.max_length if batching.static_batch else length
@@ -76,7 +77,7 @@ def uniform_dataset(batching: Batching, largest: BatchShape) -> tf.data.Dataset:
 
 
 def _endless(dataset: tf.data.Dataset) -> tf.data.Dataset:
-  """Tells strategies that no replica ever runs out of data.
+  """Declares the dataset endless, so that strategies do not plan for its end.
 
   They would have all replicas agree on it before every batch.
   """
@@ -90,8 +91,8 @@ def _ahead_of_the_model(
 ) -> tf.data.Dataset:
   """Prepares batches while the model works on others."""
   options = tf.data.Options()
-  # Its thread at times sleeps on for up to a minute after the last batch, and
-  # the run with it; with what is fixed here there is nothing to tune.
+  # Its thread may sleep for up to a minute after the last batch, and the run
+  # waits for it; all settings here are fixed, so that it has nothing to tune.
   options.autotune.enabled = False
   if private_threads is not None:
     options.threading.private_threadpool_size = private_threads
@@ -117,8 +118,8 @@ def train_dataset(
     seed: decides the order.
     skip_batches: batches that a resumed run has trained on already.
     threads: threads that read; the order does not depend on them.
-    after_reading: is called when a window of records has been read, before any
-      batch is made of it; what it raises ends the dataset with an error.
+    after_reading: called after a window of records has been read, before
+      batches are made of it; an exception ends the dataset with an error.
 
   Returns:
     Batches of inputs [B, S] and targets [B, T], int64, padded with 0.
@@ -131,9 +132,9 @@ def train_dataset(
 def dev_dataset(index: RecordIndex, batching: Batching) -> tf.data.Dataset:
   """Returns the development batches once, in the order of the files.
 
-  They are as large as one replica's share of a training batch, and grouped by
-  length even if those are static: nothing is left out but records that
-  cannot be used, or are longer than `max_length`.
+  Batches have the size of one replica's share of a training batch, and are
+  grouped by length even if training batches are static. Only records that
+  cannot be used, or are longer than `max_length`, are left out.
   """
   share = batching.batch_size // batching.batch_divisor
   by_length = dataclasses.replace(
@@ -286,11 +287,11 @@ def _take_window(
 
   Args:
     waited: string [number].
-    window: what `_read_window` returned.
+    window: result of `_read_window`.
 
   Returns:
-    What waits now, string; and the records of all batches, string, with where
-    each batch ends, int64.
+    The records that wait now, string; the records of all batches, string; and
+    the end of each batch among these, int64.
   """
   records, places, ends, waiting = window
   pool = tf.concat([waited, records], 0)
@@ -299,7 +300,7 @@ def _take_window(
 
 @_traced_as_it_is
 def _cut(records: tf.Tensor, ends: tf.Tensor) -> tf.data.Dataset:
-  """Yields the records of each batch, string [B], of those of all."""
+  """Yields the records of each batch, string [B]."""
   starts = tf.concat([tf.zeros([1], tf.int64), ends[:-1]], 0)[: tf.size(ends)]
   return tf.data.Dataset.from_tensor_slices((starts, ends)).map(
     _traced_as_it_is(lambda start, end: records[start:end])
@@ -313,7 +314,8 @@ def _records(index: RecordIndex, numbers: np.ndarray) -> tf.Tensor:
   found = np.empty(len(numbers), dtype=object)
   of_numbers = index.chunks_of(numbers)
   chunks = np.unique(of_numbers)
-  # They may lie in most chunks: no more of those are in memory than a window.
+  # Waiting records may come from most chunks: these are read in groups, so that
+  # no more than a window is in memory.
   for first in range(0, len(chunks), WINDOW_CHUNKS):
     some = chunks[first : first + WINDOW_CHUNKS]
     read = _read_chunks(*_whereabouts(index, some), threads=_CHUNKS_AT_ONCE)

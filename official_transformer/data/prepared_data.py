@@ -41,12 +41,12 @@ class PreparedData:
     train: the training pairs.
     dev: the development pairs, if there are any.
     is_whole: whether none of the training data is left out or missing.
-    cache_file: where it is written down what was found in the training data.
+    cache_file: path of the file that remembers the check of the training data.
     state: state of the training shards, before they were read.
     is_remembered: whether they were not read, as they have not changed since.
     sampler: draws other segmentations of the text, if that is wanted.
-    several_sentences: the share of training pairs of several sentences, if
-      data.json tells.
+    several_sentences: share of training pairs with several sentences; None if
+      data.json does not have it.
   """
 
   data_dir: str
@@ -97,7 +97,7 @@ class PreparedData:
   def change(self) -> str | None:
     """Reads the training data again, and returns the difference.
 
-    That is said in the words of an error, with its remedy.
+    The reason is worded as an error, with the remedy.
     """
     logging.info("reading %s again: was it changed?", self.data_dir)
     if self._has_others():
@@ -151,14 +151,15 @@ def read_prepared_data(
     data_dir: as `prepare_data` or upstream made it.
     vocab_size: as in `check_records`.
     with_dev: whether development data are wanted; they may be missing.
-    skip_bad_records: whether what cannot be used is reported and left out.
-    cache_file: what `PreparedData.remember` writes: training data that are as
-      they were then are not read again.
-    description: what data.json says, if that has been read.
+    skip_bad_records: whether records that cannot be used are reported and left
+      out.
+    cache_file: file that `PreparedData.remember` has written: training data
+      that have not changed since are not read again.
+    description: content of data.json, if it has been read.
 
   Raises:
-    InputError: if there are no training data; if any of it cannot be
-      used and is not to be left out, with file and record.
+    InputError: if there are no training data; or, with file and record, if a
+      record cannot be used and is not to be left out.
   """
   sizes = both_sizes(vocab_size)
   shards = data_directory.shard_paths(

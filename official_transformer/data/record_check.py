@@ -1,7 +1,8 @@
 """Checking all records of some shards.
 
-It takes about a second for a hundred thousand pairs, finds at the start what
-would else end a run hours later, and tells where the records are.
+The check takes about a second for a hundred thousand pairs. It finds at the
+start the faults that would otherwise end a run hours later, and records the
+place of every record.
 
 Shapes: B records read at once.
 """
@@ -23,8 +24,9 @@ SIDES = ("inputs", "targets")
 
 _RECORDS_AT_ONCE = 4096
 _READ_BUFFER_BYTES = 8_000_000
-# What TensorFlow raises of a file that is cut off, overwritten, gone, or not of
-# this kind; its messages show bytes of a bad record, which may be no UTF-8.
+# Errors of TensorFlow for files that are cut off, overwritten, missing, or of
+# another kind. Their messages show bytes of a bad record, which may not be
+# UTF-8.
 READ_ERRORS = (
   tf.errors.DataLossError,
   tf.errors.FailedPreconditionError,  # It is a directory.
@@ -45,7 +47,7 @@ class Problem(NamedTuple):
   Attributes:
     path: shard of the record.
     number: among the shard's records, counted from 1.
-    reason: what is wrong.
+    reason: the fault.
     ends_shard: whether nothing after it can be read either.
   """
 
@@ -66,7 +68,7 @@ class RecordCheck:
     index: where their records are, and how long.
     source_tokens: source tokens of the usable pairs, EOS included.
     target_tokens: target tokens of the usable pairs, EOS included.
-    problems: what cannot be used.
+    problems: records that cannot be used.
     fingerprint: fingerprint of all records in their order.
   """
 
@@ -133,7 +135,7 @@ def check_records(
 
   Args:
     paths: shards; one may be missing.
-    vocab_size: ids must be below it; that of source and target, or of each.
+    vocab_size: number of ids, of both sides or of each; ids must be below it.
   """
   vocab_sizes = both_sizes(vocab_size)
   problems: list[Problem] = []
@@ -160,7 +162,7 @@ def check_records(
     sizes.append(
       np.concatenate([np.zeros(0, np.int32), *(t.sizes for t in tallies)])
     )
-  # What ends a shard was met before what is wrong with its last records.
+  # The error that ends a shard was met before the faults of its last records.
   order = {path: place for place, path in enumerate(paths)}
   problems.sort(key=lambda problem: (order[problem.path], problem.number))
   source, target = tokens.tolist()
@@ -181,7 +183,7 @@ def _tallies(
   Args:
     path: the shard.
     sizes: ids must be below them, by side.
-    problems: gets what ends the shard early.
+    problems: list to which an early end of the shard is appended.
   """
   done = 0
   try:
@@ -189,7 +191,7 @@ def _tallies(
       yield batch, _tally(batch, sizes)
       done += len(batch)
   except READ_ERRORS:
-    # What there is before it may be less than a batch.
+    # The records before the error may be fewer than a batch.
     rest = []
     try:
       for record in _records_of(path).skip(done):

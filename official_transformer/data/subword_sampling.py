@@ -1,8 +1,8 @@
 """Subword regularisation: another segmentation of each line at every epoch.
 
-Kudo 2018 (unigram models) and Provilkov et al. 2020 (BPE-dropout), both as
-SentencePiece has them. Records hold ids; a batch's are turned back into text,
-and cut anew.
+Kudo 2018 (unigram models) and Provilkov et al. 2020 (BPE-dropout), as
+SentencePiece implements them. Records hold ids; the ids of a batch are decoded
+to text, and the text is encoded again by sampling.
 
 Shapes: B batch, S source length, T target length.
 """
@@ -36,7 +36,7 @@ class SubwordSampler:
 
   Attributes:
     sampling: how.
-    max_length: most tokens: what would be longer stays as it is.
+    max_length: most tokens; a line that would become longer keeps its ids.
     seed: seed of the run: it and a batch's number decide its segmentations.
 
   Raises:
@@ -119,7 +119,7 @@ class SubwordSampler:
     texts = processor.DecodeIds(rows)
     drawn = self._encode(processor, texts, seed)
     kept = [
-      # What is unknown has lost its text.
+      # The text of an unknown token is lost.
       row if UNK_ID in row or len(new) >= self.max_length else [*new, EOS_ID]
       for row, new in zip(rows, drawn, strict=True)
     ]

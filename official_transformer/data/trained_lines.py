@@ -13,7 +13,7 @@ from official_transformer.storage import file_system
 if TYPE_CHECKING:
   import numpy as np
 
-# Of all pairs; what is longer, a model has hardly seen.
+# Share of all pairs; longer lines are too rare in training to be learnt.
 _USUAL = 0.999
 # From this share on, training text is paragraphs.
 _PARAGRAPHS = 0.3
@@ -83,7 +83,7 @@ class TrainedLines:
       lengths = np.load(content, allow_pickle=False)["lengths"]
       return cls.of(lengths, max_length)
     except Exception as error:
-      # A damaged archive raises whatever its parts do.
+      # NumPy and zipfile raise errors of any type for a damaged archive.
       logging.warning("%s is damaged (%r)", path, error)
       return None
 

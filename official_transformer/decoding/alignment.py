@@ -1,9 +1,9 @@
 """Which words of a translation come from which words of its source.
 
-The attention of the decoder to the source tells, if one looks in the right
-place: see `AlignmentRule`, which `benchmarks/alignments.py` has measured.
-Others look at one layer (Garg et al. 2019), or at the next row (Chen et al.
-2020).
+Word alignments are read from the decoder's attention to the source;
+`AlignmentRule` says how, and `benchmarks/alignments.py` has compared rules.
+Other rules are attention of one layer (Garg et al. 2019) or of the next target
+position (Chen et al. 2020).
 
 Shapes: L layers, N heads, S source pieces, T target pieces, both with EOS.
 """
@@ -26,7 +26,7 @@ from official_transformer.text.tokenizer import (
 )
 from official_transformer.text.words import Span, words_of, words_under
 
-_LEAST = 1e-6  # Attention of or to what has none.
+_LEAST = 1e-6  # Smallest divisor, for rows and columns of zeros.
 _ROUNDS = 3  # More changed little: benchmarks/history/measurements.md.
 _MOST_WEIGHTS = 1 << 14  # Of a line that was cut.
 
@@ -55,12 +55,13 @@ def piece_weights(rule: AlignmentRule, cross: np.ndarray) -> np.ndarray:
 def _mutual(weights: np.ndarray) -> np.ndarray:
   """Returns weights that are large if both sides belong to each other.
 
-  Each is multiplied by its share of what its column gets, after some rounds of
-  Sinkhorn and Knopp (1967), which bring rows and columns to a sum of 1: what
-  many attend to, such as a full stop, has less for each of them.
+  Each weight is multiplied by its share of its column, after some rounds of
+  Sinkhorn and Knopp (1967), which bring the sums of rows and columns to 1: a
+  source piece that many targets attend to, such as a full stop, counts less for
+  each of them.
 
   Args:
-    weights: [..., T, S], what T attends to of S.
+    weights: [..., T, S], attention of T target pieces to S source pieces.
   """
   shares = weights / np.maximum(weights.sum(-2, keepdims=True), _LEAST)
   for _ in range(_ROUNDS - 1):
@@ -84,7 +85,7 @@ class Words(NamedTuple):
 
   @classmethod
   def of_source(cls, tokenizer: Tokenizer, text: str) -> Words:
-    """Returns those of a line, in the form that its model reads."""
+    """Returns the words of a line, in the form that its model reads."""
     formed = formed_text(tokenizer, text)
     spans = words_of(formed)
     return cls(formed, spans, words_under(spans, tokenizer.spans(text)))
@@ -103,8 +104,7 @@ class Words(NamedTuple):
       tokenizer: tokenizer of the target.
       text: the translation.
       ids: ids of the translation, without EOS.
-      places: place of each id in the text, if the text is not what the ids are
-        decoded to.
+      places: place of each id in the text, if the text is not the decoded ids.
     """
     spans = words_of(text)
     places = places or decoded_spans(tokenizer, ids)
@@ -125,7 +125,7 @@ class Words(NamedTuple):
 def word_weights(
   weights: np.ndarray, source: Words, target: Words
 ) -> np.ndarray:
-  """Joins the weights of pieces to those of words.
+  """Adds up the weights of pieces to weights of words.
 
   A target word attends as its pieces do on average, to a source word as much as
   to all of its pieces together.
@@ -171,9 +171,9 @@ class Alignment:
     source_words: words of the source, as they are counted.
     target_words: words of the translation, as they are counted.
     links: sorted by source.
-    weights: weights of each target word, what it attends to of each source
-      word, on the mean of all layers and heads; what is left to 1 goes to the
-      end. None of a line that was cut and is long.
+    weights: attention of each target word to each source word, on the mean of
+      all layers and heads; the rest to 1 belongs to the end of the sentence.
+      None for a long line that was cut.
   """
 
   source_words: list[str]
@@ -198,9 +198,9 @@ def join_alignments(
 ) -> Alignment:
   """Returns the alignment of parts that follow each other on both sides.
 
-  A word that was cut in two is one again. No part attends to another. Above
-  `_MOST_WEIGHTS`, what words attend to is left out: it grows with the square of
-  the line.
+  A word that was cut in two becomes one again. Parts do not attend to each
+  other. Above `_MOST_WEIGHTS`, attention is left out, because it grows with the
+  square of the line.
 
   Args:
     parts: one or more.
@@ -249,7 +249,7 @@ def _append(words: list[str], more: Sequence[str], joint: str | None) -> int:
 
 
 class TranslatedPiece(NamedTuple):
-  """A line, or a part of one, and a translation of it.
+  """A line, or a part of one, with a translation.
 
   Attributes:
     source: text of the source.

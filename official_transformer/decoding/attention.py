@@ -40,8 +40,9 @@ class LineAttention:
 
   Attributes:
     source: S pieces, the last of them EOS.
-    target: T pieces, the last of them EOS: what each position predicts.
-    inputs: T pieces: what each position reads, the start symbol first.
+    target: T pieces, the last of them EOS: the prediction of each position.
+    inputs: T pieces: the decoder's input at each position, the start symbol
+      first.
     encoder: float32 [L, N, S, S].
     decoder: float32 [L, N, T, T]; its columns are `inputs`.
     cross: float32 [L, N, T, S].
@@ -79,7 +80,7 @@ class AttentionReader:
       input_signature=signature,
       autograph=False,
     )
-    # What nobody asks for is not computed.
+    # Weights that are not requested are not computed.
     self._cross = tf.function(
       lambda source, target: (
         attention_weights(transformer, source, target).cross

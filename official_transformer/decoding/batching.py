@@ -99,7 +99,7 @@ def pad(
   Args:
     sequences: lists of ids.
     width: the least width.
-    rows: the least number of rows; those beyond the sequences hold PAD.
+    rows: the least number of rows; rows beyond the sequences contain PAD.
   """
   width = max(width, *map(len, sequences))
   batch = np.full([max(rows, len(sequences)), width], PAD_ID, np.int32)

@@ -1,10 +1,9 @@
 """A trained model as CTranslate2 has it.
 
-CTranslate2 (Klein et al. 2020) knows Transformers of either norm, with
-embeddings tied or not: every weight here has its place there. What differs is
-where a product's kernel has its outputs, that query, key and value stand in one
-matrix, and that its own encoding begins with position 1: ours is written
-out.
+CTranslate2 (Klein et al. 2020) has Transformers with either norm, with
+embeddings tied or not, and a place for every weight here. Three differences
+remain: kernels are transposed; query, key and value are one matrix; its own
+position encoding begins with position 1, so that ours is written as a table.
 
 Shapes: D hidden size, V vocabulary, P positions.
 """
@@ -160,7 +159,7 @@ def _specification(transformer: Transformer, positions: int) -> Any:
 
 
 def _softmax_bias(weights: Weights, params: TransformerParams) -> np.ndarray:
-  """Returns the logits' bias; PAD is never translated to if it says so."""
+  """Returns the logits' bias, with which PAD is never chosen if asked for."""
   bias = np.zeros([params.vocab_size], np.float32)
   if params.output_bias:
     bias += weights["transformer/output/bias"]

@@ -1,7 +1,7 @@
 """Engines that compute a search: TensorFlow, or CTranslate2.
 
-Both take token lists and find hypotheses; whoever brings lines to them need not
-know which it is. Nothing here imports CTranslate2 until it is asked for.
+Both engines take token lists and find hypotheses behind one interface.
+CTranslate2 is imported only if it is used.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ class SequenceSearcher(Protocol):
       sources: token lists, each ending in EOS.
 
     Returns:
-      For each, one to K hypotheses, best first: those that finished, or, if
-      none did, those that were alive at the limit.
+      For each source, one to K hypotheses, best first: the finished ones or, if
+      none finished, those that were alive at the limit.
 
     Raises:
       InputError: if the memory does not suffice.

@@ -1,7 +1,7 @@
 """Searching under constraints, drawing samples, and several models as one.
 
-Slower than `Searcher`, which knows nothing of it: the whole vocabulary is
-normalised at every step.
+It is slower than `Searcher`, because the whole vocabulary is normalised at
+every step.
 
 Shapes: B lines, K beam, L longest limit.
 """
@@ -90,7 +90,7 @@ class GuidedSearcher:
     constraints: Sequence[DecodingConstraints] | None = None,
     options: SearchOptions = DEFAULT_SEARCH,
   ) -> list[list[FoundSequence]]:
-    """Searches for each source's best sequences, as `SequenceSearcher` says.
+    """Returns each source's best sequences; see `SequenceSearcher`.
 
     Args:
       sources: token lists, each ending in EOS.
@@ -120,7 +120,7 @@ class GuidedSearcher:
     return found
 
   def _tokens_of_each(self, phrases: Sequence[str]) -> list[list[int]]:
-    """Returns the tokens of phrases, without those that nothing can hold."""
+    """Returns the tokens of phrases that a translation can contain."""
     found = [self._tokens_of(phrase) for phrase in phrases]
     return [tokens for tokens in found if tokens]
 
@@ -135,8 +135,8 @@ class GuidedSearcher:
   ) -> bool:
     """Adds forbidden spellings that were found; returns whether any is new.
 
-    That is how they spell what is forbidden, and what the tokens of a phrase
-    that is required have grown to: a longer word.
+    A spelling to forbid has a forbidden phrase in other tokens, or the tokens
+    of a required phrase as a part of a longer word.
     """
     number = len(forbidden)
     if not line.forbidden and not line.required:
@@ -271,9 +271,9 @@ def _phrase_array(
 
   Args:
     phrases: phrases of each line, token lists.
-    filler: stands before shorter phrases if it is below 0, and else behind
-      them.
-    end: the last token of what is no phrase.
+    filler: pads shorter phrases, on the left if it is below 0, otherwise on the
+      right.
+    end: last token of a row that is no phrase.
   """
   number = max(1, *map(len, phrases))
   longest = max([1, *(len(p) for line in phrases for p in line)])

@@ -31,7 +31,7 @@ def found_sequences(
   scores: Iterable[float],
   finished: Sequence[bool],
 ) -> list[FoundSequence]:
-  """Returns a sentence's hypotheses: those that finished, if any did.
+  """Returns a sentence's hypotheses: the finished ones, if there are any.
 
   Args:
     rows: ids of each, which may go on after EOS.
@@ -46,7 +46,7 @@ def found_sequences(
 
 
 def without_end(ids: Iterable[int]) -> list[int]:
-  """Returns the ids up to EOS that stand for something."""
+  """Returns the ids before EOS, without PAD."""
   before_end = itertools.takewhile(lambda i: i != EOS_ID, ids)
   return [i for i in before_end if i != PAD_ID]
 

@@ -93,9 +93,8 @@ class EnsembleStep:
   ) -> tuple[tf.Tensor, DecoderState]:
     """Maps the newest tokens, int32 [B*K], to log-probabilities [B*K, V].
 
-    If a model has rows beyond the vocabulary, one more column is their
-    probability: with it the others stay what they are if they are normalised
-    again.
+    If a model has rows beyond the vocabulary, one more column has their
+    probability, so that normalising again does not change the other columns.
     """
     found, states = [], []
     for step, per_beam, per_sentence in zip(
@@ -158,7 +157,7 @@ def search_translations(
     hooks = hooks._replace(penalty=penalty)
   finishes_needed = finishes_for(params, limits)
   if finishes_needed is not None:
-    # Their beam is shared out: what ends first there may be improbable.
+    # The beam is divided among banks: the first to end may be improbable.
     required = controller.sentences.required != PAD_ID
     finishes_needed = tf.where(
       tf.reduce_any(required, axis=[1, 2]), UNLIMITED, finishes_needed
@@ -193,7 +192,7 @@ def sample_translations(
     source_ids: int [B, S], padded with PAD.
     uniforms: float32 [B, K, L] in [0, 1), that decide the draws of K samples
       each; L is at least the largest limit.
-    controller: of what, and what is forbidden.
+    controller: the distribution to draw from, and the forbidden tokens.
   """
   params = models[0].params
   source_ids = tf.cast(source_ids, tf.int32)

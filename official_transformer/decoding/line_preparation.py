@@ -58,7 +58,7 @@ class PieceToTranslate(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class PreparedLine:
-  """A line as it is decoded.
+  """A line with its pieces, ready to be decoded.
 
   Attributes:
     pieces: none, if it is blank; more than one, if it was cut.
@@ -69,8 +69,8 @@ class PreparedLine:
     written: a phrase to how a translation would hold it.
     margins: blanks before and behind its text, which a translation keeps; all
       before, if there is no text.
-    runs: runs of a line with markup, the runs of its text, whose pieces these
-      are, and what stands between them.
+    runs: for a line with markup, the runs of its text, which have these pieces,
+      and the markup between them.
   """
 
   pieces: list[Piece]
@@ -107,7 +107,7 @@ class PreparedRun(NamedTuple):
 
   Attributes:
     run: with the markup in it.
-    line: text of the line, as it is decoded.
+    line: text to decode.
   """
 
   run: Run
@@ -124,7 +124,7 @@ class LinePreparer:
     search: how lines are searched for that do not say.
     split_sentences: whether each sentence is a piece.
     is_html: whether lines are HTML that do not say.
-    keep: what of a line is written as it is.
+    keep: pattern of text that is not translated.
   """
 
   tokenizers: Tokenizers
@@ -149,7 +149,7 @@ class LinePreparer:
     )
 
   def prepare(self, request: str | LineRequest) -> PreparedLine:
-    """Returns a line as it is decoded."""
+    """Returns a line with its pieces, ready to be decoded."""
     request = LineRequest.of(request)
     if (parts := self._parts(request)) is not None:
       return self._in_runs(request, parts)
@@ -177,7 +177,7 @@ class LinePreparer:
       return parse_html(request.text)
     if self.keep is None or not self.keep.search(request.text):
       return None
-    # Tabs divide what is no sentence, too.
+    # Tabs also divide text that is not sentences.
     cells = re.split(r"(\t)", request.text.strip())
     before, behind = (
       _margins(request.text) if self.split_sentences else ("", "")

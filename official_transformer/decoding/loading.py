@@ -86,7 +86,7 @@ class LoadedModel(NamedTuple):
 
 
 def fast_dtype(dtype: str) -> str:
-  """Returns a `--dtype`, or `fp32` if that is faster here; says so then."""
+  """Returns a `--dtype`, or `fp32`, which is logged, if that is faster here."""
   if is_fast_dtype(dtype):
     return dtype
   logging.warning(
@@ -108,7 +108,7 @@ def open_model(
 
   Raises:
     InputError: if it is no model directory.
-    TypeError: if a field says more than how to decode.
+    TypeError: if a field is not about decoding.
   """
   if unknown := decoding.keys() - set(DECODING_FIELDS):
     raise TypeError(f"{', '.join(sorted(unknown))}: not of {DECODING_FIELDS}")
@@ -133,8 +133,8 @@ def load_model(
   Args:
     directory: the model directory.
     description: description of its model, with the parameters to decode with.
-    dtype: what to compute in: `fp32`, `bf16` or `fp16`; float32 if nothing
-      here computes faster in that type, as on most processors.
+    dtype: type of the computation: `fp32`, `bf16` or `fp16`; float32 is used if
+      nothing here computes faster in that type, as on most processors.
     checkpoint: `latest`, instead of which an older one is taken if it cannot
       be read; `best`; `average`; or a step.
     as_asked: whether it is of `dtype` even if that is slow here: it is meant
@@ -185,7 +185,7 @@ def load_models(
   """Loads models that are to decide together.
 
   Args:
-    opened: what `open_model` returned of each.
+    opened: results of `open_model`.
     dtype: as in `load_model`.
     checkpoint: checkpoint of each, as in `load_model`.
 
@@ -220,7 +220,7 @@ def load_models(
 def _load_tokenizers(
   directory: ModelDirectory, description: ModelDescription
 ) -> Tokenizers:
-  """Loads a model's vocabularies, if they are those that it says."""
+  """Loads a model's vocabularies and checks them against its description."""
   vocabularies = description.vocabularies
   loaded = load_vocabularies(
     VocabFiles.within(directory.path, vocabularies), vocabularies

@@ -33,8 +33,7 @@ class Piece(NamedTuple):
 
   Attributes:
     text: without blanks at either end.
-    joint: what stands between this piece and the one before it: blanks, or
-      nothing.
+    joint: text between this piece and the one before it: blanks, or nothing.
   """
 
   text: str
@@ -44,7 +43,7 @@ class Piece(NamedTuple):
 def cut_sentences(text: str) -> list[Piece]:
   """Cuts a line that is not blank into its sentences; none is blank.
 
-  A tab divides what is no sentence, too: cells of a table, a term and its
+  Tabs also divide text that is not sentences: cells of a table, a term and its
   explanation.
   """
   text = text.strip()

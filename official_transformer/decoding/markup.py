@@ -1,9 +1,9 @@
 """Puts markup back into a translation, by word alignments.
 
-A word of a translation is in the elements that its source word is in. An
-element whose words are not side by side is written several times. One that no
-word is in stands empty where it was, and placeholders stay with their words. So
-all markup is there, and well-formed.
+A translated word is in the elements of its source word. An element whose words
+are not adjacent is written several times. An element without any word is
+written empty at its place, and placeholders stay with their words. So all
+markup is in the translation, and well-formed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class _Segment(NamedTuple):
 
 
 class _Placeholder(NamedTuple):
-  """A placeholder, and the character of the source that it stands before."""
+  """A placeholder, and the index of the source character that follows it."""
 
   place: int
   part: Part
@@ -52,7 +52,7 @@ class _WordElements(NamedTuple):
   behind: Elements
 
 
-# What stands at the words of a translation.
+# Markup at the words of a translation.
 _Slots = dict[tuple[int, _Where], list[Part]]
 
 
@@ -168,8 +168,8 @@ class _Placement:
   def _cores(self, of_sources: Sequence[Elements]) -> list[Elements]:
     """Returns the elements of each word without the marks at its ends.
 
-    A word that is aligned with none is in those elements that the words around
-    it are both in.
+    A word without alignment is in the elements that its two neighbours have in
+    common.
     """
     known = [None if o is None else of_sources[o] for o in self._origins]
     before = _filled(known)
@@ -185,7 +185,7 @@ class _Placement:
     """Returns the elements of a word, and of marks before and behind it."""
     within = self._within[span.start : span.end]
     first, core, last = map(len, _marks_apart(span.of(self._source)))
-    # A tag may be within a word: the elements of most of it count.
+    # A tag may be inside a word: the elements of most of its characters count.
     most = collections.Counter(within[first : first + core]).most_common(1)
     return (
       within[first - 1] if first else None,
@@ -264,7 +264,7 @@ def _behind(part: Part) -> list[_Segment]:
 
 
 def _filled(known: Sequence[Elements | None]) -> list[Elements]:
-  """Returns each one's own elements, or else those of the last one before."""
+  """Replaces None by the elements of the last word before it that has any."""
   found: list[Elements] = []
   for its in known:
     before = found[-1] if found else ()

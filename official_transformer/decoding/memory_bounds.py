@@ -15,7 +15,7 @@ from official_transformer.hardware.memory import (
 )
 from official_transformer.model_params import TransformerParams
 
-# What exists of [B, N, L, L] at a time: logits, scaled ones, weights.
+# Tensors [B, N, L, L] that exist at a time: logits, scaled logits, weights.
 _COPIES = 3
 _FLOAT32 = 4
 
@@ -26,9 +26,9 @@ def attention_bytes(params: TransformerParams, lines: int, length: int) -> int:
 
 
 def lacks_memory(params: TransformerParams, lines: int, length: int) -> bool:
-  """Returns whether there is less memory than that; if that can be told."""
+  """Returns whether this needs more memory than there is; False if unknown."""
   needed = attention_bytes(params, lines, length)
-  if needed < 2**28 or not computes_on_cpu():  # A GPU says so by itself.
+  if needed < 2**28 or not computes_on_cpu():  # GPUs report it themselves.
     return False
   available = available_bytes()
   return available is not None and needed > available
@@ -76,7 +76,7 @@ def out_of_memory(lines: int, longest: int, said: object) -> InputError:
   Args:
     lines: decoded together.
     longest: length of the longest, of them, in tokens.
-    said: what the library says.
+    said: message of the library.
   """
   return InputError(
     f"out of memory while decoding {lines} lines of up to {longest} tokens "

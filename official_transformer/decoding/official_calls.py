@@ -35,9 +35,9 @@ def translate_file(
   """Translates the lines of a file.
 
   Args:
-    model: as this module says.
-    params: a dictionary whose `decode_batch_size` says how many lines a batch
-      has; 32 if it does not.
+    model: translating model, as the module's docstring describes it.
+    params: a dictionary; its `decode_batch_size` is the number of lines of a
+      batch, 32 by default.
     subtokenizer: tokenizer of the model.
     input_file: text, a sentence a line.
     output_file: gets a translation for each line, in their order.
@@ -45,7 +45,7 @@ def translate_file(
     distribution_strategy: not read: one device translates.
 
   Returns:
-    The translations; that of an empty line is empty.
+    The translations; an empty line has an empty one.
   """
   lines = [line.strip() for line in read_lines(input_file)]
   search = _search(model)
@@ -77,7 +77,7 @@ def translate_from_text(model: Any, subtokenizer: Tokenizer, txt: str) -> str:
   ids = tf.constant([subtokenizer.encode(txt.strip(), add_eos=True)], tf.int64)
   if isinstance(model, Transformer):
     return translate_from_input(model([ids])["outputs"], subtokenizer)
-  # Keras keeps what it has traced for the next line.
+  # Keras keeps the traced function for the next line.
   return translate_from_input(model.predict_on_batch(ids)[0], subtokenizer)
 
 

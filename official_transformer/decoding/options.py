@@ -22,8 +22,8 @@ class BatchLimits:
   Attributes:
     tokens: the number of lines times the tokens of the longest; a longer line
       is a batch of its own.
-    lines: most lines, because a short line takes less memory for its own tokens
-      than for those of its translation.
+    lines: most lines of a batch, because a short line needs less memory for its
+      own tokens than for those of its translation.
   """
 
   tokens: int = 2048
@@ -119,11 +119,12 @@ class DecodingOptions:
     replace_unk: whether unknown tokens are replaced by source text; see
       `unknown_words.replace_unknown`.
     is_html: whether lines are HTML, the tags of which come back.
-    keep: what of a line is no text, and is written as it is.
+    keep: pattern of text that is not translated.
     n_best: most hypotheses returned for a line; at most the beam.
-    engine: what computes.
+    engine: library that computes.
     alignment: where word alignments are read, if they are wanted.
-    search: what is searched for, besides what the model finds best.
+    search: constraints, penalties and sampling; the defaults are plain beam
+      search.
   """
 
   limits: BatchLimits = dataclasses.field(default_factory=BatchLimits)
@@ -183,7 +184,7 @@ class DecodingOptions:
   def as_trained(self, on_sentences: bool) -> DecodingOptions:
     """Returns options that split sentences if training lines were single ones.
 
-    A choice that was made stays. The log says if lines are not split.
+    An explicit choice is kept. A log message says if lines are not split.
 
     Args:
       on_sentences: whether most training lines were single sentences.

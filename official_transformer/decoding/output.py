@@ -52,8 +52,8 @@ class OutputFields(NamedTuple):
     scores: `score` and `tokens`.
     alignments: `alignment`, in Pharaoh's format, with `source_words` and
       `target_words`, which it counts.
-    attention: `attention` of the target's words to the source's, likewise; of a
-      line that was cut there is none.
+    attention: `attention` of the target's words to the source's, also with
+      `source_words` and `target_words`; a line that was cut has none.
   """
 
   scores: bool = True
@@ -70,10 +70,10 @@ def fields_of(
 ) -> dict[str, Any]:
   """Returns the output fields of a line.
 
-  The fields are those of the best hypothesis (`translation` and what `include`
-  says; alignments and attention only if they are there), `flags` (see
-  `flags_of`) and, with `n_best` above 1, all `hypotheses`, each with fields of
-  its own.
+  The fields are those of the best hypothesis (`translation` and the fields that
+  `include` names; alignments and attention only if they exist), `flags` (see
+  `flags_of`) and, with `n_best` above 1, all `hypotheses`, each with its own
+  fields.
   """
 
   def fields(hypothesis: Hypothesis) -> dict[str, Any]:
@@ -110,12 +110,12 @@ def fields_of(
 def flags_of(translation: Translation) -> list[str]:
   """Returns the flags of a translation, such as `split`.
 
-  `blank`: there was nothing to translate. `split`: it was translated in several
-  pieces, as it has several sentences or is long. `unfinished`: the best
-  hypothesis, or a piece of it, was still going on at its limit. `unknown`: it
-  has a token for what the vocabulary lacks, which is written as two question
-  marks in one character. `unmet`: it lacks a phrase that was required, or has
-  one that was forbidden.
+  `blank`: the line has nothing to translate. `split`: it was translated in
+  several pieces, because it has several sentences or is long. `unfinished`: the
+  best hypothesis, or one of its pieces, reached its limit without EOS.
+  `unknown`: the translation has an unknown token, written as two question marks
+  in one character. `unmet`: it lacks a required phrase, or contains a forbidden
+  one.
   """
   flags = {
     "blank": translation.pieces == 0,

@@ -24,7 +24,7 @@ class DecodingConstraints:
   """Constraints of one line's translation, as text.
 
   Attributes:
-    prefix: what it begins with.
+    prefix: beginning of the translation.
     required: phrases that it has.
     forbidden: phrases that it does not have.
   """
@@ -98,10 +98,10 @@ def holds(text: str, phrase: str) -> bool:
 def tokens_of(tokenizer: Tokenizer, phrase: str) -> list[int]:
   """Returns the tokens of a phrase within a text.
 
-  In scripts without blanks, those that it has after another character: the
-  first of a text begins with the sign of a blank. There are none if no
-  translation can hold the phrase: the vocabulary lacks some of its characters,
-  or drops all.
+  In scripts without blanks, the tokens are those after another character,
+  because the first token of a text begins with the mark of a blank. There are
+  none if no translation can contain the phrase: the vocabulary lacks some of
+  its characters, or drops all.
   """
   ids = list(tokenizer.encode(phrase.strip()))
   if has_unknown(tokenizer, ids):
@@ -144,7 +144,7 @@ def as_written(tokenizer: Tokenizer, phrase: str) -> str:
 def overgrown(
   tokenizer: Tokenizer, ids: Sequence[int], tokens: Sequence[int]
 ) -> Iterator[tuple[int, ...]]:
-  """Yields tokens with those beside them that make them parts of longer words.
+  """Yields tokens with neighbours that make them parts of longer words.
 
   Args:
     tokenizer: tokenizer of the ids.

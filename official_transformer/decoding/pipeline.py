@@ -34,7 +34,7 @@ class Started(NamedTuple, Generic[Result]):
   """A window that is being computed.
 
   Attributes:
-    work: what the pool does for it.
+    work: function that the pool computes.
     results: returns its results, once the work is done.
   """
 
@@ -45,10 +45,11 @@ class Started(NamedTuple, Generic[Result]):
 class _Reader(Generic[Item, Window]):
   """Reads and prepares the next window when asked to, in the background.
 
-  What reads is a daemon: it may wait for input that never comes, which must not
-  keep the process from ending. What prepares is none: a daemon that is within a
-  library's C++ when Python ends takes the process down with it. So does one
-  that is the last to hold a library's object, and has to free it then.
+  The reading thread is a daemon: it may wait for input that never comes, and
+  must not keep the process from ending. The preparing threads are not: a daemon
+  that runs a library's C++ code when Python ends makes the process crash. So
+  does a daemon that holds the last reference to a library's object, and has to
+  free it then.
   """
 
   def __init__(
@@ -87,7 +88,7 @@ class _Reader(Generic[Item, Window]):
         else:
           self._preparer.submit(self._finish, future, window)
       except BaseException as error:
-        # Whatever it is: raised where the results are wanted.
+        # Any exception: it is raised in the thread that takes the results.
         future.set_exception(error)
 
   def _finish(self, future: Future[Window | None], window: list[Item]) -> None:
@@ -115,8 +116,8 @@ def in_order(
     workers: threads of the pool.
 
   Raises:
-    Exception: whatever reading or computing raised, once the results before it
-      have been yielded.
+    Exception: the exception of reading or computing, after the results before
+      it have been yielded.
   """
   reader, pool = _Reader(windows, prepare), ThreadPoolExecutor(workers)
   started: collections.deque[Started[Result]] = collections.deque()

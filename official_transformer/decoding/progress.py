@@ -37,7 +37,7 @@ class Progress:
     self._begin = self._last = time.monotonic()
     self._bar = None
     if bar and sys.stderr.isatty():
-      # Of a terminal that does not tell its size tqdm takes it to be 0.
+      # tqdm reads a width of 0 from terminals that do not report their size.
       size = shutil.get_terminal_size()
       self._bar = tqdm(
         total=total,

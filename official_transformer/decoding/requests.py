@@ -53,9 +53,9 @@ class LineRequest:
     text: the line.
     constraints: constraints of its translation.
     search: how it is searched for; None is the translator's own way.
-    is_html: whether it is; None is as the translator is told.
-    parts: what is in its place, if it has markup of another kind: runs of text,
-      and what stands between them.
+    is_html: whether the line is HTML; None is the translator's setting.
+    parts: content of a line with markup of another kind: runs of text, and the
+      markup between them.
   """
 
   text: str
@@ -83,8 +83,8 @@ class TranslationRequest:
       none.
     search: how all are searched for.
     n_best: most hypotheses of each.
-    aligned: whether it is told which words come from which.
-    is_html: whether lines are; None is as the translator is told.
+    aligned: whether word alignments are returned.
+    is_html: whether lines are HTML; None is the translator's setting.
   """
 
   lines: tuple[str, ...]

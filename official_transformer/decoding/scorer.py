@@ -33,9 +33,8 @@ class PairScore:
   Attributes:
     token_log_probabilities: natural logarithms, one for each token of the
       target, EOS last.
-    normalized_score: the sum of the log-probabilities, divided by the length
-      normalisation of beam search: what the search would have ranked this
-      target by.
+    normalized_score: sum of the log-probabilities, divided by the length
+      normalisation of beam search: the score of this target in the search.
   """
 
   token_log_probabilities: list[float]
@@ -164,7 +163,7 @@ class Scorer:
     if params.suppress_pad:
       states, table = operands
       nothing = tf.zeros(tf.shape(table)[:1], table.dtype)
-      # Not infinite: what is padding has PAD for a label, and weight 0.
+      # Not infinite, because padding has the label PAD, with weight 0.
       bias = hide_tokens(nothing, [PAD_ID], -1e9)
       operands = biased_inputs(states, table, bias)
     found = label_log_probabilities(*operands, tf.reshape(targets, [-1]))

@@ -20,7 +20,7 @@ from official_transformer.search.beam_search import length_normalization
 from official_transformer.search.state import SearchHooks, SearchStep
 from official_transformer.text.tokenizer import Tokenizer
 
-# What becomes of a candidate.
+# Fates of a candidate.
 KEPT, FINISHED, PRUNED = "kept", "finished", "pruned"
 
 
@@ -192,7 +192,7 @@ class SearchTracer:
       strict=True,
     ):
       if total == float("-inf"):
-        continue  # It stands for no hypothesis.
+        continue  # It is no hypothesis.
       fate, beam, score = PRUNED, None, None
       if token == EOS_ID:
         score = total / norm

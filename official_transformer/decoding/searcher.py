@@ -1,8 +1,8 @@
 """Beam search of batches of token lists, in one of two forms.
 
-The dynamic form takes batches of any shape; sentences that have stopped leave.
-The static form has one shape a batch size and a multiple of a width, and is
-compiled by XLA: what TPUs need. Both find the same.
+The dynamic form takes batches of any shape, and finished sentences leave the
+batch. The static form has one shape for each batch size and each multiple of a
+width, and is compiled by XLA, as TPUs require. Both give the same results.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Searcher:
   def search(
     self, sources: Sequence[Sequence[int]]
   ) -> list[list[FoundSequence]]:
-    """Searches for each source's best sequences, as `SequenceSearcher` says."""
+    """Returns each source's best sequences; see `SequenceSearcher`."""
     longest = max(map(len, sources))
     check_batch(self.params, len(sources), longest)
     try:

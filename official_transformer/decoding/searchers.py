@@ -26,8 +26,8 @@ class Searchers:
   """Searches with a model, or with several; safe to call from several threads.
 
   Attributes:
-    plain: what searches where nothing is asked for: the engine, or, with
-      several models, the guided search.
+    plain: searcher of pieces without guidance: the engine or, for several
+      models, the guided searcher.
   """
 
   def __init__(
@@ -62,8 +62,8 @@ class Searchers:
     """Returns the sequences of each piece, the one that is chosen first.
 
     Raises:
-      InputError: if the memory does not suffice, or a piece asks for what the
-        engine cannot do.
+      InputError: if the memory does not suffice, or a piece needs something
+        that the engine cannot do.
     """
 
     def kind(row: int) -> tuple[bool, SearchOptions]:
@@ -106,8 +106,8 @@ class Searchers:
   ) -> list[FoundSequence]:
     """Returns at most `number` of the sequences found for a piece.
 
-    Of those that spell one text in several ways there is the best one, but of
-    samples, which are drawn as often as they are probable.
+    Of hypotheses that spell the same text, only the best is returned; samples
+    are all returned, because they are drawn as often as they are probable.
     """
     if number == 1 or piece.search.sampling:
       return list(found[:number])

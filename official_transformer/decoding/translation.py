@@ -38,7 +38,7 @@ class Hypothesis:
     alignment: with the source's words, if it was asked for.
     utility: how like the other hypotheses it is, 0 to 100, if it was chosen by
       that; the mean over its pieces, if the line was cut.
-    has_unknown: whether a token stands for something that the vocabulary lacks.
+    has_unknown: whether a token is the unknown token.
   """
 
   text: str
@@ -58,8 +58,8 @@ class Translation:
     hypotheses: one or more, best first. A blank line, which is not decoded,
       has one without text and with score 0.
     pieces: how many the line was cut into; 0 for a blank line.
-    unmet: the phrases and the prefix that the best hypothesis lacks, and those
-      that it has and should not.
+    unmet: required phrases and the prefix that the best hypothesis lacks, and
+      forbidden phrases that it contains.
   """
 
   hypotheses: list[Hypothesis]
@@ -102,7 +102,7 @@ def join_pieces(
     line: as it was cut.
     pieces: each one's hypotheses. The n-th of the line is made of the n-th of
       each piece, or of its last if it has fewer.
-    with_alignment: whether alignments are told; of a blank line, too.
+    with_alignment: whether alignments are returned; a blank line has them, too.
   """
   if line.runs:
     return _with_markup(line, pieces)
@@ -126,8 +126,7 @@ def _with_markup(
 ) -> Translation:
   """Joins the translations of a line's runs, and puts markup back.
 
-  Which words belong together is told of no line with markup: its words are
-  others.
+  A line with markup has no alignment, because it would refer to other words.
   """
   rest = iter(pieces)
   found = [
@@ -207,13 +206,13 @@ def _joined(
 def _joint(source: str, piece: Piece, left: str, right: str) -> str:
   """Returns the text between the translations of two pieces of a line.
 
-  It is what stood in the source: tabs, or several blanks. But where one side
-  writes no blanks between sentences, or words, and the other does, it is what
-  the translation's script has.
+  It is the source's: tabs, or several blanks. If only one of source and
+  translation has blanks between sentences or words, it is chosen by the
+  translation's script.
 
   Args:
     source: the first piece.
-    piece: the second one, and what stands before it.
+    piece: the second piece, with the text before it.
     left: the translation up to the first piece's end.
     right: text of the second piece.
   """
@@ -223,7 +222,7 @@ def _joint(source: str, piece: Piece, left: str, right: str) -> str:
     return ""
   if piece.joint:
     return piece.joint
-  # Nothing stands in the middle of a word, or of an address, that was cut.
+  # There is nothing inside a word or an address that was cut.
   was_apart = (
     is_without_blanks(source[-1])
     or is_without_blanks(piece.text[0])
@@ -256,8 +255,8 @@ def translated_pieces(
     batch: the sources.
     found: hypotheses of each, as ids.
     hypotheses: the same as text.
-    spans: places of hypotheses whose text is not what their tokens are decoded
-      to.
+    spans: places of tokens in hypotheses whose text is not their decoded
+      tokens.
   """
   return [
     TranslatedPiece(

@@ -80,9 +80,9 @@ class Translator:
     longest_piece: most tokens of a line that is translated in one piece, EOS
       included; longer ones are cut, unless `options` say otherwise.
     checkpoint: the one that was loaded, if one was.
-    dtype: what TensorFlow computes in, such as `float32`.
+    dtype: type of TensorFlow's computation, such as `float32`.
     searchers: search for each batch's best sequences.
-    attention_reader: computes what the first model attends to; None if another
+    attention_reader: computes the first model's attention; None if another
       engine than TensorFlow searches.
   """
 
@@ -129,7 +129,7 @@ class Translator:
     Args:
       model_dir: as training made it; nothing else is needed. Of several, which
         have one vocabulary, the probabilities are averaged.
-      dtype: what to compute in, as in `load_model`.
+      dtype: type of the computation, as in `load_model`.
       options: how lines are brought to the model.
       checkpoint: which one, as in `load_model`.
       engine: `tensorflow` or `ctranslate2`; None is the one of `options`.
@@ -179,8 +179,8 @@ class Translator:
 
     Args:
       lines: read, and cut into tokens, in the background.
-      on_decoded: told how many lines each batch was, as soon as it is done,
-        from any thread. A line in pieces is counted with its last one.
+      on_decoded: called with the number of lines of each batch as soon as it is
+        done, from any thread. A line in pieces counts with its last one.
     """
 
     def prepare(window: list[str | LineRequest]) -> list[PreparedLine]:
@@ -320,7 +320,7 @@ class Translator:
 def _telling_of_pieces(
   translations: Iterable[Translation], longest_piece: int
 ) -> Iterator[Translation]:
-  """Yields translations, and says in the end how many lines were cut."""
+  """Yields translations, and logs at the end how many lines were cut."""
   cut = 0
   for translation in translations:
     cut += translation.pieces > 1

@@ -29,7 +29,7 @@ class TranslatorPlan:
     checkpoint: which weights.
     options: how lines are brought to the model.
     num_gpus: wanted; None takes one if there is one.
-    dtype: what TensorFlow computes in.
+    dtype: type of TensorFlow's computation.
     workers: batches decoded side by side on CPUs; None is one a processor.
     others: directories and descriptions of models that decide with it.
   """

@@ -52,13 +52,13 @@ def replace_unknown(
 
   Args:
     reader: reader of the attention.
-    rule: where in it is read what belongs together; None is as usual.
-    batch: what was translated.
+    rule: rule of word alignment; None is the default.
+    batch: pieces that were translated.
     found: hypotheses of each, as ids.
     hypotheses: the same as text.
 
   Returns:
-    The hypotheses, and the tokens' places in those that are new.
+    The hypotheses, and the places of the tokens in those that have changed.
 
   Raises:
     InputError: if the memory does not suffice.

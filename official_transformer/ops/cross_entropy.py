@@ -85,7 +85,7 @@ def summed_cross_entropies(
   The logits exist for one chunk of positions at a time, as in training.
 
   Args:
-    states: [N, D], what the logits are computed from.
+    states: [N, D], the inputs of the output layer.
     table: float32 [V, D].
     labels: integers [N], each below V.
     weights: float32 [N].
@@ -124,7 +124,7 @@ def label_log_probabilities(
   The logits exist for one chunk of positions at a time.
 
   Args:
-    states: [N, D], what the logits are computed from.
+    states: [N, D], the inputs of the output layer.
     table: float32 [V, D].
     labels: integers [N], each below V.
 
@@ -159,7 +159,7 @@ class _Chunking(NamedTuple):
   Attributes:
     chunks: how many.
     split: reshapes [N, ...] to [chunks, C, ...], padded with zeros.
-    join: undoes it for [chunks, C, D], without what was padded.
+    join: the inverse for [chunks, C, D], without the padding.
   """
 
   chunks: int | tf.Tensor
@@ -216,7 +216,7 @@ def linear_cross_entropy(
   row of the table and the sum of all its rows.
 
   Args:
-    states: [N, D], what the logits are computed from.
+    states: [N, D], the inputs of the output layer.
     table: float32 [V, D].
     labels: integers [N], each below V.
     weights: float32 [N], constants to the gradient.
@@ -349,8 +349,8 @@ def _log_probabilities(
   of_labels = tf.gather(probabilities, labels, axis=1, batch_dims=1)
 
   def of_likeliest() -> tf.Tensor:
-    # A probability may vanish in float32, but never that of the likeliest
-    # token, from which the others follow.
+    # A probability may become 0 in float32, but not that of the likeliest
+    # token, from which the others are computed.
     likeliest = tf.reduce_max(probabilities, axis=1)
     gap = at_label - tf.reduce_max(logits, axis=1)
     return gap + tf.math.log(likeliest)

@@ -138,7 +138,7 @@ def prepare_kernel(
 
   Args:
     kernels: float32.
-    dtype: type of what will be multiplied.
+    dtype: type of the product's operands.
     bias: [O], or None.
   """
   kernel = join_kernels(kernels, dtype)

@@ -1,8 +1,8 @@
 """Dropout whose masks are a function of a seed and of the layer.
 
-Keras' own layer keeps a hidden generator: replicas draw equal masks, and a
-resumed run draws others than the run it goes on from. Here whoever runs the
-model says which masks to draw:
+Keras' own layer has a hidden generator: replicas draw equal masks, and a
+resumed run draws other masks than the interrupted one. Here, the caller gives
+the seed:
 
     with dropout_seed(seed):  # int32 [2], e.g. made from the step number
       logits = model([inputs, targets], training=True)
@@ -47,7 +47,7 @@ def current_seed() -> tf.Tensor:
   return seed
 
 
-# Drawing random bits is most of what dropout costs: 8 of them decide about an
+# Most of the cost of dropout is drawing random bits: 8 of them decide about an
 # element. A rate of 0.1 is 25.6 of 256: at each call, either 25 or 26, drawn so
 # that every element is dropped with a probability of 0.1.
 _LEVELS = 2**8
@@ -63,11 +63,11 @@ def fold_in(seed: tf.Tensor, number: int | tf.Tensor) -> tf.Tensor:
 class Dropout(ConfiguredLayer):
   """Zeroes a share of its input while training, and scales up the rest.
 
-  Outside `dropout_seed`, masks are drawn anew at each call.
+  Outside `dropout_seed`, each call draws a new mask.
 
   Attributes:
     rate: the share, in [0, 1).
-    scale: what the rest is multiplied by, so that the mean stays.
+    scale: factor of the kept elements, which preserves the mean.
   """
 
   def __init__(self, rate: float, **kwargs: Any) -> None:
@@ -85,7 +85,8 @@ class Dropout(ConfiguredLayer):
   def unscaled(self, x: tf.Tensor, training: bool = False) -> tf.Tensor:
     """Returns `x` with its mask applied, but not scaled up.
 
-    The caller multiplies what it does with it by `scale` while training.
+    While training, the caller multiplies the result, or a product with it, by
+    `scale`.
     """
     if training and self.rate:
       keep = self._draw(tf.shape(x), tf.size(x))
@@ -95,9 +96,9 @@ class Dropout(ConfiguredLayer):
   def after_relu(self, x: tf.Tensor, training: bool = False) -> tf.Tensor:
     """Returns `relu(x)` with its mask applied, but not scaled up.
 
-    The caller multiplies what it does with it by `scale` while training. For
-    the gradient only the output is kept: what is above zero there was above
-    zero before, and was not dropped.
+    While training, the caller multiplies the result, or a product with it, by
+    `scale`. The gradient needs only the output: an element above zero there was
+    above zero before, and was not dropped.
     """
     if not training or self.rate == 0.0:
       return tf.nn.relu(x)

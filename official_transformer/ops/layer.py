@@ -12,12 +12,12 @@ import keras
 class ConfiguredLayer(keras.layers.Layer):
   """A Keras layer that keeps each argument in an attribute of the same name.
 
-  A subclass can be saved and loaded by Keras without more ado. Keras casts none
-  of its inputs. A dictionary that is passed as `cache` is changed in place,
-  though Keras copies whatever else a layer is called with.
+  Keras can save and load a subclass as it is. Inputs are not cast. A dictionary
+  that is passed as `cache` is changed in place, although Keras copies all other
+  arguments of a layer's call.
   """
 
-  # What Keras' own arguments are if they are not given.
+  # Defaults of Keras' own arguments.
   keras_defaults: ClassVar[dict[str, Any]] = {}
 
   def __init__(self, **kwargs: Any) -> None:
@@ -82,14 +82,14 @@ class ConfiguredLayer(keras.layers.Layer):
     trainable = config.pop("trainable", True)
     layer = super().from_config(config)
     if not trainable:
-      # Only a change reaches what the layer holds.
+      # Keras passes only a changed value on to inner layers.
       layer.trainable = False
     return layer
 
 
 @dataclasses.dataclass(frozen=True)
 class UncopiedCache:
-  """Hands a dictionary to a layer as it is: Keras copies only what it knows.
+  """Passes a dictionary to a layer without a copy.
 
   Attributes:
     cache: the caller's dictionary.
@@ -106,7 +106,7 @@ class UncopiedCache:
 
 
 def _parameters(cls: Any) -> dict[str, inspect.Parameter]:
-  """Returns the constructor's own parameters, those of Keras left out."""
-  # Not those of the class: Python may take them from Keras' `__new__`.
+  """Returns the constructor's own parameters, without those of Keras."""
+  # The signature of the class may be the one of Keras' `__new__`.
   _, *parameters = inspect.signature(cls.__init__).parameters.values()
   return {p.name: p for p in parameters if p.kind is not p.VAR_KEYWORD}

@@ -16,7 +16,7 @@ from official_transformer.ops.layer import ConfiguredLayer
 class LayerNormalization(ConfiguredLayer):
   """`(x - mean) / sqrt(variance + epsilon) * gamma + beta` over the last axis.
 
-  Computed in float32 whatever the dtype of `x`.
+  Computed in float32, for inputs of any dtype.
 
   Attributes:
     hidden_size: D.

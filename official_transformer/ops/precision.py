@@ -9,7 +9,7 @@ import keras
 
 from official_transformer.errors import InputError
 
-# Keras' names for what `--dtype` chooses, in training and without it.
+# Keras' policies for each `--dtype`, in training and without it.
 DTYPE_POLICIES = {
   "fp32": "float32",
   "bf16": "mixed_bfloat16",

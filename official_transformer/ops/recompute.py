@@ -1,9 +1,9 @@
 """Layers that are computed twice, so that their insides need not be kept.
 
-The gradient wants what each layer computed on its way. Kept from the forward
-to the backward pass, that is most of what a step takes beside the weights;
-computed again when it is wanted, it is there for one layer at a time (Chen et
-al. 2016, "Training Deep Nets with Sublinear Memory Cost").
+The gradient needs the intermediate results of each layer. Keeping them from the
+forward to the backward pass takes most of a step's memory, beside the weights.
+Computing them again in the backward pass needs memory for one layer at a time
+(Chen et al. 2016, "Training Deep Nets with Sublinear Memory Cost").
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from official_transformer.ops.dropout import current_seed, dropout_seed
 def recompute_in_gradients(layer: keras.layers.Layer) -> None:
   """Has the gradient compute a layer again, and keep nothing but its inputs.
 
-  Dropout draws the same masks both times. Without training the layer stays as
-  it is, since nobody asks for a gradient.
+  Dropout draws the same masks both times. Without training the layer is called
+  directly, because there is no gradient.
 
   Args:
     layer: with all its variables; it has one output, and reads floats.

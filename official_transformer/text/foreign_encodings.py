@@ -9,7 +9,7 @@ _MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 # letters come first in Unicode: so many are NUL.
 _NUL_SHARE = 0.8
 _FEWEST = 4
-# Lines at the beginning of a file that show what it is.
+# Lines at the beginning of a file that are examined.
 LOOKED_AT = 10
 
 
@@ -17,7 +17,7 @@ def is_utf16(line: bytes, number: int) -> bool:
   """Returns whether a line shows that a file is UTF-16.
 
   Args:
-    line: line of the file, as it is cut at line feeds.
+    line: line of the file, without its line feed.
     number: number of the line, from 1: the first one may begin with a mark, and
       up to `LOOKED_AT` lines need be looked at.
   """

@@ -1,9 +1,9 @@
 """Text with HTML: its translatable text, and the places of its tags.
 
-A document, or a line of one, is cut at what divides text: tags of blocks,
-scripts, and tags without a partner. What lies between is a run of text, with
-elements such as `<b>` over parts of it, and placeholders such as `<img>` or a
-comment at places in it.
+Tags of blocks, scripts, and tags without a partner divide the text of a
+document or a line. The text between two of them is a run: elements such as
+`<b>` cover parts of it, and placeholders such as `<img>` or a comment are at
+places in it.
 """
 
 from __future__ import annotations
@@ -16,28 +16,28 @@ from collections.abc import Iterator, Sequence
 
 from official_transformer.text.markup import Element, Run, RunBuilder
 
-# Elements that lie within a sentence; all others divide text.
+# Elements inside a sentence; all others divide text.
 _INLINE = frozenset(
   "a abbr acronym b bdi bdo big cite data del dfn em font i ins label mark "
   "nobr q rb rt ruby s small span strike strong time tt u".split()
 )
-# Elements that have no end tag, and lie within a sentence.
+# Elements inside a sentence that have no end tag.
 _INLINE_VOID = frozenset("img input wbr".split())
 _VOID = _INLINE_VOID | frozenset(
   "area base basefont br col embed frame hr keygen link meta param source "
   "track".split()
 )
-# Elements whose content is no text to translate, but lies within a sentence: a
-# formula, the number of a footnote.
+# Elements inside a sentence whose content is not translated, such as a formula
+# or the number of a footnote.
 _KEPT = frozenset("code kbd math samp sub sup svg var".split())
-# Elements whose content is not shown, or stays as it is.
+# Elements whose content is not shown, or is kept unchanged.
 _KEPT_BLOCKS = frozenset(
   "audio canvas iframe object pre script style template textarea video".split()
 )
 # Elements in which nothing but their end tag is a tag.
 _RAW = frozenset("iframe noembed noframes script style textarea xmp".split())
-# Quotes count behind = alone, as browsers read them. What is not complete goes
-# on to the end.
+# Only quotes after = count, as in browsers. An incomplete tag extends to the
+# end.
 _TOKEN = re.compile(
   r"""
   (?P<comment><!--(?:>|->|.*?(?:--!?>|\Z)))
@@ -63,13 +63,13 @@ _REFERENCE = re.compile(r"&(?:#\d+|#[xX][0-9a-fA-F]+|[A-Za-z][A-Za-z0-9]*);?")
 def parse_html(markup: str, has_references: bool = True) -> list[str | Run]:
   """Cuts markup into runs of text and the markup between them.
 
-  All of it is in the result, in its order. Nothing is refused: a tag without a
-  partner divides text.
+  The result contains the whole text in its order. Nothing is refused: a tag
+  without a partner divides text.
 
   Args:
     markup: markup of a document, or a part of one.
-    has_references: whether `&amp;` stands for `&`, as in HTML. Subtitles and
-      messages have tags alone.
+    has_references: whether `&amp;` means `&`, as in HTML. Subtitles and
+      messages have tags only.
   """
   tokens = list(_tokens(markup))
   _match(tokens)
@@ -150,7 +150,7 @@ class _Opened:
 
 
 def _match(tokens: list[_Token]) -> None:
-  """Finds partners; tags that cannot lie within a sentence become dividers."""
+  """Pairs tags; tags that cannot be inside a sentence become dividers."""
   is_open = [_Opened(-1)]  # The whole markup.
   names: collections.Counter[str] = collections.Counter()
   for number, token in enumerate(tokens):
@@ -164,7 +164,7 @@ def _match(tokens: list[_Token]) -> None:
         token.kind = "divider"
         is_open[-1].divides = True
         continue
-      # Those that were opened later have no end.
+      # Elements that were opened later have no end tag.
       while tokens[is_open[-1].number].name != token.name:
         _leave_open(tokens, is_open, names, number)
       opened = is_open.pop()
@@ -186,7 +186,7 @@ def _leave_open(
   token = tokens[opened.number]
   names[token.name] -= 1
   if token.kind == "kept":
-    # What is in it ends where another block begins or ends.
+    # An inner element ends where another block begins or ends.
     for inner in tokens[opened.number + 1 : end]:
       if inner.name and inner.name not in _INLINE | _INLINE_VOID | _KEPT:
         break

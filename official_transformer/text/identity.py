@@ -21,7 +21,7 @@ def digest_of(content: bytes) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Vocabulary:
-  """A vocabulary file, told from others by its content.
+  """A vocabulary file, identified by its content.
 
   Attributes:
     file: name of the file, without a directory.
@@ -114,14 +114,14 @@ class Vocabularies:
 
 def _read_vocabulary(content: Any) -> Vocabulary:
   vocabulary = read_record(Vocabulary, content)
-  # What names another place would be read, or written, there.
+  # A path to another place would be read, or written, there.
   check_plain_name(vocabulary.file)
   return vocabulary
 
 
 @dataclasses.dataclass(frozen=True)
 class DataIdentity:
-  """Training data and their order, told from others by their content.
+  """Training data and their order, identified by their content.
 
   Attributes:
     pairs: how many there are.

@@ -1,8 +1,7 @@
 """Text with markup in it, of which only the text is translated.
 
-The names are those of localisation (XLIFF): an element lies over a part of a
-text, such as `<b>`, and a placeholder stands at a place in it, such as `<img>`
-or `{0}`.
+The names are those of localisation (XLIFF): an element such as `<b>` covers a
+part of a text, and a placeholder such as `<img>` or `{0}` is at a place in it.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ class Part(NamedTuple):
   """Text of a run in the same elements, or a placeholder.
 
   Attributes:
-    written: text without markup, or a placeholder as it is written.
+    written: text without markup, or the placeholder's own text.
     elements: elements that it is in.
     is_text: whether it is text.
     blanks: blanks that set a placeholder apart from the text beside it, and are
@@ -62,8 +61,8 @@ class Run:
 
   Attributes:
     parts: in order.
-    elements: elements that lie over parts.
-    markup: the markup as it is written.
+    elements: elements that cover parts.
+    markup: the markup as text.
     is_html: whether characters such as `&` are written as references.
     margins: blanks before and behind all parts.
   """
@@ -85,7 +84,7 @@ class Run:
     return any(map(str.isalnum, self.text))
 
   def written(self, text: str) -> str:
-    """Returns text as it is written in this run."""
+    """Returns a text in the spelling of this run, such as `&amp;` for `&`."""
     return html.escape(text, quote=False) if self.is_html else text
 
 
@@ -105,7 +104,7 @@ class RunBuilder:
 
     Args:
       text: without markup.
-      markup: as it is written, if otherwise.
+      markup: the run as text, if it differs from the text of its parts.
     """
     if text:
       self._parts.append(Part(text, self._within()))
@@ -153,15 +152,15 @@ def plain_run(text: str) -> Run:
 
 
 def keep_out(run: Run, kept: re.Pattern[str] | None = None) -> Run:
-  """Returns a run as it is translated: its text as if there were no markup.
+  """Returns a run for translation: its text as if there were no markup.
 
-  What a pattern finds becomes a placeholder. Placeholders side by side are one.
-  Blanks and brackets that are there for a placeholder are no text: `See {0}
-  now` is `See now`, `See {0}.` is `See.`, and `See ({0}).` is, too.
+  Matches of a pattern become placeholders. Adjacent placeholders are joined.
+  Blanks and brackets that belong to a placeholder are left out of the text:
+  `See {0} now` is `See now`, `See {0}.` is `See.`, and `See ({0}).` is, too.
 
   Args:
-    run: as it is written.
-    kept: what is no text, if anything.
+    run: the run with its markup.
+    kept: pattern of text that is not translated; None is no such text.
   """
   parts = list(_kept_apart(run, kept) if kept else run.parts)
   parts = _bracketed(_joined(_cut(parts)))
@@ -224,10 +223,10 @@ def _joined(parts: Iterable[Part], over_blanks: bool = False) -> list[Part]:
 
   Args:
     parts: in order.
-    over_blanks: whether those are joined, too, that have blanks between them.
+    over_blanks: whether placeholders with blanks between them are joined, too.
   """
   found: list[Part] = []
-  # A placeholder, and what may be joined to it.
+  # A placeholder, and parts that may be joined to it.
   group: list[Part] = []
   for part in parts:
     fits = bool(group) and group[0].elements == part.elements
@@ -244,7 +243,7 @@ def _joined(parts: Iterable[Part], over_blanks: bool = False) -> list[Part]:
 
 
 def _as_one(group: list[Part]) -> list[Part]:
-  """Joins placeholders with the blanks between, not those behind the last."""
+  """Joins placeholders and the blanks between them, without trailing blanks."""
   last = max((n for n, p in enumerate(group) if not p.is_text), default=-1)
   if last < 1:
     return group

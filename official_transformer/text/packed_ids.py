@@ -1,9 +1,9 @@
 """Token ids as the bytes that protocol buffers pack them into.
 
-A number is written 7 bits a byte, the lowest first; all bytes but its last have
-the highest bit set. Whoever writes records needs no more of a line than these
-bytes and how many ids they are, so that tokenizers give just that: a list of
-numbers for each line takes several times as long.
+A number is written with 7 bits a byte, the lowest first; all bytes but its last
+have the highest bit set. A record needs only these bytes of a line and the
+number of its ids, so that tokenizers return just these: a list of numbers for
+each line would take several times as long.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def pack_lines(lines: Sequence[Sequence[int]]) -> PackedLines:
   starts = ends - sizes
   packed = np.zeros(int(ends[-1]) if len(ends) else 0, np.uint8)
   for n in range(limit // 7):
-    # [P]: those numbers that have a byte more.
+    # [P]: numbers that have one more byte.
     which = slice(None) if n == 0 else np.flatnonzero(sizes > n)
     bits = (ids[which] >> (7 * n)) & 0x7F
     packed[starts[which] + n] = bits | ((sizes[which] > n + 1) << 7)

@@ -65,7 +65,7 @@ def is_without_blanks(letter: str) -> bool:
 
 
 class Script:
-  """Tells a script's letters from those of others."""
+  """A script's letters."""
 
   def __init__(self, name: str) -> None:
     self._letters = _letters(SCRIPTS[name])

@@ -45,7 +45,7 @@ _MESSAGES = {
   "trainer_spec": "Trainer",
   "normalizer_spec": "Normalizer",
 }
-# What is true if a model does not say.
+# Properties of models that do not name them.
 _DEFAULTS = {
   "unk_surface": " \u2047 ",
   "treat_whitespace_as_suffix": "false",
@@ -56,18 +56,19 @@ _DEFAULTS = {
 _FLAGS = frozenset(_DEFAULTS) - {"unk_surface"}
 # The rule of vocabularies that are made here, see `RuleFile`.
 RULE_NAME = "keep_training_text"
-# Rules that leave the text of a training as it is.
+# Rules that do not change the training text.
 _KEEPING = ("", "identity", RULE_NAME)
-# What is said of a vocabulary that does not.
+# Warning for a vocabulary whose rules change text.
 REWRITES = (
   "rewrites text by SentencePiece's rule {}, whatever --normalize says: full-"
   "width forms and fractions, for example, become plain ones, and no "
   "translation has them"
 )
-# What stands where an earlier conversion has found no character.
+# Replacement character of earlier conversions that failed.
 _UNREADABLE = "\ufffd"
-# Soft hyphens, blanks without width, marks of direction, byte order marks. Not
-# what joins letters or keeps them apart, which spelling needs in some scripts.
+# Soft hyphens, blanks without width, marks of direction, byte order marks.
+# Joiners and non-joiners are not here, because some scripts need them for
+# spelling.
 _INVISIBLE = frozenset(
   map(
     chr,
@@ -82,10 +83,10 @@ _INVISIBLE = frozenset(
 
 @functools.cache
 def _model_class() -> Any:
-  """Returns the class of SentencePiece's models, as far as it is needed.
+  """Returns a class for SentencePiece's model files, with the fields read here.
 
-  What else a model has is kept. SentencePiece's own class goes with the newest
-  protobuf alone, which others may not.
+  Other fields of a model are kept. SentencePiece's own class requires the
+  newest protobuf, which other packages may not allow.
   """
   kinds = {
     "score": _FieldType.TYPE_FLOAT,
@@ -161,12 +162,12 @@ def rewriting_rule(content: bytes) -> str | None:
 class RuleFile:
   """A rule that keeps the characters of a text; a context.
 
-  They stay as they are, but for blanks of other kinds (tabs, non-breaking
-  ones), which become plain ones, and for controls and what nobody sees (blanks
-  without width, marks of direction), which are left out. A character that the
-  text does not have would be unknown to the model, and becomes what it stands
-  for: its compatibility form (NFKC), if the text has that. Letters whose
-  accents are characters of their own are composed.
+  Characters of the text are kept, except for other kinds of blanks (tabs,
+  non-breaking ones), which become plain ones, and for controls and invisible
+  characters (blanks without width, marks of direction), which are left out. A
+  character that the text does not have would be unknown to the model: it
+  becomes its compatibility form (NFKC), if the text has that. Letters with
+  separate accents are composed.
 
   Attributes:
     path: path of the file, for `normalization_rule_tsv`; removed with the
@@ -230,7 +231,8 @@ def _special_characters() -> list[str]:
   found = []
   for character in map(chr, range(sys.maxunicode + 1)):
     category = unicodedata.category(character)
-    # A half of a character, nobody's, or what SentencePiece cannot replace.
+    # A surrogate, an unassigned code point, or one that SentencePiece cannot
+    # replace.
     if category in ("Cs", "Cn") or character in "\0 \n":
       continue
     if (

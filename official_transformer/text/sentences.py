@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 import unicodedata
 
-# Quotes and brackets that belong to the sentence before them. French ones have
-# a blank before them, and those that close in German open in other languages: a
-# blank behind them tells.
+# Quotes and brackets that belong to the sentence before them. French quotes
+# have a blank before them; German closing quotes open in other languages, and
+# there a blank follows them.
 CLOSING = (
   r"(?:[\"')\]\u203a\u201d\u2019\u300d\u300f\uff09]"
   r"|[ \u00a0\u202f]?\u00bb(?=\s|$)|[\u00ab\u201c\u2018](?=\s|$))*"
@@ -29,7 +29,7 @@ _STOPS = rf"[{_STOP_MARKS}]+"
 # Ethiopic.
 _WIDE_MARKS = r"\u3002\uff61\uff01\uff1f\u0964\u0965\u104b\u17d4\u1362"
 WIDE_STOPS = rf"[{_WIDE_MARKS}]+"
-# A mark that is not the last thing in a line, which a glance tells.
+# A mark before the end of the line; lines without one need no further look.
 _INNER_MARK = re.compile(
   rf"[{_STOP_MARKS}{_WIDE_MARKS}][^\w{_STOP_MARKS}{_WIDE_MARKS}]*\w"
 )
@@ -56,8 +56,9 @@ _NUMBERED = frozenset(
   "pg s n nº jan feb mar mär apr jun jul aug sep sept oct okt nov dec "
   "dez".split()
 )
-# What they are called in full. English writes no ordinal numbers with a full
-# stop, so a number behind one of these ends a sentence.
+# Abbreviations of words that numbers follow, in full. English writes no ordinal
+# numbers with a full stop, so a number after one of these words ends a
+# sentence.
 _NUMBERED_WORDS = frozenset(
   "number figure table chapter section page part step item line room".split()
 )
@@ -70,8 +71,8 @@ _TITLES = frozenset(
 )
 # Amid a name, a title or a sentence, or at its end; some are words, too.
 _OFTEN_INNER = frozenset("co bros al med phil jur rer nat ing".split())
-# What a sentence begins with, and hardly ever a name: behind an initial, a
-# number or an abbreviation that may end a sentence, only such a word tells.
+# Words that begin sentences and are hardly ever names: after an initial, a
+# number or an abbreviation that may end a sentence, only these show an end.
 _BEGINNINGS = frozenset(
   "i he she it we you they the a an this that these those there here my "
   "your his her its our their what when where who why how which but and so "
@@ -115,9 +116,9 @@ def ends_a_sentence(text: str) -> bool:
 
 
 def are_set_apart(left: str, right: str) -> bool:
-  """Returns whether a blank stands between two sentences on one line.
+  """Returns whether a blank belongs between two sentences on one line.
 
-  It does in most scripts, also in those that write none between words, such as
+  It does in most scripts, also in scripts without blanks between words, such as
   Thai. It does not in Chinese and Japanese.
 
   Args:
@@ -159,7 +160,7 @@ def _is_end(text: str, match: re.Match[str]) -> bool:
   stop, closing = match["stop"], match["closing"]
   following = text[match.end() : match.end() + _NEAR].lstrip(_OPENING + _BLANKS)
   if stop is None:
-    # What comes after a quotation tells who has said it, or is another one.
+    # After a quotation comes its speaker, or another quotation.
     after = text[match.end() : match.end() + 1]
     return bool(match["gap"] or not closing or after in _OPENING)
   if not following or following[0].islower():

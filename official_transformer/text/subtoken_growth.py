@@ -1,10 +1,10 @@
 """Growing a subtoken vocabulary from the counts of tokens.
 
-What upstream's `_generate_subtokens` computes, entry for entry, with arrays in
-the place of dictionaries of strings: all substrings of all tokens are nodes of
-a tree, in which a substring's prefixes are those above it, one level a
-character. A level is built from the one before, without the substrings that
-occur too rarely to be chosen whatever the cuts are.
+Computes the result of upstream's `_generate_subtokens`, entry for entry, with
+arrays instead of dictionaries of strings. All substrings of all tokens are
+nodes of a tree; the ancestors of a substring are its prefixes, one level a
+character. Each level is built from the one before, without substrings that are
+too rare to be chosen.
 
 Shapes: P characters of all tokens, one token after the other; N_n nodes of
 level n; O_n places at which one of them occurs.
@@ -27,8 +27,7 @@ class _Level(NamedTuple):
   Attributes:
     places: int64 [O], where they begin.
     nodes: int64 [O], which of them it is.
-    parents: int64 [N], of each the node of the level before: all of it but the
-      last character.
+    parents: int64 [N], index of each node's prefix in the level before.
     examples: int64 [N], a place at which it occurs.
   """
 
@@ -59,8 +58,8 @@ class SubtokenGrowth:
     ).astype(np.int64)
     ends = np.cumsum(lengths)
     self._starts = ends - lengths
-    # [P]: what each character's token says of it. Sums of counts are whole
-    # numbers below 2^53, which float64 holds exactly.
+    # [P]: for each character, the end of its token. Sums of counts are whole
+    # numbers below 2^53, which float64 represents exactly.
     self._ends = np.repeat(ends, lengths)
     self._counts = np.repeat(counts, lengths)
 
@@ -73,8 +72,8 @@ class SubtokenGrowth:
     away from its prefixes.
 
     Returns:
-      Each entry after its count. Letters are those that occur, with what the
-      longer ones have left of their counts.
+      Pairs of count and entry. Every letter that occurs is an entry, with the
+      count that longer entries leave it.
     """
     levels = self._levels(min_count)
     steps = np.ones(len(self.text), np.int64)
@@ -176,7 +175,7 @@ def _choose(
 
   Args:
     levels: the tree.
-    counts: counts of each level's nodes; what is taken away is taken away here.
+    counts: counts of each level's nodes, which are reduced in place.
     min_count: how often one must occur.
 
   Returns:
@@ -189,7 +188,7 @@ def _choose(
       counts[n] -= taken
     which = counts[n] >= min_count
     if n:
-      # Who is longer takes from all that are shorter.
+      # Longer entries reduce the counts of their shorter prefixes.
       passed = np.where(which, counts[n], 0.0)
       if n + 1 < len(levels):
         passed = passed + taken

@@ -32,16 +32,15 @@ __all__ = ["EOS", "EOS_ID", "PAD", "PAD_ID", "RESERVED_TOKENS", "Subtokenizer"]
 
 PAD, EOS = RESERVED_TOKENS = ("<pad>", "<EOS>")
 ESCAPE_CHARACTERS = frozenset("\\_u;0123456789")
-# What an escape for no valid code point decodes to: the geta mark.
+# Decoded form of an escape that is no valid code point: the geta mark.
 UNDEFINED_CHARACTER = "\u3013"
 
-# What Python's regular expressions take for a character of a word is a letter,
-# a number of any kind, or an underscore.
+# Python's \w also matches underscores, which are not word characters here.
 _RUNS = re.compile(r"[^\W_]+|[\W_]+")
-# A word with what follows it; half as many matches.
+# A word with the characters after it; half as many matches.
 _WORDS = re.compile(r"[^\W_]+[\W_]*|[\W_]+")
 _SPACE_BEFORE_OTHER = re.compile(r" [\W_]")
-# Stands for a space that is a token; no part of a line is empty.
+# Marks a space that is a token; no part of a line is empty.
 _SPACE_AT_END = ""
 # Words whose ids are remembered, of the order of 100 bytes each.
 _REMEMBERED = 2**18
@@ -51,7 +50,7 @@ _ESCAPE = re.compile(r"\\u|\\\\|\\([0-9]+);")
 
 @functools.cache
 def is_word_character(character: str) -> bool:
-  """Tells letters and numbers of any script from all else."""
+  """Returns whether a character is a letter or number of any script."""
   return unicodedata.category(character)[0] in "LN"
 
 
@@ -70,7 +69,7 @@ def split_to_tokens(text: str) -> list[str]:
 
 
 def join_tokens(tokens: Sequence[str]) -> str:
-  """Undoes `split_to_tokens`: a space stands between two word tokens."""
+  """Inverse of `split_to_tokens`: puts a space between two word tokens."""
   pieces = []
   word_before = False
   for token in tokens:
@@ -180,7 +179,7 @@ class Subtokenizer:
 
     Args:
       vocab_file: path of the vocabulary.
-      reserved_tokens: what the first ids stand for; None is `RESERVED_TOKENS`.
+      reserved_tokens: tokens of the first ids; None is `RESERVED_TOKENS`.
       master_char_set: must be None: the characters of words are the letters
         and numbers of all scripts.
 
@@ -239,17 +238,18 @@ class Subtokenizer:
   ) -> Subtokenizer:
     """Reads a vocabulary file, and makes it first if it is not there.
 
-    Upstream's call; the arguments are those of `build`, and these:
+    This is upstream's call. Further arguments are described at `build`.
 
     Args:
-      vocab_file: what is read, or written.
+      vocab_file: file to read or write.
       files: plain UTF-8 text.
       target_vocab_size: number of subtokens to come near to.
       threshold: as in `build`.
       min_count: as in `build`.
       file_byte_limit: as in `build`.
       reserved_tokens: must be None, `<pad>` and `<EOS>`.
-      correct_strip: must be true: blanks at a line's ends are no part of it.
+      correct_strip: must be true, because blanks at the ends of a line are
+        ignored.
       master_char_set: must be None.
 
     Raises:
@@ -337,8 +337,8 @@ class Subtokenizer:
       or _SPACE_BEFORE_OTHER.search(text)
     ):
       return b"".join(map(self._packed_part, _parts(text)))
-    # What most lines are: each space is before a word, so that it is nothing,
-    # or one token with what is before it.
+    # In most lines, each space comes before a word, so that it is no token by
+    # itself, or forms one with the characters before it.
     *chunks, last = text.split(" ")
     before = b"".join(map(self._packed_before_space, chunks))
     return before + self._packed_part(last)
@@ -355,7 +355,7 @@ class Subtokenizer:
     return tuple(self._ids[s] for s in _cut(escaped, self._ids, self._longest))
 
   def decode(self, subtokens: Sequence[int]) -> str:
-    """Returns the text of ids; ids beyond the vocabulary stand for nothing."""
+    """Returns the text of ids; ids beyond the vocabulary are ignored."""
     known = (i for i in subtokens if i < len(self.subtokens))
     joined = "".join(map(self.subtokens.__getitem__, known))
     return join_tokens([unescape_token(t) for t in joined.split("_") if t])
@@ -365,9 +365,9 @@ class Subtokenizer:
     return [self.subtokens[i] for i in ids if i < len(self.subtokens)]
 
   def spans(self, text: str) -> list[Span]:
-    """Returns which characters each of the ids of `encode(text)` stands for.
+    """Returns the characters that each id of `encode(text)` covers.
 
-    Where a token has escapes, all its ids stand for all of it.
+    In a token with escapes, each id covers the whole token.
     """
     found: list[Span] = []
     start = 0
@@ -412,8 +412,8 @@ def _parse(
         "quotes, as each line of a subtoken vocabulary does"
       )
     subtoken = line[1:-1]
-    # Tensor2Tensor writes the reserved two as it does all others, with the
-    # end mark; counted anew, they would shift every id.
+    # Tensor2Tensor writes the two reserved tokens with the end mark, like all
+    # others; adding them again would shift every id.
     tensor2tensor = number <= 2 and subtoken.removesuffix("_") in (
       reserved_tokens
     )
@@ -458,7 +458,7 @@ def _with_letters(
 ) -> list[str]:
   """Returns a vocabulary: most frequent first, with all of the alphabet.
 
-  It is there whatever its counts, so that every text can be encoded.
+  Letters are added even if they are rare, so that every text can be encoded.
   """
   letters = dict.fromkeys(alphabet, 0)
   letters.update((entry, count) for count, entry in entries if len(entry) == 1)

@@ -58,7 +58,7 @@ def check_output(path: str) -> None:
   if file_system.is_directory(path):
     raise InputError(f"the output {path} is a directory; name a file in it")
   if file_system.is_remote(path):
-    return  # Object stores have no directories, and tell of rights too late.
+    return  # Object stores have no directories.
   directory = os.path.dirname(path) or "."
   if not os.path.isdir(directory):
     raise InputError(f"the output's directory {directory} does not exist")
@@ -71,7 +71,7 @@ def check_output(path: str) -> None:
 
 
 def count_lines(path: str) -> int | None:
-  """Returns the number of a file's lines; None if only reading would tell.
+  """Returns the number of a file's lines; None if it must be read to know.
 
   That is so of standard input, pipes and compressed files.
   """

@@ -1,7 +1,7 @@
 """The form that text is brought into before a tokenizer sees it.
 
-It is a part of the data, as the vocabulary is: what a model was trained on in
-one form is translated and scored in that form too.
+The form belongs to the data, like the vocabulary: text that a model translates
+or scores is brought into the form of its training text.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ class TextForm:
   """The normalisation and the case of all text.
 
   Attributes:
-    normalize: to which of Unicode's normal forms, `nfc` or `nfkc`; `none`
-      leaves it as it is.
+    normalize: Unicode normal form, `nfc` or `nfkc`; `none` does not normalise.
     lowercase: whether capitals become small letters.
 
   Raises:
@@ -40,7 +39,7 @@ class TextForm:
 
   @property
   def is_plain(self) -> bool:
-    """Whether text stays as it is."""
+    """Whether the form changes no text."""
     return self == TextForm()
 
   def apply(self, text: str) -> str:

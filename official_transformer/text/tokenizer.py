@@ -1,8 +1,8 @@
 """Tokenizers: text to ids and back.
 
-Three kinds of vocabulary file are read behind one interface, told apart by
-their content: SentencePiece models, the official subtoken files, and files of
-whole words. In all of them PAD is 0 and EOS is 1.
+Three kinds of vocabulary file have one interface, and are recognised by their
+content: SentencePiece models, the official subtoken files, and files of whole
+words. In all of them PAD is 0 and EOS is 1.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from official_transformer.text.text_form import TextForm
 from official_transformer.text.word_vocabulary import FILE_START, WordTokenizer
 from official_transformer.text.words import Span
 
-# What SentencePiece says of a vocabulary that is too small.
+# SentencePiece's message for a vocabulary that is too small.
 _TOO_FEW = re.compile(r"smaller than required_chars\. \d+ vs (\d+)")
 NO_ID = -1
 # Lines that a vocabulary is estimated from; all would exhaust the memory on a
@@ -71,7 +71,7 @@ class Tokenizer(Protocol):
     """Returns the vocabulary's entry for each of the ids."""
 
   def spans(self, text: str) -> list[Span]:
-    """Returns which characters each of the ids of `encode(text)` stands for."""
+    """Returns the characters that each id of `encode(text)` covers."""
 
 
 class SentencePieceTokenizer:
@@ -135,7 +135,7 @@ class SentencePieceTokenizer:
     return [self.processor.IdToPiece(int(i)) for i in ids]
 
   def spans(self, text: str) -> list[Span]:
-    """Returns which characters each of the ids of `encode(text)` stands for."""
+    """Returns the characters that each id of `encode(text)` covers."""
     # It counts bytes.
     characters = {0: 0}
     length = 0
@@ -154,7 +154,7 @@ class FormedTokenizer:
 
   Attributes:
     tokenizer: tokenizer of text in that form.
-    form: what is done to text; what is decoded is in it already.
+    form: form into which text is brought; decoded text has it already.
   """
 
   def __init__(self, tokenizer: Tokenizer, form: TextForm) -> None:
@@ -168,7 +168,7 @@ class FormedTokenizer:
 
   def encode(self, text: str, add_eos: bool = False) -> list[int]:
     """Returns the ids of one line, followed by EOS if asked for."""
-    # What has another form may begin or end with a blank.
+    # Text may begin or end with a blank after it is brought into its form.
     return self.tokenizer.encode(self.form.apply(text).strip(), add_eos)
 
   def pack_lines(self, lines: Sequence[str]) -> PackedLines:
@@ -185,14 +185,14 @@ class FormedTokenizer:
     return self.tokenizer.pieces(ids)
 
   def spans(self, text: str) -> list[Span]:
-    """Returns which characters the ids stand for, of the text in its form."""
+    """Returns the characters that each id covers, of the text in its form."""
     return self.tokenizer.spans(self.form.apply(text).strip())
 
 
 def decoded_spans(tokenizer: Tokenizer, ids: Sequence[int]) -> list[Span]:
-  """Returns which characters of `decode(ids)` each of the ids stands for.
+  """Returns the characters of `decode(ids)` that each id covers.
 
-  What is decoded of the first n ids ends where the n-th does.
+  The n-th id ends where the decoded text of the first n ids ends.
   """
   plain = plain_tokenizer(tokenizer)
   if isinstance(plain, WordTokenizer):
@@ -213,7 +213,7 @@ def formed_text(tokenizer: Tokenizer, text: str) -> str:
 
 
 def has_unknown(tokenizer: Tokenizer, ids: Sequence[int]) -> bool:
-  """Returns whether ids stand for characters that a vocabulary lacks."""
+  """Returns whether ids contain the unknown token."""
   # Subtokens spell all text: their third id is an ordinary one.
   plain = plain_tokenizer(tokenizer)
   has_one = isinstance(plain, (SentencePieceTokenizer, WordTokenizer))
@@ -246,7 +246,7 @@ def load_tokenizer(vocab_file: str, form: TextForm | None = None) -> Tokenizer:
 
   Args:
     vocab_file: path of the vocabulary.
-    form: what is done to text first; None is nothing.
+    form: form into which text is brought first; None changes nothing.
 
   Raises:
     InputError: if it is missing, of no known kind, or has other ids for
@@ -291,8 +291,8 @@ def count_characters(
 def common_characters(counts: Mapping[str, int], most: int) -> str:
   """Returns the characters that a vocabulary should not be without.
 
-  SentencePiece keeps those that make 99.99% of a text, which of a small one
-  leaves out the question mark, say, or half of the digits.
+  SentencePiece keeps the characters that make up 99.99% of a text; in a small
+  text, this excludes the question mark, for example, or half of the digits.
 
   Args:
     counts: how often characters are in its text.

@@ -38,7 +38,7 @@ class VocabFiles(NamedTuple):
 
   @classmethod
   def within(cls, directory: str, vocabularies: Vocabularies) -> VocabFiles:
-    """Returns those that a description names, in its directory."""
+    """Returns the files that a description names, in its directory."""
     return cls(
       *(
         os.path.join(directory, side.file)
@@ -92,8 +92,8 @@ class LoadedVocabularies(NamedTuple):
   Attributes:
     files: where they are.
     contents: contents of the files, by path.
-    identity: what tells them from others.
-    tokenizers: tokenizers of text as it is.
+    identity: names, sizes and hashes of the files.
+    tokenizers: tokenizers without a form of text.
   """
 
   files: VocabFiles
@@ -109,11 +109,11 @@ def load_vocabularies(
 
   Args:
     files: where they are.
-    expected: what they must be; None is anything.
+    expected: identity that the files must have; None accepts any.
 
   Raises:
-    InputError: if one is missing or of no known kind, has other ids for PAD
-      and EOS, or is not what is expected; if two that differ have the same
+    InputError: if a file is missing or of no known kind, has other ids for PAD
+      and EOS, or is not the expected one; if two different files have the same
       name.
   """
   # Imports NumPy, which --help need not wait for.
@@ -154,7 +154,7 @@ def load_tokenizers(
 
   Args:
     files: where their vocabularies are.
-    form: what is done to text first; None is nothing.
+    form: form into which text is brought first; None changes nothing.
 
   Raises:
     InputError: as `load_vocabularies`.

@@ -47,12 +47,12 @@ class WordTokenizer:
 
     Args:
       words: the vocabulary; the first three are `<pad>`, `</s>` and `<unk>`.
-      language: ISO 639-1 code. For a language that Moses does not know,
-        abbreviations are those of English, and apostrophes stand alone.
+      language: ISO 639-1 code. In a language that Moses does not know,
+        abbreviations are English, and apostrophes are separate words.
 
     Raises:
-      InputError: if sacremoses is not installed, or the code is none, or that
-        of a language without blanks between words.
+      InputError: if sacremoses is not installed, if the code is not valid, or
+        if the language has no blanks between words.
     """
     if not _LANGUAGE.fullmatch(language):
       raise InputError(
@@ -195,11 +195,11 @@ class WordTokenizer:
     ]
 
   def spans(self, text: str) -> list[Span]:
-    """Returns which characters each of the ids of `encode(text)` stands for."""
+    """Returns the characters that each id of `encode(text)` covers."""
     return places_of(self.cut(text), text)
 
   def decoded_spans(self, ids: Sequence[int]) -> list[Span]:
-    """Returns which characters of `decode(ids)` each of the ids stands for."""
+    """Returns the characters of `decode(ids)` that each id covers."""
     words = self._written(ids)
     return places_of(words, self.join(words))
 
