@@ -26,8 +26,8 @@ def _tokenization_rules() -> tuple[tuple[re.Pattern[str], str], ...]:
     return "".join(
       re.escape(chr(code))
       for code in range(sys.maxunicode)
-      # Upstream's pattern leaves the backslash out of punctuation; its
-      # figures are what this function reproduces.
+      # Upstream's pattern does not count the backslash as punctuation; this
+      # function reproduces upstream's figures.
       if unicodedata.category(chr(code))[0] == category and chr(code) != "\\"
     )
 

@@ -25,7 +25,7 @@ _BY_SCRIPT = {
   "japanese": ("ja-mecab", "ja"),
   "korean": ("ko-mecab", "ko"),
 }
-# What needs no words: it stands in where that extra is missing.
+# The tokenizer without words, used if the extra is missing.
 _WITHOUT_WORDS = "char"
 
 
@@ -33,8 +33,8 @@ class TokenizerChoice(NamedTuple):
   """A tokenizer, and why it was taken.
 
   Attributes:
-    name: sacreBLEU's name of it.
-    reason: for whoever did not ask for it; empty if there is nothing to say.
+    name: sacreBLEU's name of the tokenizer.
+    reason: why it was chosen automatically; empty if it was asked for.
   """
 
   name: str

@@ -1,7 +1,7 @@
 """Where a translation is good and where it is not.
 
-Sentences are put into groups, by length or by their rarest word, and each group
-is scored by itself; and n-grams tell which words and phrases a system misses.
+Sentences are grouped by length or by their rarest word, and each group is
+scored by itself; n-grams show the words and phrases that a system misses.
 """
 
 from __future__ import annotations
@@ -96,8 +96,8 @@ def by_rarest_word(
   Args:
     systems: translations.
     references: their references, the words of the first of which count.
-    settings: what is measured.
-    text: lines, such as those a model has learnt from.
+    settings: metrics, and their options.
+    text: lines, such as the source side of the training text.
   """
   counts: collections.Counter[str] = collections.Counter()
   for line in text:

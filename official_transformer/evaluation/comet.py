@@ -1,8 +1,8 @@
 """COMET (Rei et al. 2020), if the user has it: a model that scores.
 
-Its packages want older versions of what TensorFlow wants newer ones of, so it
-is a program of its own, `comet-score`, in whatever environment it is in. It is
-given a model's file, and told to fetch nothing.
+COMET's packages need older versions of packages that TensorFlow needs in newer
+ones, so that it runs as a program of its own, `comet-score`, from any
+environment. It is given a model's file, and downloads nothing.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class Comet(NamedTuple):
     ]
 
   def _run(self, arguments: list[str]) -> None:
-    # What a model refers to is in the user's cache, or it is not had.
+    # Files that a model refers to must be in the user's cache.
     offline = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
     done = subprocess.run(
       [self.command, *arguments],

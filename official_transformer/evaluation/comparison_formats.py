@@ -79,7 +79,7 @@ def as_json(
 def fields_of(
   compared: SystemComparison, variants: Sequence[str] = VARIANTS
 ) -> dict[str, Any]:
-  """Returns all there is to tell, as JSON has it."""
+  """Returns the whole comparison as JSON."""
   return {
     "tokenizer": {
       "name": compared.tokenizer.name,

@@ -91,7 +91,7 @@ def keep_translations(
 
   Args:
     directory: gets `NAME.txt` under `translations`.
-    name: what tells this evaluation from others.
+    name: distinguishes this evaluation from others.
     lines: the translations.
 
   Returns:

@@ -33,7 +33,7 @@ class Interval(NamedTuple):
   """A 95% confidence interval.
 
   Attributes:
-    mean: of the resamples, in the middle of it.
+    mean: mean of the resamples, the centre of the interval.
     half_width: half the width of the central 95% of them.
   """
 
@@ -47,7 +47,8 @@ class MetricScore(NamedTuple):
   Attributes:
     name: `BLEU`, `chrF2` or `TER`.
     score: score of the corpus, in percent.
-    signature: what must stand beside the score wherever it is reported.
+    signature: sacreBLEU's signature, which belongs to every report of the
+      score.
     interval: 95% interval by bootstrap resampling, if it was wanted.
   """
 
@@ -63,7 +64,7 @@ class MetricSettings:
 
   Attributes:
     metrics: some of `METRICS`.
-    tokenize: sacreBLEU's name of what BLEU's tokens are cut by.
+    tokenize: sacreBLEU's name of BLEU's tokenizer.
     resamples: bootstrap resamples of which intervals are taken; 0 takes none.
   """
 
@@ -114,7 +115,7 @@ class References:
     return self.streams[0]
 
   def of_line(self, number: int) -> list[str]:
-    """Returns those of a line, counted from 0."""
+    """Returns the references of a line, counted from 0."""
     return [line for line in self._present(number) if line is not None]
 
   def _present(self, number: int) -> list[str | None]:
@@ -145,12 +146,12 @@ class References:
 def without_heavy(
   settings: MetricSettings, lines: Iterable[str]
 ) -> MetricSettings:
-  """Returns settings without TER if it would take gigabytes, and says so.
+  """Returns settings without TER, and warns, if it would need gigabytes.
 
   Its memory grows with the square of the longest line.
 
   Args:
-    settings: what was asked for.
+    settings: the user's settings.
     lines: all translations and references.
 
   Raises:
@@ -205,8 +206,8 @@ def corpus_scores(
       MetricScore(f.name, float(f.score), str(metric.get_signature()))
       for f, metric in zip(found, metrics.values(), strict=True)
     ]
-  # The interval of a metric by itself fails where a resample scores 0; that of
-  # a test, which takes a single system too, does not.
+  # The interval of a metric fails if a resample scores 0; a test's interval
+  # does not, and a test accepts a single system, too.
   python_logging.getLogger("sacrebleu").setLevel(python_logging.WARNING)
   signatures: Any
   results: Any

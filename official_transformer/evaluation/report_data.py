@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 # TER takes as long as all else.
 _OF_GROUPS = ("bleu", "chrf")
-# Weights are told in hundredths.
+# Weights are rounded to hundredths.
 _STEPS = 100
 
 
@@ -43,7 +43,8 @@ class Reported:
   Attributes:
     name: such as its file's.
     lines: one for each source.
-    unfinished: what the model said of each, if that is known.
+    unfinished: whether the model ended each translation at its limit; None if
+      unknown.
   """
 
   name: str
@@ -62,7 +63,7 @@ class ReportRequest:
     systems: one, or two that are compared.
     settings: how they are scored; each line is, too.
     frequency_text: lines in which words are counted; None takes the references.
-    frequency_name: what these are.
+    frequency_name: description of the frequencies.
   """
 
   title: str
@@ -92,8 +93,8 @@ def report_data(
   """Returns all that the page shows.
 
   Args:
-    request: what is reported.
-    compared: what `score_systems` found.
+    request: contents of the report.
+    compared: result of `score_systems`.
     attention: attention of some lines, counted from 0.
   """
   lines = [system.lines for system in request.systems]
@@ -231,8 +232,8 @@ def choose_lines(
   """Returns the lines whose attention is worth a look, from 0.
 
   Args:
-    compared: compared of two systems, those with the greatest differences; of
-      one, the worst. By chrF.
+    compared: for two systems, the sentences with the greatest differences; for
+      one, the worst sentences; by chrF.
     number: how many, at most.
     usable: whether each line may be one.
   """

@@ -1,7 +1,7 @@
 """The page of a report: one file, which fetches nothing and runs nothing else.
 
-A browser is told by the page's policy to run the script and take the style that
-stand in it, by their digests, and nothing that text might smuggle in.
+The page's policy allows a browser only the page's own script and style, by
+their digests, and nothing that text could add.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def render_page(data: Mapping[str, Any]) -> str:
     # No end of a script, and no comment, can stand in it.
     "DATA": content.replace("<", "\\u003c"),
   }
-  # At once: what is filled in may look like a place to fill.
+  # In one pass, because inserted text may look like another placeholder.
   return re.sub(
     r"\{\{([A-Z]+)\}\}", lambda match: parts[match.group(1)], template
   )

@@ -16,7 +16,7 @@ from official_transformer.evaluation.metrics import (
 )
 
 VARIANTS = ("uncased", "cased")
-# What training measures of itself: quickly, and again and again.
+# Metrics that training measures often, and therefore quickly.
 IN_TRAINING = MetricSettings(metrics=("bleu", "chrf"), resamples=0)
 
 
@@ -28,7 +28,7 @@ class Scores:
     uncased: the official model's BLEU, case ignored, from 0 to 100.
     cased: the same with case.
     sacrebleu: sacreBLEU's metrics, with their signatures.
-    comet: what a COMET model says, if one was asked.
+    comet: score of a COMET model, if one was asked for.
   """
 
   uncased: float

@@ -1,6 +1,6 @@
 """Warnings about translations that need no knowledge of the language.
 
-Each is a guess, and says where to look.
+A warning is a guess, which shows the reader where to look.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ LENGTH = "length"
 UNFINISHED = "unfinished"
 NUMBERS = "numbers"
 EMPTY = "empty"
-# For whoever reads the report.
+# Explanations in the report.
 MEANINGS = {
   EMPTY: "there is no translation",
   COPIED: "most of the translation is words of the source",
@@ -50,7 +50,8 @@ def warnings_of(
   Args:
     sources: lines.
     translations: as many.
-    unfinished: what the model itself says of each, if that is known.
+    unfinished: whether the model ended each translation at its limit; None if
+      unknown.
   """
   ratio = _usual_ratio(sources, translations)
   return [

@@ -36,14 +36,15 @@ class MetricComparison(NamedTuple):
 
   Attributes:
     name: name of the metric.
-    difference: score of this system less that of the first.
+    difference: score of this system minus that of the first.
     p_value: how probable as large a difference is of equal systems.
     signature: signature of the test.
     interval: 95% interval of the system's score; the bootstrap has it.
-    is_decidable: whether there is a difference, and enough lines differ to tell
-      it from luck. With k of them, chance has 2^k ways to deal them out, of
-      which two look as the one at hand does: no p is below 2^(1-k). sacreBLEU's
-      is, since it does not count outcomes that are as large.
+    is_decidable: whether there is a difference, and enough lines differ to
+      distinguish it from chance. k differing lines can be exchanged in 2^k
+      ways, two of which give the observed difference: no p can be below
+      2^(1-k). sacreBLEU's p can be, because it does not count outcomes of equal
+      size.
   """
 
   name: str
@@ -67,9 +68,9 @@ class Comparison(NamedTuple):
     baseline: the first's.
     test: one of `TESTS`.
     lines: whose translations are compared.
-    different_lines: lines of which the two differ. Where none does, no test is
-      made: there is nothing to tell apart.
-    metrics: what each metric finds; nothing of identical translations.
+    different_lines: lines in which the two systems differ. Without any, no test
+      is made.
+    metrics: result of each metric; empty for identical translations.
   """
 
   system: str
@@ -141,7 +142,7 @@ def _test(
   trials: int,
 ) -> list[list[MetricComparison]]:
   """Returns sacreBLEU's test of each system but the first."""
-  # It tells of every step.
+  # It logs every step.
   logging.getLogger("sacrebleu").setLevel(logging.WARNING)
   signatures: Any
   results: Any

@@ -34,8 +34,8 @@ class ComparisonSettings:
   """Metrics and tests of a comparison.
 
   Attributes:
-    metrics: what is measured; its tokenizer is of no account.
-    tokenize: what BLEU's tokens are cut by: `auto`, or sacreBLEU's name of it.
+    metrics: metrics, and their options; the tokenizer is not read.
+    tokenize: BLEU's tokenizer: `auto`, or sacreBLEU's name of it.
     tests: tests of significance, some of `significance.TESTS`.
     trials: trials of each; 0 is sacreBLEU's own number.
     sentences: whether each line is scored by itself, too.
@@ -75,7 +75,7 @@ class SystemComparison:
   Attributes:
     systems: in the order they were given.
     comparisons: comparisons of each with the first, by each test.
-    tokenizer: what BLEU's tokens were cut by, and why.
+    tokenizer: BLEU's tokenizer, and why it was chosen.
     references: the most references that a line has.
   """
 
@@ -125,7 +125,7 @@ def compare_systems(
       found = compare_with_first(
         systems, references, metrics, test, settings.trials
       )
-      # Of what is identical, one test says all.
+      # Identical systems need one test only.
       comparisons += [
         c for c in found if test == settings.tests[0] or not c.is_identical
       ]

@@ -1,10 +1,10 @@
 """Writing and proving a CTranslate2 model, and telling how to use it bare.
 
 CTranslate2's search divides log-probabilities by another power of the length
-than ours, and stops elsewhere: translations differ on some lines. What must be
-equal is the probability of given translations, before weights are rounded;
-what its user is told is what rounding makes of it, and the setting with which
-most translations are.
+than ours, and stops by another rule: translations differ on some lines. The
+log-probabilities of given translations must be equal before weights are
+rounded; the README of an export has the effect of rounding, and the length
+penalty with which most translations are equal.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Verified(NamedTuple):
 
   Attributes:
     setting: arguments of `translate_batch` that come nearest to our search.
-    findings: what was proven, and how near that is.
+    findings: verified facts, with the differences.
   """
 
   setting: str
@@ -108,7 +108,7 @@ def export_ctranslate2(
     quantization: how weights are kept; one of `engines.QUANTIZATIONS`.
 
   Returns:
-    What was found.
+    Verified facts.
 
   Raises:
     RunError: if scores differ before weights are rounded, or then by more than
@@ -117,7 +117,7 @@ def export_ctranslate2(
   wanted = _Wanted.of(model, samples)
   findings = []
   if quantization != EXACT:
-    # What rounding would hide is seen without.
+    # Without rounding, which would hide other differences.
     with tempfile.TemporaryDirectory() as exact:
       _, differences = _write_and_ask(model, exact, EXACT, wanted, ())
     require_equal(differences, f"before {quantization} rounds its weights")
@@ -157,8 +157,8 @@ def _write_and_ask(
   """Writes a CTranslate2 model into an empty directory, and uses it.
 
   Returns:
-    What it answers, by length penalties, and how far the log-probability of
-    each token is from the model's.
+    Its translations, by length penalty, and the difference of each token's
+    log-probability from the model's.
   """
   write_ctranslate2_model(
     model.transformer, model.tokenizers, directory, quantization, POSITIONS

@@ -21,7 +21,7 @@ class Rounding(NamedTuple):
   """The mean effect of rounding on the log-probability of a token.
 
   Attributes:
-    coarse: more than this is told: few models that have been trained lose it.
+    coarse: a larger difference is warned about: few trained models reach it.
     broken: more than this is refused: it is no rounding.
   """
 
@@ -29,8 +29,9 @@ class Rounding(NamedTuple):
   broken: float
 
 
-# By what weights are kept or computed in, the coarsest first. In int8 the model
-# in the box is 0.017 off, and models of 20 to 150 steps are 0.05 to 0.3.
+# Bounds by the type of the weights or of the computation, the coarsest first.
+# In int8, the model in the box differs by 0.017, and models of 20 to 150 steps
+# by 0.05 to 0.3.
 ROUNDINGS = {
   "int8": Rounding(0.25, 1.0),
   "bfloat16": Rounding(0.05, 0.5),
@@ -91,7 +92,7 @@ def coarse_rounding(
     quantization: the type that weights are rounded to.
     how: they were computed, as a finding begins.
     rounding: how much is much.
-    remedy: what to do instead.
+    remedy: advice for the user.
 
   Raises:
     RunError: if that is no rounding.

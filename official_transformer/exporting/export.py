@@ -1,6 +1,6 @@
 """One trained model, written for use without this project.
 
-What is written has its name only when it is whole and has been proven.
+An export appears under its name only when it is complete and verified.
 """
 
 from __future__ import annotations
@@ -58,13 +58,13 @@ class ExportRequest:
 
 @dataclasses.dataclass(frozen=True)
 class _Job:
-  """An export as it is being made.
+  """An unfinished export.
 
   Attributes:
-    request: what to write.
+    request: the export that was asked for.
     model: of which.
     vocab_files: files of its vocabularies.
-    samples: what to prove it with.
+    samples: sentences for the verification.
     directory: where, until it is whole.
   """
 
@@ -87,10 +87,10 @@ def export_model(
     model: with weights in float32, but for a SavedModel.
     vocab_files: files of its vocabularies.
     lines: to prove it with.
-    request: what to write.
+    request: the export that is asked for.
 
   Returns:
-    What was found, in sentences without a full stop.
+    Verified facts, as sentences without a full stop.
 
   Raises:
     InputError: if no line can be compared.

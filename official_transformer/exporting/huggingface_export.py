@@ -1,8 +1,9 @@
 """Writing and proving a model for Hugging Face's `transformers`.
 
-Its search divides log-probabilities by another power of the length than ours,
-and its layer norms add another epsilon: translations differ on some lines. What
-must be equal is how text is cut, and the probability of given translations.
+Hugging Face's search divides log-probabilities by another power of the length
+than ours, and its layer norms have another epsilon: translations differ on some
+lines. The ids of a text and the log-probabilities of given translations must be
+equal.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def export_huggingface(
     samples: to prove it with.
 
   Returns:
-    What was found.
+    Verified facts.
 
   Raises:
     RunError: if the export cuts text otherwise, or scores otherwise.
@@ -140,7 +141,7 @@ def _write_generation(
   """
   penalty = samples.length_power(params.alpha)
   if params.norm == "post" and params.alpha == 1:
-    penalty = 1.0  # What an imported Marian model has had there.
+    penalty = 1.0  # The penalty of imported Marian models.
   start = huggingface_model.start_id(params)
   huggingface_model.write_json(
     os.path.join(directory, "generation_config.json"),

@@ -1,10 +1,10 @@
 """A trained model as Hugging Face's `transformers` has it.
 
 Pegasus (Zhang et al. 2020) is the pre-norm Transformer of this project: a norm
-before each sub-layer and one behind each stack, one table for embeddings and
-softmax, scaled embeddings. It has biases where ours has none: they are zeros.
-Its position encodings are stored, so that they can be ours. Marian is
-post-norm, and computes its own: what has been imported from there goes back.
+before each sub-layer and one after each stack, one table for embeddings and
+softmax, scaled embeddings. Its biases that our model lacks are zeros. Its
+position encodings are stored, so that they can be ours. Marian is post-norm and
+computes its own positions: only imported Marian models become Marian models.
 
 Shapes: V vocabulary, D hidden size, P positions.
 """
@@ -112,13 +112,14 @@ def _config(params: TransformerParams) -> dict[str, Any]:
     "scale_embedding": params.scale_embeddings,
     "is_encoder_decoder": True,
     "use_cache": True,
-    # What pads is kept out of training, which the start must be.
+    # Training ignores the padding token as a label, and the start token must be
+    # ignored.
     "pad_token_id": start,
     "eos_token_id": EOS_ID,
     "bos_token_id": start,
     "decoder_start_token_id": start,
     "forced_eos_token_id": None,
-    # What `import_checkpoint` makes the same model of.
+    # `import_checkpoint` restores the same model from these.
     OWN_PARAMS: dataclasses.asdict(params),
   }
   if kind == PEGASUS:
@@ -193,7 +194,7 @@ def _logits_bias(
 ) -> np.ndarray:
   """Returns the logits' bias, [1, V], which keeps some from being chosen.
 
-  That of a token that no translation has is lost.
+  The bias of a token that no translation contains is lost.
   """
   rows = config.get("decoder_vocab_size", config["vocab_size"])
   bias = np.zeros([1, rows], np.float32)

@@ -33,8 +33,8 @@ START = "<start>"
 # A language to translate to, as a piece of ours and as one of Marian's.
 _LANGUAGE = re.compile("^\u2581(>>[^<>\\s]+<<)$")
 _CODE = re.compile(r">>.+?<<")
-_UNUSED = 5  # What it calls a piece that no text is cut into.
-_UNIGRAM = 1  # What SentencePiece calls the kind of a model.
+_UNUSED = 5  # Its type for pieces that are never used in text.
+_UNIGRAM = 1  # SentencePiece's number for unigram models.
 _TOKENIZER = "tokenizer.json"
 
 
@@ -152,12 +152,12 @@ def _unigram(model: Any) -> Any:
 
 
 def _beginning(piece: str, known: Container[str]) -> str:
-  """Returns a pattern of a special piece's beginning, where all of it stands.
+  """Returns a pattern of a special piece's beginning inside the whole piece.
 
-  Text that holds `</s>` is cut before its `s`, say, so that no piece is found
-  that is all of it. Where it is cut, a character begins that is a piece by
-  itself: unknown ones that follow each other are one unknown piece, and stay
-  together.
+  Text that contains `</s>` is cut inside it, for example before its `s`, so
+  that the special piece is not found in text. The cut is before a character
+  that is a piece by itself: adjacent unknown characters are one unknown piece,
+  and must not be separated.
   """
   end = next((n for n in range(1, len(piece)) if piece[n] in known), 1)
   return f"{re.escape(piece[:end])}(?={re.escape(piece[end:])})"
@@ -184,7 +184,7 @@ def encode_with(directory: str, lines: list[str]) -> list[list[int]]:
   from tokenizers import Tokenizer
 
   found = Tokenizer.from_file(os.path.join(directory, _TOKENIZER))
-  # What tokenizer_config.json's split_special_tokens has transformers do.
+  # The effect of split_special_tokens in tokenizer_config.json.
   found.encode_special_tokens = True
   return [encoding.ids for encoding in found.encode_batch(lines)]
 

@@ -47,7 +47,7 @@ from official_transformer.text.tokenizer import (
 from official_transformer.text.vocabulary_files import VocabFiles
 
 BINARY = "model.intgemm8.bin"
-# The most tokens of a line; Marian leaves out what is beyond.
+# The most tokens of a line; Marian drops further tokens.
 LONGEST = 1024
 _DECODER, _CONFIG = "decoder.yml", "config.yml"
 _INT8 = "int8"
@@ -79,7 +79,7 @@ def export_marian(
     samples: to prove it with.
 
   Returns:
-    What was found.
+    Verified facts.
 
   Raises:
     RunError: if the export scores otherwise.
@@ -119,7 +119,7 @@ def export_bergamot(
     samples: to prove it with.
 
   Returns:
-    What was found.
+    Verified facts.
 
   Raises:
     RunError: if scores differ by more than rounding accounts for.
@@ -140,7 +140,7 @@ def export_bergamot(
       "gemm-precision": "int8shiftAll",
     },
   )
-  # What rounding would hide is seen without.
+  # Without rounding, which would hide other differences.
   exact = MarianFile(config_of(params), arrays)
   how = f"before {_INT8} rounds the weights"
   wanted = own_scores(model, samples)

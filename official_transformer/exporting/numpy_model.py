@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-# Of PyTorch's layer norms, where nothing is said, and of Marian's.
+# Default of PyTorch's layer norms, and Marian's epsilon.
 _TORCH_EPSILON, _MARIAN_EPSILON = 1e-5, 1e-6
 # Parts of a layer by Marian's names, and by Hugging Face's.
 _MARIAN_PARTS = {
@@ -86,7 +86,7 @@ class NumpyModel:
     """Makes a model of Marian's own files.
 
     Args:
-      config: what special:model.yml says.
+      config: content of special:model.yml.
       arrays: arrays by Marian's names.
     """
     table = arrays["Wemb"]

@@ -16,7 +16,7 @@ from official_transformer.text.tokenizer import (
 from official_transformer.text.vocabulary_files import VocabFiles
 
 README = "README.md"
-# What Hugging Face's hub reads of a model card.
+# Metadata of a model card on Hugging Face's hub.
 FRONT_MATTER = """\
 ---
 library_name: transformers
@@ -31,7 +31,7 @@ def text(model: LoadedModel, use: str, findings: Sequence[str]) -> str:
 
   Args:
     model: model that was exported.
-    use: what it is, and how it is used.
+    use: description of the export, and how to use it.
     findings: facts that were verified.
   """
   params, prefix = model.transformer.params, model.checkpoint.prefix

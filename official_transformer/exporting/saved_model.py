@@ -1,8 +1,8 @@
 """A SavedModel that translates, beam search and tokenizer inside.
 
-The official model's first version exported the signature `translate`; it is
-here as it was. What it lacked are the other two: all hypotheses of a beam, and
-text in place of ids.
+The signature `translate` is the one of the official model's first version. The
+two other signatures are new: they return all hypotheses of a beam, and map text
+to text.
 
 Shapes: B lines, K beam, S source length, L longest limit of a batch.
 """
@@ -96,7 +96,7 @@ class TranslationModule(tf.Module):
     # Such a row fills the batch up: it is not searched.
     ids = tf.where(blank[:, None], 0, encoded.to_tensor())
     found = self._search(ids)
-    # Of a sentence that finished nothing, all that was alive is told.
+    # A sentence without a finished hypothesis returns all alive ones.
     there = found.finished | ~tf.reduce_any(found.finished, 1, keepdims=True)
     beam = tf.shape(found.scores)[1]
     flat = tf.reshape(found.ids, [-1, tf.shape(found.ids)[2]])

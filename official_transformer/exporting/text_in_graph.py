@@ -1,8 +1,8 @@
 """Both tokenizers as operations of a TensorFlow graph.
 
-Whoever serves a SavedModel gives it text and has text back, with nothing but
-TensorFlow and tensorflow-text installed. Both find, for any text, the ids that
-`data.tokenizer` finds, and the text that it makes of ids.
+A SavedModel maps text to text with nothing but TensorFlow and tensorflow-text
+installed. For any text, both classes find the same ids as `text.tokenizer`, and
+the same text of ids.
 
 Shapes: B lines, L tokens, C characters of all lines, W words of all lines.
 """
@@ -30,7 +30,7 @@ from official_transformer.text.tokenizer import (
 )
 from official_transformer.text.vocabulary_files import Tokenizers
 
-# What `str.strip` takes for blank: more than RE2's \s.
+# Characters that `str.strip` removes: more than RE2's \s.
 _BLANKS = "".join(c for c in map(chr, range(0x3001)) if c.isspace())
 _ENDS = f"^[{_BLANKS}]+|[{_BLANKS}]+$"
 _LINE_ENDS = "[\r\n]"
@@ -40,7 +40,8 @@ _MOST_BYTES = 2**31 - 1
 class TextInGraph(Protocol):
   """The interface of tokenizers inside a graph.
 
-  It is tracked by what it is an attribute of: it may hold tables.
+  The object must be an attribute of the exported module, because it may have
+  tables, which TensorFlow tracks by attributes.
   """
 
   def encode(self, lines: tf.Tensor) -> tf.RaggedTensor:
@@ -99,7 +100,7 @@ def _as_one_line(text: tf.Tensor) -> tf.Tensor:
 
 
 def _up_to_end(ids: tf.Tensor) -> tf.Tensor:
-  """Tells which of the ids [B, L] stand for text, bool [B, L]."""
+  """Returns which of the ids [B, L] are text, before EOS, bool [B, L]."""
   ended = tf.cumsum(tf.cast(tf.equal(ids, EOS_ID), tf.int32), axis=1)
   return tf.logical_and(tf.equal(ended, 0), tf.not_equal(ids, PAD_ID))
 
@@ -194,7 +195,7 @@ class Subtokens(tf.Module):
     return _as_one_line(text)
 
   def _is_word(self, codes: tf.Tensor) -> tf.Tensor:
-    """Tells letters and numbers from all else, as `is_word_character`."""
+    """Returns which are letters or numbers, as `is_word_character`."""
     return _holds(self._kinds, codes)
 
   def _escape(self, codes: tf.Tensor) -> tf.Tensor:
@@ -241,18 +242,18 @@ def _changes(holds: Callable[[str], bool]) -> np.ndarray:
 
 
 def _holds(changes: tf.Tensor, codes: tf.Tensor) -> tf.Tensor:
-  """Tells for which code points [C] it holds, bool [C]."""
+  """Returns for which code points [C] a property holds, bool [C]."""
   passed = tf.searchsorted(changes, codes, side="right")
   return tf.equal(passed % 2, 1)
 
 
 def _same_as_previous(values: tf.Tensor) -> tf.Tensor:
-  """Tells which values [C] are those before them; the first is not."""
+  """Returns which values [C] equal the one before; False for the first."""
   return tf.concat(
     [tf.zeros_like(values[:1], tf.bool), tf.equal(values[1:], values[:-1])], 0
   )
 
 
 def _differs_from_previous(values: tf.Tensor) -> tf.Tensor:
-  """Tells which values [C] differ from those before them; the first does."""
+  """Returns which values [C] differ from the one before; True for the first."""
   return tf.logical_not(_same_as_previous(values))

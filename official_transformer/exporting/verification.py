@@ -34,13 +34,13 @@ from official_transformer.model_params import EOS_ID
 
 MOST_SAMPLES = 200
 BATCH_SIZE = 32
-# Of a hypothesis' score, by what is computed in: company in a batch decides
-# how products are cut, and so how they are rounded.
+# Differences of a hypothesis' score, by the type of the computation: products
+# are rounded differently in batches of different size.
 TOLERANCES = {"float32": 1e-4, "bfloat16": 0.1, "float16": 0.02}
 
 _READ_BACK = pathlib.Path(__file__).with_name("read_back.py")
 _NOTHING = FoundSequence([], float("nan"), False)
-# What a process that fails says last.
+# Characters that are shown of a failed process' last output.
 _SAID = 300
 
 
@@ -53,7 +53,7 @@ class Samples:
     ids: ids of each, with EOS.
     found: the hypotheses of each, the best first.
     texts: the text of the best, one line each.
-    dtype: what the model computes in.
+    dtype: type of the model's computation.
   """
 
   lines: list[str]
@@ -123,7 +123,7 @@ def read_back(
   Args:
     kind: kind of export.
     directory: where it is.
-    questions: what `read_back.py` is to find out.
+    questions: input of `read_back.py`.
 
   Returns:
     Its answers.
@@ -144,7 +144,7 @@ def read_back(
       errors="replace",
       env={
         **os.environ,
-        # What was exported here was computed on the processor.
+        # The expected values were computed on the CPU.
         "CUDA_VISIBLE_DEVICES": "-1",
       },
       check=False,
@@ -166,11 +166,11 @@ def verify_search(
 
   Args:
     directory: where it is.
-    samples: what to translate.
+    samples: sentences to translate.
     texts: batches of lines to translate as text, beside batches of ids.
 
   Returns:
-    What was found equal.
+    Facts that were found equal.
 
   Raises:
     RunError: at the first difference.
@@ -213,7 +213,8 @@ def _n_best_pairs(
 ) -> list[tuple[Any, Any]]:
   """Returns pairs of an export's and the model's hypotheses.
 
-  Beyond the best, those of all but the same score may change places.
+  After the best one, hypotheses of nearly the same score may be in another
+  order.
   """
   found = found_sequences(*zip(*answer, strict=True))
   both = itertools.zip_longest(found, hypotheses, fillvalue=_NOTHING)

@@ -25,7 +25,7 @@ ROUNDED_ROWS = 15
 
 
 class Placement(NamedTuple):
-  """Where a stored variable, or a part of it, belongs.
+  """The place of a stored variable, or of a part of it, in the model.
 
   Attributes:
     path: path of our variable, below `transformer/`.
@@ -49,7 +49,7 @@ class CheckpointFormat:
   """One way of naming.
 
   Attributes:
-    rules: patterns of whole names, each with what a match stands for.
+    rules: patterns of whole names, each with the meaning of a match.
     not_weights: pattern of names that hold no weight: the optimizer's, steps,
       metrics.
     unmasked: whether later versions no longer mask padding, so that their
@@ -66,7 +66,7 @@ class CheckpointFormat:
     """Returns where a stored variable belongs.
 
     Returns:
-      No placement for what is no weight; None for an unknown name.
+      No placement for variables that are no weights; None for an unknown name.
     """
     for pattern, placements in self.rules:
       if match := re.fullmatch(pattern, name):

@@ -98,7 +98,8 @@ def check_values(
   Args:
     values: values by our paths.
     transformer: model that is to have them.
-    tensors: tensors that values come from; those of stacks must be among them.
+    tensors: tensors that values come from; the tensors of stacks must be among
+      them.
     directory: where they are.
 
   Raises:

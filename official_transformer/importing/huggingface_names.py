@@ -27,7 +27,7 @@ POSITION_TABLES = (
   "model.decoder.embed_positions.weight",
 )
 BIAS = "final_logits_bias"
-# What config.json of an export has beside what `transformers` reads.
+# Key of config.json for values that `transformers` does not read.
 OWN_PARAMS = "official_transformer_params"
 # The SentencePiece model that tokenizer.json was made of.
 VOCABULARY = "spiece.model"

@@ -77,7 +77,7 @@ class ImportRequest:
 
 
 class Source(NamedTuple):
-  """A stored variable, and where it or a part of it belongs.
+  """A stored variable, and the place of it or of a part of it in the model.
 
   Attributes:
     name: as stored.
@@ -93,11 +93,11 @@ class Source(NamedTuple):
 def import_checkpoint(request: ImportRequest, model_dir: str) -> str:
   """Writes a model directory with the weights of a checkpoint.
 
-  The directory holds one checkpoint, of step 0 and without optimizer state:
-  it decodes as it is, and training goes on from it with a fresh schedule.
+  The directory has one checkpoint, of step 0 and without optimizer state: it
+  can translate, and training continues from it with a fresh schedule.
 
   Returns:
-    One line that says what was imported.
+    One line that describes the imported model.
 
   Raises:
     InputError: if the checkpoint, the vocabulary and the flags do not
@@ -150,12 +150,12 @@ def _part_tables(
 ) -> None:
   """Gives the source the one of two tables that is its own.
 
-  Names tell tables apart by their vocabularies' sizes, and not whose they are.
+  Table names show the size of a vocabulary, but not its side.
 
   Args:
     sources: stored variables by our paths; changed.
     vocabularies: vocabularies of both sides.
-    request: what the user says.
+    request: the user's request.
   """
   tables: dict[str, list[Source]] = defaultdict(list)
   for part in sources[EMBEDDING]:
@@ -196,7 +196,7 @@ def _spare_rows(
     side: 0 is the source, 1 the target.
     vocabularies: vocabularies of both.
     tables: rows of both.
-    request: what the user says.
+    request: the user's request.
 
   Raises:
     InputError: if the vocabulary is not the table's.
@@ -293,8 +293,8 @@ def _infer_params(
         "--num_heads"
       )
     unshown["num_heads"] = usual.num_heads
-  # What a set says of sizes is replaced by what was inferred; its dropout,
-  # schedule and batch size matter if training goes on.
+  # Sizes of a parameter set are replaced by the inferred ones; its dropout,
+  # schedule and batch size are used if training continues.
   params = (
     get_params(request.param_set)
     if request.param_set

@@ -137,7 +137,7 @@ class ModelDirectory:
     return dataclasses.replace(description, lines=lines)
 
   def has_foreign_checkpoints(self) -> bool:
-    """Returns whether another Transformer's checkpoints lie here, not ours."""
+    """Returns whether there are checkpoints of another implementation."""
     return not self.exists() and any(
       name.endswith(".index") for name in file_system.names_in(self.path)
     )
@@ -230,7 +230,7 @@ class ModelDirectory:
         self.remove_checkpoint(step, kind)
 
   def remove_checkpoint(self, step: int, kind: str = CHECKPOINTS) -> None:
-    """Removes the checkpoint of a step, so that half of it is never seen."""
+    """Removes the checkpoint of a step; a crash leaves no half of it."""
     remove_directory(self.checkpoint_directory(step, kind))
 
   def is_interim(self, step: int) -> bool:
@@ -250,7 +250,7 @@ class ModelDirectory:
 
   @property
   def is_finished(self) -> bool:
-    """Whether there is an average, and none of what it is the mean of."""
+    """Whether there is an average, and none of the checkpoints it averages."""
     return bool(
       self.checkpoint_steps(AVERAGE) and not self.checkpoint_steps(CHECKPOINTS)
     )
@@ -294,7 +294,7 @@ class ModelDirectory:
 
 
 def _empty(directory: str) -> None:
-  """Removes a directory of a model's, or what is a model's where it leads.
+  """Removes a model's directory, or the model's files where it links to.
 
   A link, to a larger disk for instance, stays, and so do others' files there.
 

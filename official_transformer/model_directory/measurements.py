@@ -15,12 +15,12 @@ from official_transformer.storage.typed_json import DAMAGE
 VALIDATION_LOSS = "validation/loss"
 # sacreBLEU's, by the tokenization that suits the language.
 BLEU = "evaluation/sacrebleu_BLEU"
-# What the official model's --stop_threshold is compared with: an unpunctuated
-# clause of Chinese is one word to it.
+# The measure of the official model's --stop_threshold. It counts a clause of
+# Chinese without punctuation as one word.
 OFFICIAL_BLEU = "evaluation/bleu_uncased"
 
-# By what evaluations are compared, the first that there is; whether more is
-# better.
+# Measures that evaluations are compared by, in order of preference; 1 if more
+# is better.
 _SIGNS = {BLEU: 1, OFFICIAL_BLEU: 1, VALIDATION_LOSS: -1}
 
 
@@ -87,8 +87,9 @@ class Measurements:
     """Returns the measure by which an evaluation is the best so far, if it is.
 
     Args:
-      step: step of the evaluation; what it measured before does not count.
-      values: what it measures.
+      step: step of the evaluation; earlier measurements of this step do not
+        count.
+      values: measured values, by name.
 
     Returns:
       `BLEU` if any evaluation has measured that, else `OFFICIAL_BLEU` or
@@ -108,8 +109,8 @@ class Measurements:
   def best_and_since(self, name: str) -> tuple[int, int]:
     """Returns the best step by `name`, and how many were measured after it.
 
-    Of several that are as good, the first is the best. What is not finite is
-    worst.
+    Of equally good ones, the first is the best. Values that are not finite are
+    the worst.
 
     Args:
       name: `BLEU` or `VALIDATION_LOSS`, which some evaluation has measured.
@@ -129,5 +130,5 @@ class Measurements:
 
 
 def _as_json(values: Mapping[str, float]) -> dict[str, float | None]:
-  """Returns values with null for those that are not finite."""
+  """Returns values, with null for values that are not finite."""
   return {k: v if math.isfinite(v) else None for k, v in values.items()}

@@ -1,4 +1,4 @@
-"""The hyper-parameters a user asks for, beside those a model already has."""
+"""Merges hyper-parameters of a user with those of an existing model."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from official_transformer.model_params import (
   get_params,
 )
 
-# What no parameter set says of a model: its vocabulary decides, or who
-# trained it.
+# Fields that no parameter set contains: they depend on the vocabulary, or on
+# the implementation that trained the model.
 UNSAID_FIELDS = (
   *VOCABULARY_FIELDS,
   "start_symbol",
@@ -62,7 +62,7 @@ class RequestedParams:
     Args:
       stored: the model's.
       where: the model directory, for the message.
-      free_fields: what the user may choose anew.
+      free_fields: fields that the user may change.
 
     Raises:
       InputError: if the user chose something else than the model has;
@@ -105,8 +105,8 @@ class RequestedParams:
   ) -> TransformerParams:
     """Returns a model's own parameters, decoded as the user chose.
 
-    What decoding does not read, such as the learning rate, may differ: a whole
-    training command is often repeated with another mode.
+    Fields that decoding does not read, such as the learning rate, may differ:
+    users often repeat a training command with another mode.
 
     Args:
       stored: the model's.
@@ -127,8 +127,8 @@ class RequestedParams:
   ) -> TransformerParams:
     """Returns the parameters of a new model with another's weights.
 
-    How it is trained is what the set says, if one was chosen, and else what it
-    was for the other.
+    Training fields come from the parameter set, if one was chosen, and
+    otherwise from the other model.
 
     Args:
       stored: the other model's.
@@ -154,7 +154,7 @@ def _differences(
   stored: TransformerParams,
   free_fields: Sequence[str],
 ) -> list[str]:
-  """Names every field, of those a model fixes, in which two sets differ."""
+  """Returns the names of the fixed fields in which two sets differ."""
   return [
     f"{field.name}: {getattr(given, field.name)} given, "
     f"{getattr(stored, field.name)} stored"

@@ -25,12 +25,12 @@ def read_curves(directory: ModelDirectory) -> Curves:
   """Reads the numbers of a run, steps ascending.
 
   Args:
-    directory: of its model. Without `logs`, which `--enable_tensorboard` has
-      training write, there are those of evaluations alone.
+    directory: model directory. Without `logs`, which training writes with
+      `--enable_tensorboard`, only the values of evaluations are returned.
 
   Returns:
-    Steps and values, by the name of what was measured. Of a step that was made
-    twice, since a run went on from before it, the later one counts.
+    Steps and values, by the name of the measurement. If a resumed run repeated
+    a step, the later value counts.
   """
   curves: dict[str, dict[int, float]] = collections.defaultdict(dict)
   logs = directory.join(LOGS)
@@ -55,7 +55,7 @@ def _read_events(path: str, curves: dict[str, dict[int, float]]) -> None:
       for value in event.summary.value:
         if value.metadata.plugin_data.plugin_name != "scalars":
           continue
-        if first:  # What an earlier part of the run made after this is void.
+        if first:  # A resumed run replaces later values of earlier runs.
           first = False
           for curve in curves.values():
             for step in [s for s in curve if s >= event.step]:

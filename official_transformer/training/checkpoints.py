@@ -86,14 +86,14 @@ class CheckpointManager:
     return write_checkpoint(self.directory, step, tensors, marks=marks)
 
   def save_best(self, step: int) -> None:
-    """Writes the weights alone, in the place of those that were best so far.
+    """Writes the weights alone, replacing the earlier best ones.
 
     Raises:
-      OSError: if the system refuses; those before are untouched.
+      OSError: if the system refuses; the earlier best weights are unchanged.
     """
     tensors = self._tensors(WEIGHTS)
     for average in self.groups.get(MOVING_AVERAGE, ()):
-      # It is what was measured.
+      # Evaluations have measured the average.
       tensors[bundle_key(WEIGHTS, average)] = average.value
     write_only_checkpoint(self.directory, step, tensors, BEST)
 
@@ -106,8 +106,8 @@ class CheckpointManager:
   def restore(self, prefix: str) -> set[str]:
     """Restores weights and the optimizer's variables, all or an error.
 
-    An imported checkpoint holds weights alone, one of another dtype no loss
-    scale: what is not there starts afresh.
+    An imported checkpoint has only weights, and a checkpoint of another dtype
+    has no loss scale: missing values start afresh.
 
     Returns:
       The groups that do.
@@ -172,7 +172,7 @@ class CheckpointManager:
     for step in steps:
       if step not in kept:
         self.directory.remove_checkpoint(step)
-    # What was damaged has been made again.
+    # Damaged checkpoints of these steps have been replaced.
     for step, path in _set_aside(self.directory):
       if step <= newest:
         file_system.remove_tree(path)
@@ -189,14 +189,13 @@ def read_progress(prefix: str) -> tuple[int, int | None]:
 def clean_up(directory: ModelDirectory) -> None:
   """Makes the newest checkpoint one that can be read, before a run goes on.
 
-  What an interrupted run has left half-written is removed. Checkpoints that
-  are damaged are renamed to `step-N.damaged`, the newest first, up to one that
-  is whole.
+  Half-written files of an interrupted run are removed. Damaged checkpoints are
+  renamed to `step-N.damaged`, from the newest to the first intact one.
 
   Raises:
     InputError: if all are damaged; none is renamed then.
   """
-  # What has other names is somebody else's, or of a command that is running.
+  # Files with other names belong to other programs, or to a running command.
   for name, prefix in (
     ("", DESCRIPTION_FILE),
     ("", MEASUREMENTS_FILE),

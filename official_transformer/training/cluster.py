@@ -103,7 +103,7 @@ class Cluster:
 
   @property
   def is_chief(self) -> bool:
-    """Whether this process writes what the run produces."""
+    """Whether this process writes the files of the run."""
     return self.here == self.workers[0]
 
   def silent_peers(self) -> list[Worker]:

@@ -32,7 +32,7 @@ class DataFeed:
 
   Attributes:
     settings: the run's.
-    data: what there is to train on; None for synthetic batches.
+    data: training data; None for synthetic batches.
 
   Raises:
     InputError: if there is nothing to train on.
@@ -66,7 +66,7 @@ class DataFeed:
     return bool(self.data and self.data.dev)
 
   def training_batches(self, updates: int) -> tf.data.Dataset:
-    """Returns endless batches, after those of a run's finished updates."""
+    """Returns endless batches, from the one after a number of updates."""
     if not self.data:
       return synthetic_dataset(self.settings.batching)
     first = updates * self.settings.batching.accumulate_steps
@@ -133,8 +133,8 @@ class DataFeed:
   def _growth(self) -> float:
     """Returns how many times longer batches are with drawn segmentations.
 
-    It is the most that some of the run's batches show: what a draw could come
-    to at worst, a token a character, it never does.
+    It is the maximum over some of the run's batches: the theoretical maximum,
+    one token a character, is never reached.
     """
     assert self.data
     if not self.data.sampler:
@@ -166,7 +166,7 @@ class DataFeed:
     return dataset.take(settings.validation_steps)
 
   def warn_of_omissions(self) -> None:
-    """Says how many pairs are too long to be trained on."""
+    """Warns how many pairs are too long for training."""
     if self.data and self._longer:
       logging.warning(
         "%d of %d training pairs have a side of over --max_length=%d tokens "

@@ -17,8 +17,8 @@ def diverged(
 ) -> RunError:
   """Returns the error of a run whose updates were not finite.
 
-  The ids of the first of these updates are kept, for whoever looks for the
-  cause.
+  The ids of the first of these updates are stored, so that the cause can be
+  found.
 
   Args:
     found: the updates that were not finite.
@@ -43,7 +43,7 @@ def keep_ids(path: str, lines: Iterator[str], step: int) -> str:
     step: the update.
 
   Returns:
-    What an error message says of it; nothing if it fails.
+    Text for an error message; empty if writing fails.
   """
   with failures_are_logged(f"writing {path}"):
     write_text(path, "".join(lines))
@@ -54,11 +54,11 @@ def keep_ids(path: str, lines: Iterator[str], step: int) -> str:
 def data_have_changed(change: str, control: RunControl) -> InputError:
   """Saves the model, and returns the error of a run whose data have changed.
 
-  In a call that makes several updates, the weights may be between two of the
-  steps that callbacks have seen: the checkpoint before it is what there is.
+  In a call that makes several updates, the weights may be between two steps
+  that callbacks have seen: then the checkpoint before them is kept.
 
   Args:
-    change: change of the data, as the error says it.
+    change: description of the change of the data, for the error.
     control: control of the run.
   """
   if not control.saver.enabled:

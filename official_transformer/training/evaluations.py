@@ -1,4 +1,4 @@
-"""Evaluations during a run, and what they decide."""
+"""Evaluations during a run, and the decisions that depend on them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def measure(
     step: finished updates.
     validate: takes the loss on development data.
     evaluate: translates a test set and scores that.
-    summaries: show what was measured in TensorBoard.
+    summaries: writes measurements for TensorBoard.
     weights: whose histograms it shows, if it is to.
   """
   values: dict[str, float] = {}
@@ -83,8 +83,8 @@ class Evaluations:
   """Measures, keeps the best, and finds reasons to end the run.
 
   Attributes:
-    measure: takes the number of finished updates; returns what it measured,
-      by name.
+    measure: function of the number of finished updates; returns measurements by
+      name.
     measurements: keeps that.
     saver: keeps the best weights, and has the run's settings.
     interruption: breaks a measuring off.
@@ -107,7 +107,7 @@ class Evaluations:
     return step in self.measurements
 
   def run(self, step: int) -> None:
-    """Measures, and keeps the best; no failure of it ends the run.
+    """Measures, and saves the best weights; a failure does not end the run.
 
     All is saved before, so that nothing it does can cost the steps.
     """

@@ -13,7 +13,7 @@ def failures_are_logged(what: str) -> Iterator[None]:
   """Logs an exception of the body, which goes no further; signals pass.
 
   Args:
-    what: is said to have failed.
+    what: subject of the log message, such as "evaluation".
   """
   try:
     yield

@@ -18,9 +18,9 @@ def freeze(weights: Sequence[keras.Variable], patterns: Sequence[str]) -> None:
 
   Args:
     weights: weights of a model that has been built.
-    patterns: as of file names, of paths such as
-      `encoder_stack/layer_0/ffn/network/filter_kernel`; `*` stands for any
-      number of characters, slashes too.
+    patterns: patterns, as for file names, of paths such as
+      `encoder_stack/layer_0/ffn/network/filter_kernel`; `*` matches any number
+      of characters, also slashes.
 
   Raises:
     InputError: if a pattern names no variable, or nothing is left to train.

@@ -77,7 +77,7 @@ def find_source(path: str, target: ModelDirectory) -> Source:
       f"--init_checkpoint={path} lies in --model_dir: a run goes on there by "
       "itself. For a new model from its weights, name another --model_dir"
     )
-  description = directory.describe()  # Says what it is, if it is no model.
+  description = directory.describe()  # Raises InputError if there is no model.
   if named:
     steps = [n for n in directory.checkpoint_steps(kind) if name == f"step-{n}"]
     if not steps:

@@ -43,8 +43,8 @@ class Interruption:
     self._receiver, self._sender = socket.socketpair()
     self._sender.setblocking(False)
     for number in ENDING_SIGNALS:
-      # A process in the background of a script is told to ignore SIGINT, and
-      # one that nohup has started SIGHUP.
+      # Shells have background processes ignore SIGINT, and nohup has them
+      # ignore SIGHUP.
       if signal.getsignal(number) is not signal.SIG_IGN:
         self._handlers[number] = signal.getsignal(number)
     self.take_signals()
@@ -57,8 +57,8 @@ class Interruption:
   def take_signals(self) -> None:
     """Takes the signals, or takes them back.
 
-    TensorFlow takes SIGTERM, and tells nobody of it, as soon as a process
-    joins others.
+    As soon as a process joins others, TensorFlow handles SIGTERM itself,
+    silently.
     """
     for number in self._handlers:
       signal.signal(number, self._handle)
@@ -79,7 +79,7 @@ class Interruption:
   def breaks_off(self) -> Iterator[None]:
     """Lets a signal interrupt the body by `Interrupted`.
 
-    For what loses nothing, and takes long.
+    For long work that can be interrupted without loss.
     """
     self._breaks_off = True
     try:
@@ -106,7 +106,7 @@ class Interruption:
           continue
         received += 1
         if self.nothing_to_lose or received > 1:
-          # Without logging: whoever was interrupted may hold its lock.
+          # Not by logging, because the interrupted code may hold its lock.
           with contextlib.suppress(OSError):  # The terminal may have gone.
             os.write(2, f"{signal_name(number)}: stopped at once\n".encode())
           os._exit(128 + number)

@@ -53,7 +53,7 @@ class ModelRequest:
     init_checkpoint: the model, or the checkpoint of one, whose weights a new
       one is to start from.
     clean: whether a model that is there will be removed.
-    num_gpus: above 1, the parameter sets are those tuned for several.
+    num_gpus: above 1, the parameter sets tuned for several GPUs are used.
     num_replicas: devices that share a batch.
   """
 
@@ -73,7 +73,7 @@ class DirectoryPlan:
 
   Attributes:
     directory: where the model is or will be.
-    description: what to train with.
+    description: description of the model to train.
     vocabularies: vocabularies of its two sides.
     changes: whether the directory has to be written.
     initial: the checkpoint that the first weights come from, if they do.
@@ -108,7 +108,7 @@ class DirectoryPlan:
     """
     given, stored = data.identity(), self.description.data
     if not stored:
-      # A model of before data were remembered stays as it is.
+      # Models of early versions do not name their data, and stay without.
       description = dataclasses.replace(
         self.description, data=given, lines=self._lines(data)
       )
@@ -133,10 +133,10 @@ class DirectoryPlan:
   def _lines(self, data: PreparedData) -> TrainedLines | None:
     """Returns the description's lines once the model has seen some data.
 
-    It keeps what it has learnt of long lines before.
+    The lengths of earlier data count, too, because the model has learnt them.
     """
     before, batching = self.description.lines, self.description.batching
-    assert batching  # Whoever trains has it.
+    assert batching  # Descriptions for training always have it.
     found = data.lines(batching.max_length)
     return found.after(before) if found else before
 
@@ -148,11 +148,11 @@ def plan_directory(
 
   Args:
     directory: where the model is or will be.
-    request: what the user asks for.
+    request: the user's request.
 
   Returns:
-    What to train with: the model's own parameters if it exists, decoded as
-    the user chose. Nothing has been written.
+    The description to train with: the parameters of the existing model, if
+    there is one, with the user's choices for decoding. Nothing is written.
 
   Raises:
     InputError: if model, flags and data contradict each other.
@@ -169,8 +169,8 @@ def plan_directory(
       "it with --clean"
     )
   steps = [] if request.clean else directory.checkpoint_steps()
-  # A description without a checkpoint is what a run left that never started
-  # training: it binds nobody.
+  # A description without a checkpoint is from a run that never started
+  # training, and is ignored.
   stored = directory.describe() if steps else None
   source = None
   if request.init_checkpoint and stored:
@@ -224,12 +224,12 @@ def _new_description(
   """Describes a model that has not been trained here yet.
 
   Args:
-    request: what the user asks for.
+    request: the user's request.
     stored: description of the imported or other model that its weights come
       from, if any.
     loaded: the model's vocabularies.
     source: the other model, if it is one of ours.
-    model: what `stored` describes.
+    model: the model that `stored` describes.
   """
   if stored:
     params = request.params.for_weights_of(
@@ -289,7 +289,7 @@ def _check_data(
   Args:
     data: data that are to be trained on.
     vocabularies: the model's.
-    model: what is known of an existing model.
+    model: description of an existing model.
   """
   description = data.description
   if not description:
@@ -318,7 +318,8 @@ def _check_data(
 def _check_origin(path: str, stored: ModelDescription, where: str) -> None:
   """Refuses first weights for a model that has others.
 
-  Those that it had need not exist any more: their model may have gone on.
+  The earlier vocabularies may no longer exist, because their model may have
+  been trained further.
   """
   given = absolute(path)
   origin = stored.origin.checkpoint if stored.origin else None

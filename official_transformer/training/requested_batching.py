@@ -1,4 +1,4 @@
-"""The batches a user asks for, beside those a model is trained on already."""
+"""Merges batch settings of a user with those of an existing model."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class RequestedBatching:
     """Refuses batches that would change which examples a step trains on.
 
     Args:
-      stored: what the model has been trained on.
+      stored: batch settings that the model was trained with.
       where: the model directory, for the message.
 
     Raises:

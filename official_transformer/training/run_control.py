@@ -18,14 +18,14 @@ from official_transformer.training.strategy import Distribution
 class RunControl(keras.callbacks.Callback):
   """Saves and evaluates after some updates of the whole run, and ends it.
 
-  The chief alone saves and evaluates; all processes learn what follows.
+  Only the chief saves and evaluates; all processes learn the consequences.
 
   Attributes:
     saver: saves the model.
     evaluations: measure it.
-    distribution: who takes part.
+    distribution: the processes of the run.
     interruption: knows of signals.
-    progress: is told how long all this takes.
+    progress: gets the durations of evaluations and checkpoints.
     settings: settings of the run.
     step: updates made so far.
     stopped_by: the number of the signal that ended the run, if one did.

@@ -65,8 +65,8 @@ class Saver:
     """
     if not self.enabled:
       return
-    # What was saved as interim, in a streak of skipped updates, may turn out to
-    # be the last.
+    # An interim checkpoint, saved in a streak of skipped updates, may be the
+    # last.
     skipped = int(streak)
     if self._saved_step == step and (interim or not self._saved_interim):
       if must and not interim and not skipped:
@@ -99,8 +99,8 @@ class Saver:
   def confirm(self, step: int, streak: Any) -> None:
     """Drops superseded checkpoints, once the newest has proved good.
 
-    Its weights may be finite, and yet those that an update too large has left:
-    that shows in the update after it. Until then one from before stays.
+    Weights may be finite after an update that was too large; the fault appears
+    in the update after it. Until then an earlier checkpoint is kept.
 
     Args:
       step: finished updates.

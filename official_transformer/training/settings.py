@@ -9,14 +9,14 @@ from official_transformer.data.buckets import Batching
 
 @dataclasses.dataclass(frozen=True)
 class Execution:
-  """How the updates are computed, in what precision and by whom.
+  """How updates are computed: precision, compilation, loop.
 
   Attributes:
     dtype: `fp32`, or `bf16` or `fp16` for all but softmax, norms and loss.
     loss_scale: for `fp16`, a constant factor of the loss; None adapts it.
     compile: whether XLA compiles the whole step; only for static batches.
     recompute: whether the backward pass computes each layer again, instead of
-      having kept what it computed.
+      keeping its activations.
     use_ctl: whether a loop over `strategy.run` trains, instead of `fit`.
     steps_per_loop: updates that may be made in one call into TensorFlow.
     deterministic: whether TensorFlow is kept to operations that give the same
@@ -37,7 +37,7 @@ class EarlyStopping:
   """When evaluations that bring nothing better end a run.
 
   Attributes:
-    measure: what they are compared by, as `Measurements` names it.
+    measure: the measure to compare, by its name in `Measurements`.
     patience: how many in a row.
   """
 
@@ -57,8 +57,8 @@ class TrainingSettings:
     validation_steps: development batches the validation loss is taken over; 0
       for no validation.
     seed: decides initial weights, data order and dropout.
-    keep_checkpoint_max: checkpoints kept, the newest; 0 keeps all. Those saved
-      by time, or at a signal, are not counted.
+    keep_checkpoint_max: number of newest checkpoints to keep; 0 keeps all.
+      Checkpoints saved by time, or at a signal, are not counted.
     log_steps: updates between two reports.
     enable_metrics_in_training: whether accuracies are measured on training
       batches.
@@ -68,17 +68,17 @@ class TrainingSettings:
     evaluated_steps: the steps of all evaluations, if they are not every
       `steps_between_evals`.
     stop_threshold: the score from which on an evaluation ends the run.
-    early_stopping: what ends the run early, if anything.
+    early_stopping: rule for ending the run early; None is no rule.
     datasets_num_private_threads: threads of the pipeline's own pool; None
       shares TensorFlow's.
     enable_checkpointing: whether anything is saved.
-    save_checkpoints_steps: updates between two checkpoints, beside those of
-      evaluations.
+    save_checkpoints_steps: updates between two checkpoints, in addition to the
+      checkpoints of evaluations.
     save_checkpoints_secs: seconds after which one is saved to go on from, if
       nothing else was saved meanwhile; 0 for never.
     max_nonfinite_steps: updates in a row that may be skipped because loss or
       gradients were not finite.
-    enable_time_history: whether reports tell tokens a second.
+    enable_time_history: whether reports have tokens a second.
     execution: how the updates are computed.
     profile_steps: the first and the last update that TensorFlow's profiler
       records.

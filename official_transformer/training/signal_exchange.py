@@ -11,11 +11,11 @@ SECONDS_BETWEEN_EXCHANGES = 1.0
 
 
 class SignalExchange:
-  """Tells all workers of a signal after the same update.
+  """Passes a signal to all workers, after the same update.
 
-  Workers exchange signals by a sum over all processes, for which each waits
-  until its devices have caught up: about once a second is soon enough. The
-  chief's clock says after how many updates, to all alike.
+  Workers exchange signals by a sum over all processes, which waits for the
+  devices of each: once a second is enough. The chief's clock decides after how
+  many updates, and the number is the same for all workers.
   """
 
   def __init__(
@@ -27,7 +27,7 @@ class SignalExchange:
     """Begins at a step.
 
     Args:
-      distribution: who takes part.
+      distribution: the processes of the run.
       step: updates made so far.
       clock: returns seconds.
     """

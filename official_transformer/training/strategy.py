@@ -19,13 +19,13 @@ from official_transformer.errors import InputError
 from official_transformer.hardware.memory import computes_on_cpu
 from official_transformer.training.cluster import Cluster
 
-# What reduces gradients over the devices of one machine.
+# Reduction of gradients over the devices of one machine.
 ALL_REDUCE = {
   "nccl": tf.distribute.NcclAllReduce,
   "hierarchical_copy": tf.distribute.HierarchicalCopyAllReduce,
 }
 CONNECT_SECONDS = 10.0
-# What does so over several machines.
+# Reduction of gradients over several machines.
 COMMUNICATION = {
   None: tf.distribute.experimental.CommunicationImplementation.AUTO,
   "nccl": tf.distribute.experimental.CommunicationImplementation.NCCL,
@@ -58,7 +58,7 @@ class Distribution:
 
   @property
   def is_chief(self) -> bool:
-    """Whether this process writes what the run produces."""
+    """Whether this process writes the files of the run."""
     return self.cluster is None or self.cluster.is_chief
 
   @property
@@ -263,8 +263,8 @@ def _local_strategy(
     return tf.distribute.MirroredStrategy(devices, reduction)
   if name == "one_device":
     return tf.distribute.OneDeviceStrategy(devices[0])
-  # One device needs no strategy; with one, Keras' fit reads the first batch
-  # twice, and all that lies before it.
+  # One device needs no strategy; with one, Keras' fit would read the first
+  # batch twice, together with all data before it.
   return tf.distribute.get_strategy()
 
 
@@ -278,7 +278,7 @@ def _tpu_strategy(address: str | None) -> tf.distribute.Strategy:
     if address not in ("", "local"):
       tf.config.experimental_connect_to_cluster(resolver)
     tf.tpu.experimental.initialize_tpu_system(resolver)
-  # Whatever it is that fails, from name look-up to the handshake.
+  # Errors of any step, from name look-up to the handshake.
   except (
     ValueError,
     OSError,

@@ -157,7 +157,7 @@ class Trainer:
     )
 
   def _measure(self, step: int) -> dict[str, float]:
-    """Measures the model as it is now."""
+    """Measures the current model."""
     model = self.model.transformer
     evaluate = self.evaluate and functools.partial(self.evaluate, model, step)
     with self.model.measured():
@@ -170,7 +170,7 @@ class Trainer:
       )
 
   def _run(self, control: RunControl) -> None:
-    """Makes the updates that are left, and says how they ended."""
+    """Makes the remaining updates, and reports how they ended."""
     settings, first = self.settings, control.step
     guard = DivergenceGuard(settings.max_nonfinite_steps, first)
     callbacks: list[keras.callbacks.Callback] = [control.progress, guard]

@@ -43,7 +43,7 @@ class TrainingModel:
     keras_model: takes ids to the loss; its `fit` makes updates by `runner`.
     optimizer: updates its variables.
     loss_scale: for `fp16`, a constant or one that adapts; else None.
-    step: what each replica does.
+    step: update of one replica.
     runner: makes updates of batches.
   """
 
@@ -112,7 +112,7 @@ class TrainingModel:
     if isinstance(self.optimizer, AveragingAdam):
       moving = self.optimizer.average
       averages = {average.path: average for average in moving.averages}
-      # What is frozen is its own average.
+      # The average of a frozen weight is the weight.
       groups[MOVING_AVERAGE] = [
         averages.get(weight.path, weight) for weight in self.weights
       ]

@@ -28,8 +28,8 @@ def estimate_step_bytes(
 ) -> int:
   """Estimates the bytes of a replica's variables and a step's tensors.
 
-  What TensorFlow itself takes, some hundreds of megabytes, and what its
-  allocator wastes are not counted.
+  Memory of TensorFlow itself, some hundreds of megabytes, and losses of its
+  allocator are not counted.
 
   Args:
     params: the model's.
@@ -75,7 +75,7 @@ def _activations(
   weights = 3 * params.num_heads * length * length * weight
   layer = sentences * (length * token + weights)
   layers = params.encoder_layers + params.decoder_layers
-  if execution.recompute:  # All layers' inputs, and what one keeps.
+  if execution.recompute:  # All layers' inputs, one layer's rest.
     return layers * sentences * length * hidden * width + layer
-  # Most of what a layer takes is the same in both stacks.
+  # Most activations are the same in layers of both stacks.
   return layers * layer // 2

@@ -15,7 +15,7 @@ from absl import logging
 
 from official_transformer.training.step.training_step import StepResult
 
-# What a report derives from an update's logs; the rest is metrics.
+# Values that a report derives from an update's logs; the others are metrics.
 _DERIVED = {
   *StepResult._fields,
   "input_seconds",
@@ -36,8 +36,8 @@ class ProgressReport(keras.callbacks.Callback):
     first_step: updates made before this run.
     last_step: updates made when it ends.
     log_steps: updates between two reports.
-    with_throughput: whether reports tell tokens a second, and how many it was
-      on the whole when training ends.
+    with_throughput: whether reports have tokens a second, and the end of
+      training their mean.
     replicas: replicas that share the work.
     on_report: takes the numbers of each report, by name, and the step.
     step: updates made so far.
@@ -111,7 +111,7 @@ class ProgressReport(keras.callbacks.Callback):
   def paused(self) -> Iterator[None]:
     """Leaves the body's time out of the reported speed, and the bar away."""
     started = time.monotonic()
-    self._bar.clear()  # It stands on the line that a message is about to use.
+    self._bar.clear()  # The bar occupies the line of the next message.
     yield
     seconds = time.monotonic() - started
     self._paused += seconds
@@ -166,7 +166,7 @@ class ProgressReport(keras.callbacks.Callback):
     numbers["gradient_norm"] = float(last["gradient_norm"])
     self._skipped = int(last["skipped_updates"])
     numbers["skipped_updates"] = self._skipped
-    # What is left are metrics, means since the last report.
+    # The others are metrics, as means since the last report.
     metrics = [name for name in last if name not in _DERIVED]
     return numbers | {name: float(last[name]) for name in metrics}
 

@@ -44,7 +44,7 @@ def describe_run(
     transformer: model that is trained.
     settings: the run's.
     shapes: shapes of the batches that may need most memory.
-    distribution: among whom a batch is shared.
+    distribution: the devices and processes that share a batch.
   """
   params = transformer.params
   log_configuration(params, settings)
@@ -79,7 +79,7 @@ def log_size(
     params: the model's.
     settings: the run's.
     shapes: shapes of the batches that may need most memory.
-    distribution: among whom a batch is shared.
+    distribution: the devices and processes that share a batch.
   """
   parts: dict[str, int] = {}
   for variable in variables:
@@ -152,7 +152,7 @@ def warn_of_settings(
 
 
 def _resolved(values: Mapping[str, Any]) -> Iterator[str]:
-  """Yields `name=value` for all values, those of inner records too."""
+  """Yields `name=value` for all values, also those of nested records."""
   for name, value in values.items():
     if isinstance(value, dict):
       yield from _resolved(value)

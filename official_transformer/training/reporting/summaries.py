@@ -22,7 +22,8 @@ def _metadata(plugin: str, data_class: int) -> tf.compat.v1.SummaryMetadata:
   )
 
 
-# What tf.summary.scalar and tf.summary.text write, which need that package.
+# The formats of tf.summary.scalar and tf.summary.text, which need the
+# tensorboard package.
 _SCALAR = _metadata("scalars", data_class=1)
 _TEXT = _metadata("text", data_class=2)
 _HISTOGRAM = _metadata("histograms", data_class=2)
@@ -35,7 +36,7 @@ class SummaryWriter:
 
   Attributes:
     directory: directory of the event files.
-    with_histograms: whether those of weights are wanted.
+    with_histograms: whether histograms of the weights are written.
   """
 
   def __init__(self, directory: str, with_histograms: bool = False) -> None:
@@ -84,7 +85,8 @@ class SummaryWriter:
   def write_hyperparameters(self, values: Mapping[str, object]) -> None:
     """Writes the run's entry on the page of hyper-parameters.
 
-    Says what is missing where the tensorboard package is.
+    A log message names the parts that are missing without the tensorboard
+    package.
     """
     try:
       from tensorboard.plugins.hparams.summary import session_start_pb

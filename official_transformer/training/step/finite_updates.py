@@ -39,8 +39,8 @@ class FiniteUpdates:
 
     Args:
       finite: bool [], the same on all replicas.
-      update: updates a replica's own variables, and exchanges nothing with
-        other replicas: it stands in a branch.
+      update: updates a replica's own variables. It must not communicate with
+        other replicas, because it is in a branch.
     """
 
     def made() -> tf.Tensor:

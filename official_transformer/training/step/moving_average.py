@@ -1,7 +1,7 @@
 """A moving average of the weights, kept beside them while they are trained.
 
-It moves with every update, unlike the mean of a few checkpoints that
-`--mode=average` takes, and is what a run measures, and decodes with.
+It changes with every update, unlike the mean of a few checkpoints that
+`--mode=average` computes. Evaluations and decoding use it.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class MovingAverage:
 
   @contextlib.contextmanager
   def in_place(self) -> Iterator[None]:
-    """Gives the model the averages for as long as it is measured."""
+    """Puts the averages into the model for the time of an evaluation."""
     kept = [tf.identity(weight.value) for weight in self.weights]
     for weight, average in zip(self.weights, self.averages, strict=True):
       weight.assign(average.value)

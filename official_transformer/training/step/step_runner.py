@@ -14,7 +14,8 @@ from official_transformer.training.step.training_step import TrainingStep
 
 Logs = dict[str, tf.Tensor]
 
-# What is summed over the steps of one call; of the rest, the last step counts.
+# Logs that are summed over the steps of one call; of the others, the last value
+# counts.
 _SUMMED = ("loss", "source_tokens", "target_tokens", "input_seconds")
 
 
@@ -25,10 +26,10 @@ class StepRunner:
   several updates are one call into TensorFlow.
 
   Attributes:
-    step: what each replica does.
+    step: update of one replica.
     strategy: how replicas are spread over devices.
     accumulate_steps: micro-batches an update takes.
-    compile: whether XLA compiles what a replica does, as a whole; batches must
+    compile: whether XLA compiles a replica's update as a whole; batches must
       have one static shape.
     with_clock: whether the time is taken that updates wait for data; TensorFlow
       forbids that to runs that are to be deterministic.
@@ -66,9 +67,9 @@ class StepRunner:
       steps: how many updates.
 
     Returns:
-      What `TrainingStep.logs` does, the loss as a mean and tokens as sums over
-      the steps, and `input_seconds`, for which the updates waited for data,
-      NaN without a clock.
+      The logs of `TrainingStep.logs`, with the loss as a mean and tokens as
+      sums over the steps; and `input_seconds`, the time that updates waited for
+      data, NaN without a clock.
 
     Raises:
       InputError: if the memory does not suffice.
