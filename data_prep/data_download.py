@@ -156,7 +156,7 @@ def _is_done(options: DownloadOptions) -> bool:
     and description.vocabularies.source.file == source.vocabulary
     and has_shards(options.data_dir, TRAIN_TAG)
     and not missing_shards(options.data_dir, TRAIN_TAG)
-    # Or else they are those of the other direction.
+    # Otherwise they are those of the other direction.
     and all(
       os.path.basename(path).startswith(f"{source.prefix}-{TRAIN_TAG}")
       for path in shard_paths(options.data_dir, TRAIN_TAG)

@@ -3,9 +3,9 @@
     python -m data_prep.demo_corpus --output_dir=demo
 
 writes train, dev and test, no sentence twice, and `test.dictionary.de`: the
-test set translated word for word, with the German word each English word
-stands for most often. The distance between that and a trained model is what
-the grammar asks of a translator beyond knowing the words.
+test set translated word by word, with the most frequent German word for each
+English word. The difference between its score and a trained model's shows how
+much of the grammar is more than a dictionary.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def draw_pairs(grammar: DemoGrammar, count: int) -> list[tuple[str, str]]:
 
 
 def translate_word_for_word(grammar: DemoGrammar, sentence: str) -> str:
-  """Replaces each word by the German word it stands for most often."""
+  """Replaces each word by its most frequent German word."""
   end = sentence[-1]
   words = []
   for word in sentence[:-1].replace(",", " ,").split():

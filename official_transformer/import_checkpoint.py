@@ -32,7 +32,7 @@ from official_transformer.model_params import (
 from official_transformer.storage.standard_streams import show_result
 from official_transformer.text.vocabulary_files import VocabFiles
 
-# What they have in their files needs no other flags.
+# Formats whose files need no further flags.
 SELF_DESCRIBED = (MARIAN, MARIAN_HF, PEGASUS_HF)
 _OWN_VOCABULARY = (
   "In place of --vocab_file: that of the {}, if the model has two."
@@ -115,7 +115,7 @@ class ImportOptions(Options):
   )
 
   def __post_init__(self) -> None:
-    parse_override(self.params_override)  # Says what is wrong with it.
+    parse_override(self.params_override)  # Raises InputError if it is invalid.
     if self.format in SELF_DESCRIBED:
       given = [
         f"--{name}"

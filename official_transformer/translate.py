@@ -27,7 +27,7 @@ _FUNCTIONS = ("translate_file", "translate_from_text", "translate_from_input")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TranslateOptions(PredictOptions):
-  """Those of `--mode=predict`, with one default of old."""
+  """Flags of `--mode=predict`, with one default of upstream's."""
 
   extra_decode_length: int | None = flag(
     EXTRA_DECODE_LENGTH,

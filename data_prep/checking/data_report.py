@@ -24,7 +24,7 @@ class Report:
     max_tokens: a side of more counts as too long.
     max_ratio: a pair of sides more unequal counts as that.
     worst: pairs to show of each kind.
-    problems: what would break a training.
+    problems: faults that would make a training fail.
   """
 
   def __init__(self, max_tokens: int, max_ratio: float, worst: int) -> None:
@@ -40,7 +40,7 @@ class Report:
     self._lines += ["", text]
 
   def say(self, text: str) -> None:
-    """Tells something."""
+    """Adds a line."""
     self._lines.append(f"  {text}")
 
   def problem(self, text: str) -> None:
@@ -72,12 +72,12 @@ class Report:
     """Shows how often values occur, and keeps them to be drawn.
 
     Args:
-      name: what they are.
+      name: name of the values.
       values: numbers, at least one.
     """
     self._histograms[name] = values
     edges = _edges(values, _BINS)
-    # What is beyond counts for the last.
+    # Larger values count for the last bin.
     counts, _ = np.histogram(np.minimum(values, edges[-1]), edges)
     self.title(
       f"{name}: median {np.median(values):.4g}, 99% at most "

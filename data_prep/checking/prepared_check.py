@@ -44,7 +44,7 @@ def check_prepared(data_dir: str, report: Report) -> None:
 
   Args:
     data_dir: as `prepare_data` made it.
-    report: gets what is found.
+    report: receives the results.
 
   Raises:
     InputError: if there is no data.json.
@@ -88,7 +88,7 @@ def _check_tag(
   try:
     paths = shard_paths(data_dir, tag)
   except InputError:
-    return  # It has been told.
+    return  # It has been reported.
   lengths, unknown, seen = [], [0, 0], []
   for records in _read(paths):
     ids = parse_records(records)
@@ -124,10 +124,10 @@ def _read(paths: list[str]) -> Any:
   for path in paths:
     try:
       for batch in tf.data.TFRecordDataset(path).batch(_AT_ONCE):
-        parse_records(batch)  # Raises of what is no pair.
+        parse_records(batch)  # Raises an error for a record that is no pair.
         yield batch
     except (tf.errors.OpError, UnicodeDecodeError):
-      return  # It has been told.
+      return  # It has been reported.
 
 
 def _show(

@@ -45,7 +45,7 @@ class RawRequest(NamedTuple):
   """Settings of a check of text.
 
   Attributes:
-    form: what is done to all text first.
+    form: form into which all text is brought first.
     vocab_sizes: sizes of vocabularies to make.
     vocab_file: an existing one to try instead, or None.
     sample: pairs to try them on.
@@ -66,8 +66,8 @@ class RawCheck:
     """Initializes the check.
 
     Args:
-      report: gets what is found.
-      request: what to try.
+      report: receives the results.
+      request: the checks to make.
       workers: processes; None is one a processor.
     """
     self._report = report
@@ -174,7 +174,7 @@ class RawCheck:
       )
 
   def _try_vocabularies(self, train: Corpus) -> None:
-    """Tells how vocabularies cut the text, and how long it is then."""
+    """Reports how vocabularies of several sizes cut the text."""
     report = self._report
     cleaner = PairCleaner(self._form, FilterSettings(invalid_utf8="drop"))
     sample = CleanPairs([], [], [], collections.Counter())
@@ -224,14 +224,14 @@ class RawCheck:
     )
     for said in unusable:
       report.say(said)
-    # That of the middle size stands for the one that will be made.
+    # The middle size is taken for the size that will be made.
     middle = found[(len(found) - 1) // 2]
     report_lengths(report, middle.lengths, f"{middle.size} entries")
     show_worst(report, middle.lengths, sample.sources, sample.targets)
 
 
 def report_lengths(report: Report, lengths: np.ndarray, of: str) -> None:
-  """Tells how long and how unequal pairs are.
+  """Reports how long and how unequal pairs are.
 
   Args:
     report: gets it.

@@ -1,6 +1,6 @@
 """Findings about parallel text before it is prepared.
 
-Blocks of text are looked at by several processes; what they find adds up.
+Several processes check blocks of text; their results are added up.
 """
 
 from __future__ import annotations
@@ -65,7 +65,8 @@ class SideFindings:
     characters: lines by their number of characters.
     letters: how often each character occurs.
     carriage_returns: lines that end with one before the line feed.
-    separators: lines by what is in them that is no character of text.
+    separators: number of lines for each character that is a separator in other
+      programs.
     not_utf8: lines that are not UTF-8.
     first_not_utf8: where the first of these are.
     changed: lines that each of Unicode's normal forms would change.
@@ -136,7 +137,7 @@ class SideFindings:
     return script_shares(self.letters)
 
   def main_script(self) -> str | None:
-    """Returns the script that a filter would be told, None if there is none."""
+    """Returns the script to filter by, or None."""
     return main_script(self.letters)
 
 
@@ -209,7 +210,7 @@ class TextCheck:
 
     Args:
       settings: the filters to try.
-      form: what is done to all text before they look at it.
+      form: form into which all text is brought before the check.
       held_out: lines of other text, in that form.
     """
     self._held_out = held_out

@@ -24,7 +24,7 @@ class SideTokens(NamedTuple):
   Attributes:
     a_word: tokens a word; of text without spaces, a line is one word.
     a_line: tokens a line, EOS included.
-    unknown: share of tokens that stand for what the vocabulary lacks.
+    unknown: share of tokens that are unknown.
   """
 
   a_word: float

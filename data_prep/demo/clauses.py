@@ -25,7 +25,7 @@ class VerbForms(NamedTuple):
   Attributes:
     english: in a statement, e.g. ["must", "pick"].
     english_question: auxiliary and rest, e.g. (["must"], ["pick"]).
-    particle: what follows the English verb or its object.
+    particle: word after the English verb or its object.
     finite: the German verb that agrees with the subject.
     prefix: its separable prefix, if the finite verb has one; else empty.
     rest: German infinitive or participle that closes the clause, or empty.

@@ -235,8 +235,8 @@ MODALS = (
 )
 FUTURE = ("will", "will", "wird", "werden")
 
-# English singular and plural, German stem, whose endings it takes: those of
-# `der` or those of `ein`.
+# English singular and plural, German stem, and whether its endings are those of
+# `der` or of `ein`.
 DETERMINERS = (
   ("the", "the", "d", "der"),
   ("this", "these", "dies", "der"),

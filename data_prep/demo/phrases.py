@@ -18,8 +18,8 @@ class Phrases:
   """Draws verbs with their objects, noun phrases and places.
 
   Attributes:
-    dictionary: for each English word, how often each German word stood for
-      it: what a dictionary could know, and all it could know.
+    dictionary: for each English word, how often it was translated by each
+      German word: the knowledge of a perfect dictionary.
   """
 
   def __init__(self, seed: int) -> None:
@@ -132,7 +132,7 @@ class Phrases:
     return Phrase(english, german)
 
   def _determiner(self, case: str, gender: str) -> tuple[Phrase, str]:
-    """Draws an article or a number; says which adjective endings follow."""
+    """Draws an article or a number; returns which adjective endings follow."""
     plural = gender == "p"
     if plural and self._chance(0.4):
       english, german = lexicon.number_words(self._rng.randrange(2, 100))

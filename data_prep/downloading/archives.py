@@ -1,8 +1,8 @@
 """Named text files out of archives, and nothing else.
 
-Nothing is extracted to where an archive says: a file is found by its name, and
-only its bytes are copied. So no path leads outside, no link is followed, and no
-more is written than the archive could hold of text.
+Nothing is extracted to a path from the archive: a file is found by its name,
+and only its bytes are copied. So no path leads outside, no link is followed,
+and the output is not larger than a real text of the archive's size could be.
 """
 
 from __future__ import annotations
@@ -24,11 +24,10 @@ from typing import IO, Any
 from official_transformer.errors import RunError
 from official_transformer.storage.durable_files import new_file
 
-# Text becomes this many times smaller at most; what is smaller still is made to
-# fill disks.
+# The best compression of real text; a higher ratio is an attack on the disk.
 _MOST_RATIO = 200
 _CHUNK_BYTES = 1 << 20
-# What the libraries raise of a damaged archive.
+# Errors of the libraries for a damaged archive.
 _DAMAGE = (
   tarfile.TarError,
   zipfile.BadZipFile,
@@ -51,7 +50,7 @@ _OPENERS: dict[str, Any] = {
   ".bz2": bz2.open,
   ".xz": lzma.open,
 }
-# By what a compressed file begins with.
+# By the first bytes of a compressed file.
 _MAGIC: dict[bytes, Any] = {
   b"\x1f\x8b": gzip.open,
   b"BZ": bz2.open,
@@ -124,7 +123,7 @@ def _member(
   archive: str, name: str
 ) -> contextlib.AbstractContextManager[IO[bytes]]:
   """Opens a file of an archive, decompressed."""
-  # By the name, not by what is in it: an error page would be taken for text.
+  # By name, not by content: otherwise an error page would be taken for text.
   if archive.endswith(".zip"):
     return _zip_member(archive, name)
   if archive.endswith(_TARS):
@@ -139,7 +138,7 @@ def _member(
 def _zip_member(archive: str, name: str) -> Iterator[IO[bytes]]:
   with zipfile.ZipFile(archive) as container:
     for entry in container.infolist():
-      # What other systems take for a link holds no text but a path.
+      # A link on other systems; its content is a path, not text.
       is_link = stat.S_ISLNK(entry.external_attr >> 16)
       if _is_wanted(entry.filename, name) and not (entry.is_dir() or is_link):
         with container.open(entry) as source:
@@ -159,7 +158,7 @@ def _tar_member(archive: str, name: str) -> Iterator[IO[bytes]]:
     names = []
     for member in container:
       names.append(member.name)
-      # Neither a link nor a device: its bytes are what is copied.
+      # Neither a link nor a device, because the bytes are copied.
       if _is_wanted(member.name, name) and member.isreg():
         source: Any = container.extractfile(member)
         with source:
@@ -190,7 +189,7 @@ class _Bounded:
 
 
 def _is_wanted(path: str, name: str) -> bool:
-  """Returns whether a path in an archive is that of a file."""
+  """Returns whether a path in an archive is a wanted file."""
   return os.path.basename(path) in (name, f"{name}.gz")
 
 

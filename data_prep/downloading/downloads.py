@@ -1,9 +1,9 @@
 """Resumable, checksummed downloads.
 
-A file has its name only when it is whole; until then what has come from each
-address is beside it, as `NAME.1.part`, and is gone on with by a range request,
-if the server knows them and still has the same file. What has a known checksum
-is used only if it has it.
+A file appears under its name only when it is complete. Until then, the bytes
+from each address are beside it, as `NAME.1.part`, and a range request continues
+them, if the server supports that and still has the same file. A file with a
+known checksum must match it.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from official_transformer.errors import RunError
 from official_transformer.storage.durable_files import new_file
 from official_transformer.storage.file_system import remove_if_there
 
-# What has come of a file, and which version of it that is.
+# The bytes of an incomplete file, and a record of its version.
 _PART = ".part"
 _NOTE = ".json"
 _CHUNK_BYTES = 1 << 16
-# Of a server that says nothing: to connect, and between two reads.
+# Seconds to connect, and between two reads.
 _TIMEOUT = (20.0, 60.0)
 _ATTEMPTS = 6
 _FIRST_PAUSE_SECONDS = 1.0
@@ -72,11 +72,11 @@ def download(file: RemoteFile, directory: str) -> str:
   """Returns the path of a file, downloaded unless it is there.
 
   Args:
-    file: what to download.
+    file: file to download.
     directory: where to keep it.
 
   Raises:
-    RunError: if none of its addresses serves; what has come stays.
+    RunError: if none of its addresses works; the bytes so far are kept.
     OSError: if the system refuses.
   """
   path = os.path.join(directory, file.name)
@@ -217,10 +217,10 @@ class _Transfer:
     Args:
       answer: answer of the server, whose head has come.
       start: how many bytes are there.
-      validator: what tells the version that they are of.
+      validator: header that identifies the version of the bytes.
     """
     if answer.status_code == 416:
-      # There is nothing after what is there; whether that is all, is checked.
+      # The bytes are complete or too many, which the checksum decides.
       if self._size is not None and start == self._size:
         return
       remove_if_there(self._note)
@@ -264,7 +264,7 @@ class _Transfer:
         leave=False,
       ) as bar,
     ):
-      # As it is: some servers say of a .gz that it is text, compressed.
+      # Undecoded, because some servers declare a .gz to be compressed text.
       for chunk in answer.raw.stream(_CHUNK_BYTES, decode_content=False):
         stream.write(chunk)
         bar.update(len(chunk))
@@ -278,6 +278,6 @@ class _Transfer:
 def _validator(answer: requests.Response) -> str:
   """Returns the server's identifier of a file's version."""
   tag = answer.headers.get("ETag", "")
-  if tag.startswith("W/"):  # It says that two are alike, not the same.
+  if tag.startswith("W/"):  # Weak tags identify similar files, not equal ones.
     tag = ""
   return tag or answer.headers.get("Last-Modified", "")

@@ -48,7 +48,7 @@ class RawText:
     """Returns text that is there, or is downloaded now.
 
     Args:
-      parts: what the corpus consists of.
+      parts: parts of the corpus.
       directory: where the text belongs; None is `self.directory`.
 
     Raises:
@@ -111,8 +111,8 @@ def hold_out(
 ) -> None:
   """Draws development data and a test set from a corpus, unless they are there.
 
-  They are pairs with the lowest keys of a seeded shuffle. Whoever trains on the
-  corpus has to leave out what is drawn.
+  They are the pairs with the lowest keys of a seeded shuffle. A training on the
+  corpus has to leave the drawn pairs out.
 
   Args:
     corpus: parallel files.

@@ -1,7 +1,7 @@
 """Where parallel text is to be had.
 
-Sizes and checksums are those that tensorflow-datasets, sacreBLEU and MLPerf
-have published; what nobody has is not checked.
+Sizes and checksums are those published by tensorflow-datasets, sacreBLEU and
+MLPerf; files without a published checksum are not checked.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class TextFile:
   """A file of text, by itself or in an archive.
 
   Attributes:
-    download: what it is in.
+    download: the download that contains it.
     name: its own, without a directory; of SGML (`.sgm`) the segments count.
     md5: MD5 of its bytes, if known.
   """

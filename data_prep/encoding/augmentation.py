@@ -24,7 +24,7 @@ from official_transformer.text.sentences import (
 )
 from official_transformer.text.words import stands_alone
 
-# The shares that `all` stands for.
+# The shares that `all` abbreviates.
 ALL = "upper:.05,title:.05,lower:.02,typos:.05,endpunct:.1,merge:.1"
 
 # No joined line has more characters on a side, and no more pairs.
@@ -97,7 +97,7 @@ class Augmentation:
     Args:
       text: kinds with their shares, between commas; `all`; or nothing.
       passes: how often the text is taken.
-      seed: decides what is drawn.
+      seed: decides all draws.
 
     Raises:
       InputError: if a kind is unknown, or has no share.
@@ -124,11 +124,11 @@ class Augmentation:
 
   @property
   def is_plain(self) -> bool:
-    """Whether all text is taken as it is."""
+    """Whether no text is changed."""
     return not any(getattr(self, kind) for kind in KINDS)
 
   def to_json(self) -> dict[str, Any]:
-    """Returns what data.json says of it: nothing, if text is taken once."""
+    """Returns the entries of data.json; none if text is taken once."""
     if self.is_plain and self.passes == 1:
       return {}
     return dataclasses.asdict(self)
@@ -146,7 +146,7 @@ class Rewritten(NamedTuple):
 
   Attributes:
     first: the first pair's place in the sequence that it was drawn from.
-    pairs: how many it stands for.
+    pairs: number of pairs that it replaces.
     source: one line.
     target: one line.
   """
@@ -168,7 +168,7 @@ class Augmenter:
   ) -> Iterator[Rewritten]:
     """Yields the replacements of rewritten pairs.
 
-    The seed, the pass and a pair's own text decide what is drawn for it.
+    The draws for a pair depend on the seed, the pass and the pair's own text.
 
     Args:
       sources: one line each, without blanks at the ends.
@@ -192,7 +192,7 @@ class Augmenter:
   def apply(
     self, sources: Sequence[str], targets: Sequence[str], number: int
   ) -> Iterator[tuple[str, str]]:
-    """Yields all pairs, those that `rewrite` yields in their places."""
+    """Yields all pairs, rewritten ones in the places of the original ones."""
     pairs = list(zip(sources, targets, strict=True))
     found = self.rewrite(sources, targets, number)
     put = put_in_place(
@@ -202,7 +202,7 @@ class Augmenter:
 
   def _generator(self, number: int, source: str, target: str) -> random.Random:
     seed = f"{self._augmentation.seed} {number} {source}\n{target}"
-    # The same in every process, unlike what `hash` returns.
+    # The same in every process, unlike the result of `hash`.
     return random.Random(seed.encode("utf-8", "surrogatepass"))
 
   def _rewritten(
@@ -233,10 +233,10 @@ def put_in_place(
 
   Args:
     items: items of the pairs, in their order.
-    rewritten: what takes the place of some, in the same order.
+    rewritten: items that replace some pairs, in the same order.
 
   Yields:
-    The place of the first pair that an item stands for, and the item.
+    The place of the first pair of an item, and the item.
   """
   place = 0
   for one, item in rewritten:
@@ -308,8 +308,9 @@ def _titled(line: str) -> str:
 def _mistyped(line: str, draw: random.Random) -> str:
   """Returns a line with typing errors.
 
-  Two letters are swapped, one is left out, doubled, or that of the next key.
-  Letters that are words, as in Chinese, and those with marks stay as they are.
+  Two letters are swapped, or one is left out, doubled, or replaced by a
+  neighbour on the keyboard. Letters that are words, as in Chinese, and letters
+  with marks are kept.
   """
   places = [
     found.start()
@@ -323,7 +324,7 @@ def _mistyped(line: str, draw: random.Random) -> str:
   drawn = {places[_below(len(places), draw)] for _ in range(errors)}
   last = len(line) + 1
   for place in sorted(drawn, reverse=True):
-    if place < last - 1:  # An error has moved what follows it.
+    if place < last - 1:  # An error moves the text after it.
       line, last = _with_error(line, place, _below(4, draw), draw), place
   return line
 

@@ -1,8 +1,8 @@
 r"""The same preparation as an Apache Beam pipeline, for more than one machine.
 
-Every pair has the key that the local shuffle gives it, so that the shards are
-the same, byte for byte, whoever runs the pipeline. The vocabulary and data.json
-are made by the process that starts it.
+Every pair has the same key as in the local shuffle, so that the shards are the
+same, byte for byte, on every runner. The process that starts the pipeline makes
+the vocabulary and data.json.
 
     files -> blocks of lines -> records by shard -> shards
                             \-> statistics
@@ -52,7 +52,7 @@ class CorpusJob(NamedTuple):
     plan: how lines become records.
     order: where records belong.
     shard_paths: paths of the files to write.
-    statistics_path: where what it holds is written.
+    statistics_path: file for the corpus' statistics.
   """
 
   tag: str
@@ -72,7 +72,7 @@ class _Record(NamedTuple):
     shard: which.
     fingerprint: fingerprint of its text; 0 if nobody asks.
     lengths: tokens of source and target.
-    data: as it stands in a file.
+    data: the framed record.
   """
 
   pair: int
@@ -171,7 +171,7 @@ def build(pipeline: beam.Pipeline, job: CorpusJob) -> None:
     for source, target in job.corpus.file_pairs()
   ]
   numbered = pipeline | f"{tag}: files" >> beam.Create(list(enumerate(files)))
-  # A pair's number is that in the whole corpus: what comes before is counted.
+  # The number of a pair in the whole corpus: earlier pairs are counted.
   counts = (
     numbered
     | f"{tag}: each file" >> beam.Reshuffle()
@@ -235,7 +235,7 @@ def _read_blocks(
 
 
 class _Encode(beam.DoFn):
-  """Makes records of blocks, and tells of those that are none."""
+  """Makes records of blocks, and reports pairs that are left out."""
 
   DROPPED = "dropped"
 
@@ -274,8 +274,8 @@ class _Encode(beam.DoFn):
 def _by_text(record: _Record) -> tuple[bytes, _Record]:
   """Gives a record the key that it shares with equal ones.
 
-  Bytes, since half of the numbers are beyond what Beam has as integers, and a
-  key must look the same to all workers.
+  Bytes, because half of the numbers are larger than Beam's integers, and a key
+  must look the same to all workers.
   """
   return record.fingerprint.to_bytes(8, "big"), record
 
@@ -305,11 +305,11 @@ class _AddUp(beam.CombineFn):
   """Adds statistics."""
 
   def create_accumulator(self) -> Statistics:
-    """Returns those of nothing."""
+    """Returns the statistics of an empty corpus."""
     return Statistics()
 
   def add_input(self, total: Statistics, more: Statistics) -> Statistics:
-    """Adds those of something."""
+    """Adds statistics."""
     total.add_all(more)
     return total
 

@@ -1,11 +1,11 @@
 """Which pairs are left out of the data, and why.
 
-All are off by default, but for what training could not use: a pair needs text
-on both sides, of which the vocabulary keeps something.
+All filters are off by default, except for pairs that training cannot use: a
+pair needs text on both sides that the vocabulary does not drop.
 
-What others leave out: Moses' clean-corpus-n, more than 80 to 250 words and a
-ratio of 9, or 1.5; OpusFilter, more than 100 words and a ratio of 3. Here both
-are of tokens, which every language has.
+Usual bounds: Moses' clean-corpus-n, 80 to 250 words and a ratio of 9 or 1.5;
+OpusFilter, 100 words and a ratio of 3. Here lengths and ratios are in tokens,
+which exist in every language.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ SOURCE_SCRIPT, TARGET_SCRIPT = "source script", "target script"
 
 @dataclasses.dataclass(frozen=True)
 class FilterSettings:
-  """Which pairs are left out, besides those with an empty side.
+  """Rules for pairs to leave out, besides those with an empty side.
 
   Attributes:
     invalid_utf8: `error`, or `drop` pairs with bytes that are not UTF-8.
@@ -51,8 +51,10 @@ class FilterSettings:
     max_tokens: tokens of either side, EOS included; 0 is no limit.
     max_ratio: ratio of the longer side's tokens to the shorter's; 0 is no
       limit.
-    source_script: what most letters of the source must be of; None is any.
-    target_script: what most letters of the target must be of; None is any.
+    source_script: script that most letters of the source must have; None is
+      any.
+    target_script: script that most letters of the target must have; None is
+      any.
     script_share: how many of the letters that is.
 
   Raises:
@@ -71,7 +73,7 @@ class FilterSettings:
   script_share: float = 0.5
 
   def to_json(self) -> dict[str, Any]:
-    """Returns what data.json says of them: those that are not off."""
+    """Returns the entries of data.json: the filters that are on."""
     return {
       field.name: getattr(self, field.name)
       for field in dataclasses.fields(self)
@@ -97,7 +99,7 @@ class TextFilter:
   """Judges pairs of lines before they are tokenized.
 
   Attributes:
-    settings: what is left out.
+    settings: rules for pairs to leave out.
   """
 
   def __init__(
@@ -106,7 +108,7 @@ class TextFilter:
     """Prepares the filters.
 
     Args:
-      settings: what is left out.
+      settings: rules for pairs to leave out.
       held_out: the lines of `settings.held_out`, from `read_held_out`.
     """
     self.settings = settings
@@ -166,7 +168,7 @@ def token_reason(
   """Returns why a pair is left out for its tokens; None if it is not.
 
   Args:
-    settings: what is left out.
+    settings: rules for pairs to leave out.
     source_tokens: number of source tokens, EOS included.
     target_tokens: number of target tokens, EOS included.
   """
@@ -195,5 +197,5 @@ def read_held_out(paths: Iterable[str], form: TextForm) -> frozenset[str]:
   return frozenset(line for line in lines if line)
 
 
-# C0 and C1 but for the tab, and what turns the direction of text around.
+# C0 and C1 except the tab, and marks that change the direction of text.
 _CONTROL = re.compile("[\0-\x08\x0a-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")

@@ -1,7 +1,7 @@
 """Records and shards, by the processes of one machine.
 
-They encode blocks of the text, and then gather the shards of what all blocks
-have of them; what is there from a run that broke off is not made again.
+They encode blocks of the text, then gather each shard from the files of all
+blocks. Files of an interrupted run are not made again.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class _Encoded(NamedTuple):
   Attributes:
     tag: `train` or `dev`.
     blocks: blocks of its records.
-    statistics: what it holds.
+    statistics: statistics of the corpus.
   """
 
   tag: str
@@ -58,7 +58,7 @@ class _Encoded(NamedTuple):
 
 def make_locally(making: Making) -> Made:
   """Writes all shards by processes of this machine; an `Engine`."""
-  # The development data first: what is wrong with them is found at once.
+  # Development data first, so that their faults are found at once.
   encoded = {tag: _encode(tag, making) for tag in sorted(making.corpora)}
   shards = [path for part in encoded.values() for path in _gather(part, making)]
   return Made({tag: part.statistics for tag, part in encoded.items()}, shards)
@@ -113,7 +113,7 @@ def _gather(part: _Encoded, making: Making) -> list[str]:
   """Writes a corpus' shards, as far as they are not there.
 
   Returns:
-    Their paths, but of those that are in their place already.
+    The paths of the shards that are not in their place yet.
   """
   settings, blocks, scratch = making.settings, part.blocks, making.scratch
   paths = [

@@ -51,9 +51,9 @@ class Making(NamedTuple):
     corpora: corpora by tag; each can be read twice.
     plans: how each one's lines become records.
     vocab_files: files of the vocabularies, in the scratch directory.
-    settings: what was asked for.
-    scratch: for what is made on the way.
-    at_the_end: what an engine wants to be done when the data are in their
+    settings: the user's settings.
+    scratch: directory for intermediate files.
+    at_the_end: functions that an engine has called when the data are in their
       place, or have failed.
     split_files: the text of a split, in the scratch directory.
   """
@@ -85,7 +85,7 @@ class Made(NamedTuple):
   """Shards that are whole, beside the data whose place they are to take.
 
   Attributes:
-    statistics: what each corpus holds, by tag.
+    statistics: statistics of each corpus, by tag.
     shards: paths of shards that are not in their place yet.
   """
 
@@ -120,9 +120,9 @@ def publish(
 ) -> None:
   """Puts finished data into the place of an earlier run's.
 
-  All that still needs room is written before anything of the earlier run is
-  removed: after that, files are renamed. On a disk, the same command goes on
-  with what breaks off; in a remote store it begins anew.
+  Everything that needs space on the disk is written before files of the earlier
+  run are removed; after that, files are only renamed. On a disk, the same
+  command continues an interrupted run; in a remote store it starts again.
 
   Args:
     making: the data that are being made.
@@ -160,7 +160,7 @@ def publish(
     file_system.make_directories(split_dir)
   for name in split_names:
     _move(os.path.join(ready, name), split_dir)
-  # The description last: what it speaks of is there then, on the disk, too.
+  # The description last, when all files that it names are on the disk.
   described = os.path.join(data_dir, DESCRIPTION_FILE)
   sync_name(described)
   _move(os.path.join(ready, DESCRIPTION_FILE), data_dir)

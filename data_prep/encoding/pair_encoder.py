@@ -1,7 +1,7 @@
 """From lines of text to records, block by block.
 
-Nothing here knows of other blocks, or of who runs it: processes of this machine
-or workers of a cluster.
+Encoding a block needs no other block, so that processes of this machine or
+workers of a cluster can share the work.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class EncodingPlan:
 
   Attributes:
     vocab_files: the vocabularies.
-    form: what is done to all text.
+    form: form into which all text is brought.
     filters: which pairs are left out.
     held_out: the lines that no pair may have.
     augmentation: which pairs are rewritten, and how often all are taken.
@@ -57,7 +57,7 @@ class EncodingPlan:
   augmentation: Augmentation = dataclasses.field(default_factory=Augmentation)
 
   def for_development(self) -> EncodingPlan:
-    """Returns that of data to measure with, which may be held out text."""
+    """Returns the plan for development data, which may be held-out text."""
     kept = dataclasses.replace(self.filters, held_out=(), duplicates=False)
     return EncodingPlan(self.vocab_files, self.form, kept)
 
@@ -67,8 +67,9 @@ class EncodedBlock(NamedTuple):
 
   Attributes:
     records: as they stand in a file.
-    pairs: int64 [B], each one's number in the corpus, times the passes, plus
-      that of its pass; for several on one line, that of the first.
+    pairs: int64 [B], for each pair its number in the corpus, times the number
+      of passes, plus the number of its pass; for several pairs on one line,
+      that of the first.
     lengths: int32 [B, 2], tokens of source and target, EOS included.
     fingerprints: uint64 [B] of the text, if duplicates are to be found.
     dropped: pairs that were left out, by reason.
@@ -90,7 +91,7 @@ class CleanPairs(NamedTuple):
   """The pairs of a block that the filters of text let pass.
 
   Attributes:
-    rows: of each, where it stands in the block.
+    rows: row of each pair in the block.
     sources: in the data's form, without blanks at their ends.
     targets: translations of the sources, in the same form.
     dropped: the others, by reason.
@@ -173,9 +174,9 @@ class PairCleaner:
     block: Block,
     damages: dict[int, str],
   ) -> Sequence[str]:
-    """Returns decoded lines; those that are not UTF-8 are empty, and noted."""
+    """Returns decoded lines; a line that is not UTF-8 is empty, and counted."""
     try:
-      # All together, which is much faster, if there is nothing to be told.
+      # All lines together, which is much faster, if all are UTF-8.
       text = b"".join(lines).decode("utf-8")
     except UnicodeDecodeError:
       decoded = []
@@ -225,7 +226,7 @@ class PairEncoder:
     self._cleaner = PairCleaner(plan.form, plan.filters, plan.held_out)
     self._tokenizers = load_tokenizers(plan.vocab_files)
     self._augmentation = plan.augmentation
-    # Training leaves longer lines out, if it is not told otherwise.
+    # Training leaves longer lines out by default.
     self._longest_joined = plan.filters.max_tokens or DEFAULT_MAX_LENGTH
 
   def encode(self, block: Block) -> EncodedBlock:
@@ -253,7 +254,7 @@ class PairEncoder:
       self._fingerprints(columns, order, pairs),
       clean.dropped,
       len(rows),
-      # As given: in lower case, nothing would tell where a sentence begins.
+      # Of the original text, because lower case hides where a sentence begins.
       sum(has_several_sentences(clean.given[row]) for row in rows),
     )
 
@@ -286,12 +287,12 @@ class PairEncoder:
   def _rewritten(
     self, columns: _Columns, pairs: int, number: int
   ) -> Iterator[tuple[Rewritten, int]]:
-    """Adds what a pass rewrites to the columns; yields it with its place there.
+    """Adds the rewritten pairs of a pass to the columns; yields their places.
 
-    What would be left out if it was rewritten stays as it is.
+    A pair that filters would leave out after rewriting is not rewritten.
 
     Args:
-      columns: columns of the pairs as they are, and of what has been rewritten.
+      columns: columns of the original pairs, to which rewritten ones are added.
       pairs: how many there are as they are.
       number: number of the pass.
     """
@@ -325,7 +326,7 @@ class PairEncoder:
     Args:
       columns: columns of the text.
       order: places in the columns.
-      pairs: numbers of the pairs, which tell the pass.
+      pairs: numbers of the pairs, which contain the number of the pass.
     """
     if not self._settings.duplicates:
       return np.zeros(0, np.uint64)

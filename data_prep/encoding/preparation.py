@@ -1,9 +1,9 @@
 """From parallel text to a vocabulary, shuffled shards and data.json.
 
-The text is read once for the vocabulary, unless there is one, and once for the
-records; processes encode its blocks and then gather the shards. All that is
-made on the way lies in one directory beside the data, which a later run with
-the same command goes on from; the data themselves change only at the end.
+The text is read once for the vocabulary, unless one is given, and once for the
+records; processes encode its blocks, and then gather the shards. Intermediate
+files are in one directory beside the data, and a later run of the same command
+continues with them; the data themselves change only at the end.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ from official_transformer.text.vocabulary_files import (
   load_vocabularies,
 )
 
-# Of the way in which all this is computed: what another has left is of no use.
+# Version of the intermediate files; those of other versions are not used.
 _FORMAT = 3
-# What a system says of a full disk, or of a user's share of it.
+# Errors of a full disk, or of a user's full quota.
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -67,13 +67,13 @@ def prepare(
 
   Args:
     corpora: `train` and, if there is one, `dev`.
-    settings: what to make of the text.
-    engine: what writes the shards.
+    settings: settings of the data to make.
+    engine: writes the shards.
 
   Raises:
     InputError: if a file is missing, or a pair of files does not match.
-    RunError: if the disk is full; what has been done is kept.
-    OSError: if the system refuses; what has been done is kept.
+    RunError: if the disk is full; finished files are kept.
+    OSError: if the system refuses; finished files are kept.
   """
   check(corpora, settings)
   check_directory(settings)
@@ -156,7 +156,7 @@ def _description(found: Statistics) -> CorpusDescription:
 
 
 def _plan(corpora: dict[str, Corpus], settings: DataSettings) -> Any:
-  """Returns all that the result depends on; None if it cannot be told."""
+  """Returns everything that the result depends on; None if unknown."""
   paths = [path for corpus in corpora.values() for path in corpus.paths]
   files = [*paths, *settings.filters.held_out]
   files += settings.given_vocabularies
@@ -184,7 +184,7 @@ def _version_of(package: str) -> str | None:
 def _start_of_system() -> str | None:
   """Returns an identifier that changes when the machine restarts, if known.
 
-  What blocks hold is not forced to the disk, and may not be there after one.
+  Intermediate files are not flushed to the disk, and a power cut may lose them.
   """
   try:
     return pathlib.Path("/proc/sys/kernel/random/boot_id").read_text("ascii")

@@ -1,8 +1,9 @@
 """The directory of intermediate files of a preparation.
 
-It lies beside them, where there is room, and is kept when a run breaks off: the
-same command finds what has been done. Whatever the result depends on is written
-down in it; for another result it begins anew.
+The directory is beside the data, where there is space, and is kept when a run
+is interrupted: the same command finds the finished files. A file in it
+describes everything that the result depends on; for another result, the
+directory is emptied.
 """
 
 from __future__ import annotations
@@ -32,11 +33,11 @@ class Scratch:
   """
 
   def __init__(self, directory: str, plan: Any) -> None:
-    """Resumes the files of an earlier run, or begins anew.
+    """Continues with the files of an earlier run, or starts again.
 
     Args:
       directory: need not exist.
-      plan: all that the result depends on, as JSON; None if it cannot be told.
+      plan: everything that the result depends on, as JSON; None if unknown.
     """
     self.directory = directory
     described = json.dumps(plan, indent=2, sort_keys=True)
@@ -70,13 +71,13 @@ class Scratch:
 def scratch_for(data_dir: str, plan: Any) -> Iterator[Scratch]:
   """Gives the scratch directory of some data; removes it when all is done.
 
-  What a run has done stays when the system refuses or a signal ends it, not
-  when the input is to blame: with other input, all is other. A remote store
-  has none: it is a temporary directory of this machine then.
+  Finished files are kept if the system refuses or a signal ends the run, but
+  not if the input is wrong, because other input needs other files. For a remote
+  store, the directory is a temporary one of this machine.
 
   Args:
     data_dir: where the data will be.
-    plan: all that they depend on, as JSON; None if it cannot be told.
+    plan: everything that the files depend on, as JSON; None if unknown.
   """
   if file_system.is_remote(data_dir):
     with tempfile.TemporaryDirectory() as directory:
@@ -94,7 +95,7 @@ def scratch_for(data_dir: str, plan: Any) -> Iterator[Scratch]:
 
 
 def _remove(directory: str) -> None:
-  """Removes a scratch directory, so that no run goes on with half of it."""
+  """Removes a scratch directory, so that no run continues with a part of it."""
   file_system.remove_if_there(os.path.join(directory, _PLAN))
   file_system.remove_tree(directory)
 

@@ -1,10 +1,10 @@
 """An external shuffle: records on the disk, in an order that a seed decides.
 
 Every pair has a key, computed from the seed and its number in the corpus; the
-key says which shard it belongs to, and where in it. First, each block's records
-are written to a file, by shard and key. Then each shard is gathered from all
-these files. Neither step needs more memory than a block or a shard's part, and
-the order does not depend on who has done what, and when.
+key decides its shard, and its place in it. First, each block's records are
+written to a file, by shard and key. Then each shard is gathered from all these
+files. Neither step needs more memory than a block or a shard's part, and the
+order does not depend on the processes and their timing.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def write_block(path: str, block: EncodedBlock, order: Order) -> None:
     "kept_pairs": block.kept_pairs,
     "several_sentences": block.several_sentences,
   }
-  # Not forced to the disk: whoever reads it knows if the machine has crashed.
+  # Not flushed to the disk; a reader after a crash of the machine checks it.
   with open(path + _INDEX + ".new", "wb") as stream:
     np.savez(stream, **index)
   os.replace(path + _INDEX + ".new", path + _INDEX)
@@ -153,8 +153,8 @@ def read_index(path: str) -> BlockIndex:
 class ShuffledCorpus:
   """All blocks of a corpus, to be gathered into shards.
 
-  The index of all blocks lies in a few flat files: every shard's process looks
-  at its part of them alone.
+  The index of all blocks is in a few flat files: the process of a shard reads
+  only its part of them.
 
   Attributes:
     path: how the names of the index' files begin.
@@ -305,7 +305,7 @@ class Statistics:
     self.several_sentences += other.several_sentences
 
   def to_json(self) -> dict[str, Any]:
-    """Returns all of it as JSON has it."""
+    """Returns all statistics as JSON."""
     return dict(vars(self))
 
   @classmethod

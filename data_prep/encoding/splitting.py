@@ -45,7 +45,7 @@ class SplitText:
 
 @dataclasses.dataclass(frozen=True)
 class _Pair:
-  """A pair as it is compared, and as it is written."""
+  """A pair for comparison, and for writing."""
 
   formed: tuple[str, str]
   given: tuple[str, str]

@@ -61,8 +61,8 @@ def make_vocabularies(
   """Returns the paths of the data's vocabularies, in the scratch directory.
 
   Args:
-    train: what they are made from.
-    settings: of what kind.
+    train: training text.
+    settings: kinds and sizes.
     held_out: the lines that no pair may have.
     scratch: where they are put, and found if an earlier run has made them.
 
@@ -149,7 +149,7 @@ def _sample(
   scratch: Scratch,
 ) -> None:
   """Writes the text that vocabularies are made from."""
-  # Whoever encodes the pairs counts what is left out, and refuses it.
+  # Pairs that are left out are counted, and refused, during the encoding.
   cleaner = PairCleaner(settings.form, settings.filters, held_out)
   # A vocabulary knows text as the training does, capitals among it.
   augmenter = Augmenter(settings.augmentation)

@@ -19,9 +19,9 @@ from official_transformer.errors import RunError
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-# Handed on beyond what is being worked on, so that nobody waits for more.
+# Items that are passed on in advance, so that no process waits.
 _AHEAD = 2
-# In a worker: what `each` was given to work with.
+# In a worker: the tool of `each`.
 _tool: Any = None
 
 
@@ -35,16 +35,16 @@ def available_processors() -> int:
 class Workers:
   """Maps in other processes, in order, with bounded memory.
 
-  They are started anew, not forked: what a library of the parent holds, such as
-  threads, would not be there. They end with it, however it ends.
+  Processes are started without fork, because a forked child would lack parts of
+  a library's state, such as threads. They end with the parent in every case.
   """
 
   def __init__(self, number: int | None = None) -> None:
-    """Says how many; they are started when there is something to do.
+    """Sets the number of processes, which start with the first work.
 
     Args:
-      number: processes; 1 is this one, as it is for a single item. None is one
-        a processor.
+      number: processes; with 1, or for a single item, this process works
+        itself. None is one a processor.
     """
     self.number = number or available_processors()
 
@@ -57,13 +57,13 @@ class Workers:
     """Yields the result of each item, in order.
 
     Args:
-      make_tool: called once in each process; what it returns is handed to
-        `work`. Can be pickled, as `work` can be.
+      make_tool: called once in each process; its result is passed to `work`.
+        Both can be pickled.
       work: called with the tool and an item.
       items: read as they are needed.
 
     Raises:
-      RunError: if a process is gone; what `work` raises, too.
+      RunError: if a process has died; errors of `work` are raised, too.
     """
     items = iter(items)
     first = list(itertools.islice(items, 2))
@@ -98,7 +98,7 @@ class Workers:
 def _begin(make_tool: Callable[[], Any]) -> None:
   """Prepares a worker process."""
   global _tool
-  # The parent is told, and says what becomes of its workers.
+  # The parent gets the signal, and decides about its workers.
   signal.signal(signal.SIGINT, signal.SIG_IGN)
   threading.Thread(target=_end_with_parent, daemon=True).start()
   # Nothing of a block is part of a circle; looking for some takes a tenth of

@@ -57,7 +57,7 @@ class WantedVocabulary:
     size: entries, if it is made; None is all words of the text, and 8,000 of
       the other kinds.
     file: an existing one to use instead, or None.
-    vocab_type: one of `VOCAB_TYPES`; None is that of `DataSettings`.
+    vocab_type: one of `VOCAB_TYPES`; None is the type in `DataSettings`.
     language: ISO 639-1 code, which a vocabulary of words is cut by.
   """
 
@@ -123,7 +123,7 @@ class DataSettings:
     vocab_sample: pairs that a vocabulary is made from; 0 is all.
     shards: files the training data is spread over.
     seed: seed of the shuffle, and of the sample.
-    form: what is done to all text.
+    form: form into which all text is brought.
     filters: which pairs are left out.
     workers: processes; None is one a processor. The result is the same.
     prefix: how the names of the shards begin.
@@ -157,7 +157,7 @@ class DataSettings:
 
   @property
   def given_vocabularies(self) -> list[str]:
-    """The files of those that are not made."""
+    """The files of given vocabularies."""
     files = (
       [side.file for side in self.separate]
       if self.separate

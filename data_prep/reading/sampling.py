@@ -26,8 +26,8 @@ def sample_pairs(
 ) -> Iterator[CleanPairs]:
   """Yields pairs of a corpus in its order: all, or as many as asked for.
 
-  The pairs with the lowest keys of a shuffle are drawn, so that no more need be
-  held than are wanted; those that the cleaner leaves out are missing then.
+  The pairs with the lowest keys of a shuffle are drawn, so that only the wanted
+  pairs are in memory; pairs that the cleaner leaves out are then missing.
 
   Args:
     blocks: the corpus.

@@ -1,7 +1,7 @@
 """Parallel text in blocks of lines, as bytes.
 
-Reading is what one process does for all others, so that it does as little as it
-can: it finds the ends of lines and hands on what is between them.
+One process reads for all others, so that it does as little as possible: it
+finds line ends and passes on the bytes between them.
 """
 
 from __future__ import annotations

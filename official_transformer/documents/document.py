@@ -36,7 +36,7 @@ class DecodedFile(NamedTuple):
   Attributes:
     text: without the mark of its encoding.
     mark: byte order mark of the file; may be empty.
-    charset: what it is written in.
+    charset: encoding of the file.
   """
 
   text: str

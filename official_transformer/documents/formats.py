@@ -24,7 +24,7 @@ class DocumentFormat(NamedTuple):
   Attributes:
     read: makes a document of a file's content.
     is_text: whether it can be written to a terminal.
-    kept: what is not translated, if nobody says otherwise.
+    kept: pattern of text that is not translated by default.
   """
 
   read: Callable[[bytes], Document]
@@ -40,7 +40,8 @@ def _read_word(content: bytes) -> Document:
 
 
 _ADDRESS = r"https?://[^\s<>\"]*[^\s<>\".,;:!?)]|[\w.+-]+@[\w-]+(?:\.[\w-]+)+"
-# What a program fills: ICU's ways, templates', shells' and Python's, printf's.
+# Placeholders that programs fill: ICU's, templates', shells' and Python's,
+# printf's.
 _FILLED = (
   r"\{\w+,\s*(?:plural|select|selectordinal),.*\}|\{\{.*?\}\}"
   r"|[$%]?\{[^{}\s]*\}|%<\w+>"
@@ -63,11 +64,11 @@ def format_of(path: str, file_format: str) -> DocumentFormat | None:
 
   Args:
     path: path of the file.
-    file_format: the name of a format, `LINES`, or `AUTO`: the end of the path
-      tells.
+    file_format: the name of a format, `LINES`, or `AUTO`, which decides by the
+      end of the path.
   """
   if file_format == AUTO:
-    # Of a compressed file, what it is within tells.
+    # The name inside a compressed file's name decides.
     path = path.lower().removesuffix(".gz").removesuffix(".zst")
     ending = os.path.splitext(path)[1]
     file_format = _BY_ENDING.get(ending, LINES)
@@ -78,7 +79,7 @@ def read_document(path: str, document_format: DocumentFormat) -> Document:
   """Reads a document.
 
   Raises:
-    InputError: if it is not what its format says, or a library is missing.
+    InputError: if the content is not of its format, or a library is missing.
   """
   if path.endswith(COMPRESSED):
     raise InputError(f"{path} is a document, and compressed: unpack it first")

@@ -1,6 +1,6 @@
-"""Messages of a program, as gettext has them; all but new ones stays as it is.
+"""Messages of a program in gettext's format; only new ones are translated.
 
-The format is that of GNU gettext's manual, "The Format of PO Files".
+The format is described in GNU gettext's manual, "The Format of PO Files".
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ def _checked(entry: _Entry) -> _Entry:
 
 
 def _check_charset(entries: Sequence[_Entry]) -> None:
-  """Refuses a file that says that it is in another charset.
+  """Refuses a file that declares another charset.
 
   Raises:
     InputError: with the command that converts it.
@@ -160,7 +160,7 @@ def _check_charset(entries: Sequence[_Entry]) -> None:
     if entry["msgid"].text or "msgstr" not in entry:
       continue
     declared = _CHARSET.search(entry["msgstr"].text)
-    # A template says CHARSET.
+    # Templates declare the charset CHARSET.
     if declared and declared[1].lower() not in ("utf-8", "utf8", "charset"):
       raise InputError(
         f"its charset is {declared[1]}; convert it: msgconv --to-code=UTF-8"
@@ -187,7 +187,7 @@ def _quoted(key: str, text: str, line: str) -> str:
   Args:
     key: keyword of the field.
     text: text of the field.
-    line: line that it had before, which says how lines end.
+    line: the earlier line, whose line ends are kept.
   """
   end = line[len(line.rstrip("\r\n")) :] or "\n"
   pieces = _LINE.findall(text) or [""]

@@ -44,7 +44,7 @@ class Subtitles(Document):
         "it is not a .srt file: no line is like 00:00:01,000 --> "
         f"00:00:02,000; the first is {text.strip().splitlines()[0]!r:.60}"
       )
-    # What stays, and groups of lines that are translated together.
+    # Text to keep, and groups of lines that are translated together.
     self._parts: list[str | list[str]] = []
     place = 0
     for head, following in itertools.pairwise([*heads, None]):

@@ -1,9 +1,9 @@
 """Word files: paragraphs are translated, their formatting comes back by words.
 
 A `.docx` file is a ZIP archive of XML (ECMA-376, part 1, 17.3): paragraphs (p)
-hold runs (r) of text (t), each with its formatting (rPr), and links around
-runs. A paragraph becomes HTML whose elements stand for these, as
-`--markup=html` translates it.
+have runs (r) of text (t), each with its formatting (rPr), and links around
+runs. A paragraph becomes HTML with an element for each of these, which is
+translated as by `--markup=html`.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ _PARTS = re.compile(r"word/(document|header|footer|footnotes|endnotes)\d*\.xml")
 # They may hold text, too.
 _LEFT_OUT = re.compile(r"word/(comments|charts|diagrams)\b.*\.xml")
 _STRICT = "http://purl.oclc.org/ooxml/"
-# Bytes of XML, above which a file is not what a person has written.
+# Bytes of XML; larger files are refused, because no person writes them.
 _MOST = 100_000_000
 
 
 class WordDocument(Document):
   """A `.docx` file: its text, tables, headers, footers and notes.
 
-  Fields but links, such as a table of contents, are left as they are: Word
-  makes them anew.
+  Fields other than links, such as a table of contents, are kept, because Word
+  updates them.
   """
 
   def __init__(self, content: bytes) -> None:
@@ -127,7 +127,7 @@ def _paragraphs(root: etree._Element) -> Iterator[Paragraph]:
   for element in root.iter(W + "p"):
     before = depth
     for mark in element.iter(FIELD):
-      # Those within a text box belong to another paragraph.
+      # Marks inside a text box belong to another paragraph.
       if next(mark.iterancestors(W + "p")) is element:
         depth = max(depth + field_step(mark), 0)
     # A field may go on over paragraphs, as a table of contents does.

@@ -1,8 +1,8 @@
 """A paragraph of a Word file as HTML, and back.
 
-Formatting, links, and what begins and ends something have ids in the markup, of
-elements `<b>`, `<a>` and `<i>`; all else that is no text is an `<img>`, or a
-`<br>` if it divides text.
+Formatting, links, and the beginnings and ends of ranges are elements `<b>`,
+`<a>` and `<i>` with ids in the markup; anything else without text is an
+`<img>`, or a `<br>` if it divides text.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _CONTENT = W + "sdtContent"
 # Marks of a checker, and where pages ended last.
 _DROPPED = frozenset(W + n for n in ("proofErr", "lastRenderedPageBreak"))
 _DIVIDING = frozenset(W + name for name in ("tab", "br", "cr", "ptab"))
-# What begins or ends something that may be larger than a paragraph.
+# Beginnings and ends of ranges that may be larger than a paragraph.
 _BEGINS = ("RangeStart", "bookmarkStart")
 _ENDS = ("RangeEnd", "bookmarkEnd")
 FIELD = W + "fldChar"
@@ -42,10 +42,10 @@ class _Part(NamedTuple):
   """The meaning of an id in a paragraph's markup.
 
   Attributes:
-    elements: elements of the XML: formatting, a link without its text, or what
-      stands between text; of a range or a field, what begins it.
+    elements: elements of the XML: formatting, a link without its text, or
+      elements between text; for a range or a field, its beginning.
     run: run that such an element is alone in; None if it is in none.
-    ends: what ends a range or a field.
+    ends: ends of the range or field.
   """
 
   elements: list[etree._Element]
@@ -57,7 +57,7 @@ class Paragraph:
   """A paragraph as HTML; `replace` alone changes it.
 
   Attributes:
-    markup: as it is translated.
+    markup: the paragraph as HTML for translation.
     has_text: whether there is any.
   """
 
@@ -67,7 +67,7 @@ class Paragraph:
     # Numbers of formatting, by its XML, and how many characters have it.
     self._formats: dict[bytes, int] = {}
     self._lengths: collections.Counter[int] = collections.Counter()
-    # What stays before and behind the text.
+    # Elements that stay before and after the text.
     self._first: list[etree._Element] = []
     self._last: list[etree._Element] = []
     self._field: list[etree._Element] = []
@@ -226,7 +226,7 @@ def _content(around: etree._Element) -> etree._Element:
 def _ranges(parent: etree._Element) -> dict[etree._Element, etree._Element]:
   """Returns the ends of ranges by their beginnings.
 
-  Those are left out that cross others, or go beyond the parent.
+  Ranges that overlap others, or extend beyond the parent, are left out.
   """
   found = {}
   is_open: list[etree._Element] = []

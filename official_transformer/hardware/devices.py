@@ -32,11 +32,11 @@ def choose_devices(
   if wanted == -1:
     wanted = len(gpus)
   if wanted == 1 and not gpus:
-    # What upstream's commands say by default, on any machine.
+    # Upstream's commands have this flag by default, on any machine.
     logging.warning("--num_gpus=1, but TensorFlow sees none: using the CPU")
     wanted = 0
   if wanted > len(gpus):
-    # It may say what is wrong with the driver.
+    # It may name a fault of the driver.
     show(said_at_start())
     raise InputError(
       f"--num_gpus={num_gpus}, but TensorFlow sees {len(gpus)}. Lower it, or "

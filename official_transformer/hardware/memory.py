@@ -10,8 +10,8 @@ import pathlib
 import tensorflow as tf
 
 _MEMINFO = pathlib.Path("/proc/meminfo")
-# A container's own limit, what it uses of it, and how much of that is copies of
-# files, which make room; of either version of cgroups.
+# A container's limit, its use, and the part of its use that caches files and
+# can be freed; for both versions of cgroups.
 _GROUP = "/sys/fs/cgroup"
 _LIMITS = (
   (f"{_GROUP}/memory.max", f"{_GROUP}/memory.current", "inactive_file"),
@@ -30,7 +30,7 @@ def computes_on_cpu() -> bool:
 
 
 def available_bytes() -> int | None:
-  """Returns the memory that is free here, if the system tells."""
+  """Returns the memory that is free here; None if unknown."""
   found = []
   with contextlib.suppress(OSError):
     for line in _MEMINFO.read_text("utf-8").splitlines():
@@ -51,8 +51,8 @@ def available_bytes() -> int | None:
 def release_unused() -> None:
   """Gives memory that nothing uses any more back to the system.
 
-  A dropped model is a cycle of objects, which Python frees when it comes to it,
-  and glibc keeps what is freed between other things in use.
+  A dropped model is a cycle of objects, which Python frees at a later time, and
+  glibc keeps freed memory that lies between blocks in use.
   """
   gc.collect()
   # Other C libraries have no such function, and some systems no such name.

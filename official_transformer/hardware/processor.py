@@ -46,7 +46,7 @@ def is_fast_dtype(dtype: str) -> bool:
 
 
 def has_bfloat16_units(cpuinfo: str) -> bool:
-  """Tells from /proc/cpuinfo whether bfloat16 products beat float32's.
+  """Returns from /proc/cpuinfo whether bfloat16 products beat float32's.
 
   Of Intel's, AMX is taken to be faster, which a virtual machine may hide, and
   `avx512_bf16` alone is not: a Xeon (family 6, model 207) without AMX takes 1.6
@@ -62,10 +62,11 @@ def has_bfloat16_units(cpuinfo: str) -> bool:
 def prefer_onednn() -> None:
   """Has TensorFlow, if it is not imported yet, use oneDNN where that pays.
 
-  By itself it does so where there are instructions for neural networks, such as
-  AVX512_VNNI. With AVX2 alone, oneDNN is about as fast in single products of
-  many rows, and up to twice as fast in those of few, which a search is made of,
-  if their kernels are laid out well; whole updates have been 1.9 times as fast.
+  TensorFlow's default is to use oneDNN on processors with instructions for
+  neural networks, such as AVX512_VNNI. With AVX2 alone, oneDNN is about as fast
+  for single products of many rows, and up to twice as fast for products of few
+  rows, as in a search, if the layout of their kernels is right; whole updates
+  have been 1.9 times as fast.
   """
   if has_short_vectors(cpuinfo()):
     os.environ.setdefault(ONEDNN, "1")
@@ -84,12 +85,13 @@ def traced_for(target: Target) -> Iterator[None]:
 def padding_columns_for(columns: int) -> int:
   """Returns how many columns of padding a kernel has for products of few rows.
 
-  With AVX2 alone, oneDNN reads the kernels of such products as they lie, and is
-  up to three times as fast if their rows do not crowd in the cache. What is to
-  run elsewhere, too, is padded in any case; XLA gains nothing by it.
+  With AVX2 alone, oneDNN reads the kernels of such products in place, and is up
+  to three times as fast if their rows do not conflict in the cache. Kernels
+  that are to run on other machines, too, are padded in any case; XLA gains
+  nothing by it.
 
   Args:
-    columns: O, what the kernel has.
+    columns: O, columns of the kernel.
   """
   target = _target.get()
   if columns % _CROWDED_COLUMNS or target is Target.XLA:
@@ -105,7 +107,7 @@ def transposed_is_faster(size: int) -> bool:
   They do with AVX2 alone.
 
   Args:
-    size: I, what each row has.
+    size: I, length of each row.
   """
   return (
     size >= _TRANSPOSED_FROM
@@ -116,7 +118,7 @@ def transposed_is_faster(size: int) -> bool:
 
 
 def _reads_kernels_as_they_lie() -> bool:
-  """Tells whether products are oneDNN's, with AVX2 alone."""
+  """Returns whether oneDNN computes products, with AVX2 alone."""
   return (
     has_short_vectors(cpuinfo())
     and os.environ.get(ONEDNN, "").lower() in ("1", "true")
@@ -131,7 +133,7 @@ def _has_accelerator() -> bool:
 
 
 def has_short_vectors(cpuinfo: str) -> bool:
-  """Tells from /proc/cpuinfo whether there is AVX2, but no AVX-512."""
+  """Returns from /proc/cpuinfo whether there is AVX2, but no AVX-512."""
   names = _features(cpuinfo)
   return "avx2" in names and "avx512f" not in names
 

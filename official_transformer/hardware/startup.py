@@ -1,7 +1,7 @@
 """Importing TensorFlow without its messages at the start.
 
-Its libraries write lines about oneDNN and CUDA before anything can tell them
-not to. They are kept back, and shown if the start fails.
+TensorFlow's libraries write lines about oneDNN and CUDA before logging can be
+configured. The lines are held back, and shown if the start fails.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _said = ""
 def start_tensorflow() -> None:
   """Imports TensorFlow and has it look for devices, in silence.
 
-  If TF_CPP_MIN_LOG_LEVEL is set in the environment, nothing is kept back. If
-  not, TensorFlow's C++ code logs nothing later either: what goes wrong there is
-  raised as an exception.
+  If TF_CPP_MIN_LOG_LEVEL is set in the environment, all lines are shown. If
+  not, TensorFlow's C++ code does not log later either: its errors are raised as
+  exceptions.
   """
   if _LEVEL in os.environ:
     _start()
@@ -49,8 +49,8 @@ def _start() -> None:
 def grappler_disabled() -> Iterator[None]:
   """Has TensorFlow run the body's graphs without optimising them first.
 
-  For graphs that run once: to optimise the search's takes half a second, and
-  gains a tenth of what a sentence takes.
+  For graphs that run once: optimising the graph of a search takes half a
+  second, and saves a tenth of the time of a sentence.
   """
   import tensorflow as tf
 

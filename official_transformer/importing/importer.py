@@ -454,7 +454,7 @@ def _target_space(table: np.ndarray, row: int | None) -> np.ndarray:
 def _step(
   prefix: str, shapes: dict[str, tuple[int, ...]], naming: CheckpointFormat
 ) -> int | None:
-  """Returns how many updates the checkpoint has seen, if it says so."""
+  """Returns how many updates the checkpoint has had; None if unknown."""
   for name in shapes:
     if naming.is_step(name):
       value = np.asarray(read_tensors(prefix, [name])[name])

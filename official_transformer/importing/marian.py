@@ -52,7 +52,7 @@ from official_transformer.text.vocabulary_files import (
   load_vocabularies,
 )
 
-# What config.json must say, where it says anything.
+# Required values of config.json; missing keys are accepted.
 _NEEDED = {
   "model_type": "marian",
   "normalize_before": False,
@@ -82,7 +82,7 @@ def import_marian(
     overrides: parameters by field, such as `beam_size`.
 
   Returns:
-    One line that says what was imported.
+    One line that describes the imported model.
 
   Raises:
     InputError: if the files are missing, or of another kind of model.
@@ -208,7 +208,7 @@ def _params(
   vocabularies: tuple[MarianVocabulary, MarianVocabulary],
   overrides: Mapping[str, Any],
 ) -> TransformerParams:
-  """Returns the parameters that a configuration stands for."""
+  """Returns the parameters that a configuration describes."""
   source, target = (len(v.pieces) for v in vocabularies)
   one_table = ENCODER_TABLE not in tensors
   share = "all" if one_table else "decoder"

@@ -17,10 +17,10 @@ from official_transformer.model_params import TransformerParams
 CONFIG = "special:model.yml"
 TABLE = "Wemb"
 BIAS = "decoder_ff_logit_out_b"
-# What the configuration of an export has beside what Marian reads.
+# Key of an export's configuration that Marian does not read.
 OWN_PARAMS = "official-transformer-params"
 MODEL, VOCABULARY = "model.npz", "vocab.spm"
-# What a configuration says of every model of this architecture.
+# Configuration of all models of this architecture.
 ARCHITECTURE = {
   "type": "transformer",
   "tied-embeddings-all": True,
@@ -76,7 +76,7 @@ def check_params(params: TransformerParams) -> None:
   """Refuses a model that Marian does not compute.
 
   Raises:
-    InputError: with the reason, and what to train instead.
+    InputError: with the reason, and the kind of model to train instead.
   """
   problems = []
   if params.norm != "post":

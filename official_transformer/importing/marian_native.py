@@ -1,8 +1,8 @@
 """Importing a model in Marian's own files: `.npz`, and a vocabulary beside it.
 
-What `--export_format=marian` has written comes back as it was; what Marian has
-trained itself comes as far as it is a plain post-norm Transformer with one
-table and a SentencePiece vocabulary.
+An export by `--export_format=marian` is restored exactly; models that Marian
+trained are imported if they are plain post-norm Transformers with one table and
+a SentencePiece vocabulary.
 
 Shapes: V vocabulary, D hidden size.
 """
@@ -69,7 +69,7 @@ def import_marian_files(
     overrides: parameters by field, such as `beam_size`.
 
   Returns:
-    One line that says what was imported.
+    One line that describes the imported model.
 
   Raises:
     InputError: if the files are missing, or of another kind of model.
@@ -174,7 +174,7 @@ def _params(
   entries: int,
   path: str,
 ) -> TransformerParams:
-  """Returns the parameters of an export, or those that Marian's stand for."""
+  """Returns the parameters of an export, or those of Marian's configuration."""
   try:
     if OWN_PARAMS in config:
       params = read_record(
@@ -190,8 +190,8 @@ def _params(
         filter_size=int(config["transformer-dim-ffn"]),
         activation=str(config.get("transformer-ffn-activation", "swish")),
         norm="post",
-        # Marian divides by the length with --normalize, which this comes
-        # nearest to; its file does not tell.
+        # The nearest to Marian's --normalize, which divides by the length and
+        # is not in its file.
         alpha=1.0,
       )
   except (*DAMAGE, KeyError) as error:
@@ -208,7 +208,7 @@ def _params(
     params,
     attention_bias=params.attention_bias
     or any(arrays[name].any() for name in biases),
-    # What keeps a token from being chosen is no bias of the model's.
+    # The number that keeps a token from being chosen is no bias of the model.
     output_bias=params.output_bias or bool(bias[bias != NEVER].any()),
   )
 
@@ -225,7 +225,7 @@ def _assemble(
   shapes = {w.path: tuple(w.shape) for w in transformer.weights}
   names = {own: name_of(own) for own in shapes}
   known = {name for name in names.values() if name}
-  # What Marian has besides is zeros.
+  # Marian's further variables are zeros.
   unknown = [
     name
     for name, array in arrays.items()
@@ -245,6 +245,6 @@ def _assemble(
   values["transformer/embedding/weights"] = arrays[TABLE][: params.vocab_size]
   if params.output_bias:
     bias = arrays[BIAS].reshape(-1)[: params.vocab_size]
-    # That of PAD is lost where it keeps PAD from being chosen.
+    # The bias of PAD is lost if PAD may not be chosen.
     values["transformer/output/bias"] = np.where(bias == NEVER, 0, bias)
   return {own: np.asarray(v, np.float32) for own, v in values.items()}

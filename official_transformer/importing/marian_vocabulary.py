@@ -1,9 +1,9 @@
 """The vocabularies of a Hugging Face Marian model, as SentencePiece models.
 
-Such a model cuts text by one SentencePiece model a side, and numbers the pieces
-of both by a JSON file of its own. Here each side's model is written anew, with
-that file's numbers: PAD, EOS and the unknown piece come first, the others
-follow in their order. What only the other side has, is never cut into.
+Such a model cuts text by one SentencePiece model for each side, and numbers the
+pieces of both in its own JSON file. Here each side's model is rewritten with
+these numbers: PAD, EOS and the unknown piece first, the others in their order.
+Pieces of the other side only are never used for cutting.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from official_transformer.text.tokenizer import (
 )
 
 _BLANK = "\u2581"
-# What a SentencePiece model says of a piece.
+# SentencePiece's types of pieces.
 _NORMAL, _UNKNOWN, _CONTROL, _USER_DEFINED, _UNUSED, _BYTE = 1, 2, 3, 4, 5, 6
 # Chooses the language that a multilingual model translates to.
 _LANGUAGE = re.compile(r">>[^<>\s]+<<")
@@ -57,7 +57,7 @@ def read_vocabulary(directory: str, side: str) -> MarianVocabulary:
     side: `source` or `target`.
 
   Raises:
-    InputError: if a file is missing or is not what it should be.
+    InputError: if a file is missing, or has unexpected content.
   """
   own = os.path.join(directory, "target_vocab.json")
   name = "vocab.json"
@@ -116,7 +116,7 @@ def _renumbered(directory: str, side: str, pieces: list[str]) -> bytes:
   if not model.pieces:
     raise InputError(f"{path} has no pieces: it is no SentencePiece model")
   known = {piece.piece: piece for piece in model.pieces}
-  # Each stands for what no other piece is made of.
+  # Each gets a name that no other piece has.
   given = set(pieces)
   if lost := [
     piece
@@ -135,7 +135,7 @@ def _renumbered(directory: str, side: str, pieces: list[str]) -> bytes:
     if number in special:
       new.type = special[number]
     elif side == "source" and _LANGUAGE.fullmatch(piece):
-      # Marian takes it off the text, and a blank begins what is left.
+      # Marian removes it from the text, and the rest begins with a blank.
       new.piece, new.type = _BLANK + piece, _USER_DEFINED
     elif piece in known and known[piece].type in (0, _NORMAL):
       new.score = known[piece].score
@@ -146,7 +146,7 @@ def _renumbered(directory: str, side: str, pieces: list[str]) -> bytes:
   spec = model.trainer_spec
   spec.pad_id, spec.eos_id, spec.unk_id = PAD_ID, EOS_ID, UNK_ID
   spec.bos_id = NO_ID
-  spec.unk_surface = ""  # What is unknown leaves no trace in Marian's text.
+  spec.unk_surface = ""  # Marian writes unknown pieces as an empty text.
   spec.pad_piece, spec.eos_piece, spec.unk_piece = pieces[:3]
   spec.vocab_size = len(pieces)
   made = serialize(model)

@@ -60,7 +60,7 @@ def import_pegasus(
     overrides: parameters by field, such as `beam_size`.
 
   Returns:
-    One line that says what was imported.
+    One line that describes the imported model.
 
   Raises:
     InputError: if the files are missing, or were not exported from here.

@@ -1,1 +1,1 @@
-"""A model directory: what is in it, and how it is read and written."""
+"""Model directories: their files, and how these are read and written."""

@@ -41,7 +41,7 @@ _TABLE = "transformer/embedding/weights"
 _SOURCE_TABLE = "transformer/source_embedding/weights"
 _LAYER = re.compile(r"/decoder_stack/layer_(\d+)/")
 
-# What weights may be stored in, by the names that `--dtype` has. Those of two
+# Types in which weights may be stored, by their `--dtype` names. Types of two
 # bytes are read as float32.
 STORAGE = {"fp32": tf.float32, "fp16": tf.float16, "bf16": tf.bfloat16}
 
@@ -80,7 +80,7 @@ def write_checkpoint(
     The checkpoint's directory.
 
   Raises:
-    OSError: if the system refuses; what was there is as it was.
+    OSError: if the system refuses; earlier files are unchanged.
   """
   path = directory.checkpoint_directory(step, kind)
   with new_directory(path) as aside:
@@ -109,7 +109,7 @@ def write_only_checkpoint(
     The checkpoint's directory.
 
   Raises:
-    OSError: if the system refuses; what was there before still is.
+    OSError: if the system refuses; earlier files are unchanged.
   """
   path = write_checkpoint(directory, step, tensors, kind)
   for other in directory.checkpoint_steps(kind):
@@ -121,7 +121,7 @@ def write_only_checkpoint(
 def write_bundle(prefix: str, tensors: Mapping[str, Any]) -> None:
   """Writes tensors as `prefix.index` and its data.
 
-  A crash can leave half of it; see `write_checkpoint`.
+  A crash can leave an incomplete file; `write_checkpoint` does not.
 
   Args:
     prefix: DIRECTORY/NAME; the directory exists.
@@ -166,10 +166,10 @@ def first_readable(
     directory: the model directory.
     steps: steps of the checkpoints to try, in turn; at least one.
     kind: `CHECKPOINTS`, `BEST` or `AVERAGE`.
-    read: what reads one, given its path without `.index`.
+    read: reads a checkpoint, given its path without `.index`.
 
   Returns:
-    Its step, and what is wrong with those before it.
+    Its step, and the faults of the newer ones.
 
   Raises:
     DamagedCheckpointError: if none can be read; it is the first one's.
@@ -189,10 +189,10 @@ def check_sizes(prefix: str, params: TransformerParams) -> None:
 
   Args:
     prefix: path of the checkpoint without `.index`.
-    params: what the model is said to be.
+    params: parameters of model.json.
 
   Raises:
-    DamagedCheckpointError: if it cannot be read, or has less data than it says.
+    DamagedCheckpointError: if it cannot be read, or is shorter than its index.
     InputError: if its sizes are others.
   """
   shapes = stored_shapes(prefix, WEIGHTS)
@@ -305,7 +305,7 @@ def read_integers(prefix: str, name: str) -> tuple[int, ...]:
 
   Args:
     prefix: path of the checkpoint without `.index`.
-    name: as it is stored.
+    name: stored name.
 
   Raises:
     DamagedCheckpointError: if it cannot be read, or is something else.
@@ -320,14 +320,14 @@ def read_integers(prefix: str, name: str) -> tuple[int, ...]:
 
 
 def _widened(array: Any) -> Any:
-  """Returns halves of numbers as float32, and anything else as it is."""
+  """Converts float16 and bfloat16 to float32, and no other type."""
   halves = [STORAGE[name].as_numpy_dtype for name in ("fp16", "bf16")]
   is_half = getattr(array, "dtype", None) in halves
   return array.astype(np.float32) if is_half else array
 
 
 def to_storage(tensors: Mapping[str, Any], storage: str) -> dict[str, Any]:
-  """Rounds tensors to what they are to be stored in.
+  """Rounds tensors to the type in which they are stored.
 
   Args:
     tensors: float32 arrays by name.
@@ -401,7 +401,7 @@ def mean_weights(prefixes: Sequence[str]) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def _reader(prefix: str) -> Iterator[Any]:
-  """Opens a checkpoint; what fails while it is read is damage."""
+  """Opens a checkpoint; errors of reading become DamagedCheckpointError."""
   try:
     # `tf.train.load_checkpoint` takes a prefix for a directory where names
     # that begin alike look like one.
@@ -421,7 +421,7 @@ def restore_variables(
   Args:
     prefix: the checkpoint's path without `.index`.
     group: `WEIGHTS` or `OPTIMIZER`.
-    variables: exactly those the checkpoint holds in that group.
+    variables: exactly the variables of that group in the checkpoint.
 
   Raises:
     DamagedCheckpointError: if it cannot be read.
@@ -445,7 +445,7 @@ def restore_variables(
       + "?\n  "
       + "\n  ".join(problems)
     )
-  # What else a run keeps, such as steps counted, is no weights.
+  # Other values of a run, such as the number of steps, are no weights.
   read = read_weights if group in _OF_WEIGHTS else read_tensors
   values = read(prefix, wanted)
   for name, value in values.items():

@@ -35,7 +35,8 @@ class Origin:
   """The checkpoint that a model's first weights were read from.
 
   Attributes:
-    format: who wrote it: `official_transformer`, or as in `--format`.
+    format: origin of the weights: `official_transformer`, or a `--format` of
+      `import_checkpoint`.
     checkpoint: absolute path of the checkpoint.
     step: how many updates it had seen; None if it does not say.
   """
@@ -53,12 +54,12 @@ class ModelDescription:
     params: the model's hyper-parameters, vocabulary size included.
     vocabularies: vocabularies of the two sides; their files are in the
       directory.
-    batching: what decides, with the seed, which examples each step trains on;
-      None until a model has been trained here.
+    batching: settings that decide, with the seed, which examples each step
+      trains on; None before the first training.
     versions: versions of TensorFlow, Keras and this package, for the record.
     origin: origin of the first weights, if they are another model's.
-    data: what tells the training data from others; None until there are any.
-    form: what is done to all text before it is tokenized.
+    data: identity of the training data; None before the first training.
+    form: form that all text has before it is tokenized.
     lines: lengths and sentences of its training lines; None if unknown.
   """
 
@@ -96,7 +97,7 @@ class ModelDescription:
     """Refuses vocabularies that the model was not trained with.
 
     Args:
-      given: what they are.
+      given: identity of the given ones.
       paths: files of the vocabularies, for the message.
       where: the model directory, for the message.
 
@@ -173,7 +174,7 @@ class ModelDescription:
 
 
 def _without_removed(params: Mapping[str, Any]) -> dict[str, Any]:
-  """Leaves out the parameters that are none any more; says which mattered."""
+  """Removes parameters that no longer exist; warns if one mattered."""
   for name, neutral in _REMOVED_PARAMS.items():
     if params.get(name, neutral) != neutral:
       logging.log_first_n(
@@ -188,7 +189,7 @@ def _without_removed(params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def current_versions() -> dict[str, str]:
-  """Returns the versions of what makes a model here."""
+  """Returns the versions of the packages that define a model."""
   from importlib import metadata  # Which --help need not wait for.
 
   versions = {name: metadata.version(name) for name in ("tensorflow", "keras")}

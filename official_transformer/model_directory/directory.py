@@ -59,7 +59,7 @@ IMPORT_FIRST = (
 
 _CHECKPOINT = re.compile(r"step-(\d+)$")
 _BUNDLE = "model"
-# How the names begin of what a run puts into its directories.
+# Beginnings of the names of a run's own files.
 _OWN_NAMES = ("step-", "events.out.", "plugins")
 
 # A file in the directory of a checkpoint that only serves to go on from: the
@@ -122,8 +122,9 @@ class ModelDirectory:
   def describe(self) -> ModelDescription:
     """Reads model.json, and the lengths of the training lines if it lacks them.
 
-    Models of earlier versions lack them, but the index of their data may tell;
-    not if a model started from another's weights, which had other data.
+    Models of earlier versions lack the lengths. The index of their data has
+    them, unless the model started from another model's weights, which had other
+    data.
 
     Raises:
       InputError: as `read`.
@@ -230,7 +231,7 @@ class ModelDirectory:
         self.remove_checkpoint(step, kind)
 
   def remove_checkpoint(self, step: int, kind: str = CHECKPOINTS) -> None:
-    """Removes the checkpoint of a step; a crash leaves no half of it."""
+    """Removes the checkpoint of a step; a crash leaves no part of it."""
     remove_directory(self.checkpoint_directory(step, kind))
 
   def is_interim(self, step: int) -> bool:

@@ -15,7 +15,7 @@ from official_transformer.errors import InputError
 from official_transformer.storage.durable_files import write_bytes
 
 FORMATS = ("png", "svg")
-# Okabe and Ito's colours, which those who see fewer tell apart, too.
+# Okabe and Ito's colours, which colour-blind readers can distinguish, too.
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 INK, SOFT = "#222222", "#777777"
 _STYLE = {
@@ -32,12 +32,12 @@ _STYLE = {
   # Text is text, dollars and all.
   "text.parse_math": False,
   "figure.dpi": 100,
-  # Text stays text, and names within the file are not drawn anew each time.
+  # Text is stored as text, and names inside the file are the same each time.
   "svg.fonttype": "none",
   "svg.hashsalt": "official_transformer",
 }
 
-# Of the largest pictures, whose memory grows with the square of it.
+# Pixels a side of the largest pictures; memory grows with the square.
 _MOST_PIXELS = 4500
 _DOTS_PER_INCH = 150
 _NAME = re.compile(rb'id="([a-z]?[0-9a-f]{10})"')
@@ -94,7 +94,7 @@ def save(figure: Any, path: str, formats: Iterable[str] = FORMATS) -> list[str]:
   """Writes a figure, within the body of `figure`.
 
   Args:
-    figure: what has been drawn.
+    figure: the finished figure.
     path: path of the files, without the ending.
     formats: some of `FORMATS`.
 

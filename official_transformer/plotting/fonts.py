@@ -11,7 +11,7 @@ from official_transformer.errors import InputError
 _FIRST = "DejaVu Sans"  # matplotlib brings it along.
 # Of no use: a box with the name of the block, for every character there is.
 _EMPTY = ("Last Resort", "LastResort", "Adobe Blank")
-# What Debian calls packages that have what others lack.
+# Debian's packages with fonts for scripts that others lack.
 _PACKAGES = (
   ("CJK HIRAGANA KATAKANA HANGUL BOPOMOFO".split(), "fonts-wqy-microhei"),
   (["ARABIC", "HEBREW"], "fonts-dejavu-core"),

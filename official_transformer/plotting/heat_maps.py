@@ -29,8 +29,8 @@ class HeatMap(NamedTuple):
     weights: [L, N, R, C], each row adding up to 1.
     rows: labels of the rows, R.
     columns: columns of the columns, C.
-    row_name: what the rows are.
-    column_name: what the columns are.
+    row_name: label of the rows' axis.
+    column_name: label of the columns' axis.
   """
 
   title: str

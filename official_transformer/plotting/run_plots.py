@@ -9,8 +9,8 @@ from official_transformer.plotting import figures
 from official_transformer.plotting.fonts import families_for
 
 Curve = Sequence[tuple[int, float]]
-# What is drawn in each panel, by the names that training gives its numbers, and
-# how; the first two of a panel are told apart by dashes.
+# Panels, with the measurements that each shows, by their names in training; the
+# second curve of a panel is dashed.
 _PANELS: tuple[tuple[str, tuple[str, ...]], ...] = (
   ("loss, nats a token", ("train/loss", "validation/loss")),
   (
@@ -37,7 +37,7 @@ class RunCurves(NamedTuple):
 
   Attributes:
     name: name of the run.
-    curves: steps and values, by the name of what was measured.
+    curves: steps and values, by the name of the measurement.
   """
 
   name: str
@@ -112,7 +112,7 @@ class ScheduleCurve(NamedTuple):
   """The learning rate of a run that is to come.
 
   Attributes:
-    name: what the legend calls the schedule.
+    name: name of the schedule in the legend.
     curve: steps and learning rates.
     warmup: updates until the learning rate peaks.
   """

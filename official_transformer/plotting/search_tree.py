@@ -35,7 +35,7 @@ def draw_tree(figure: Any, title: str, steps: Sequence[Sequence[Node]]) -> None:
   axes = figure.add_subplot()
   axes.set_title(title, loc="left")
   for number, nodes in enumerate(steps, start=1):
-    # Those on the best path last: on top.
+    # The best path is drawn last: on top.
     for place, node in sorted(
       enumerate(nodes), key=lambda item: item[1].is_best
     ):

@@ -1,8 +1,8 @@
 """The service's addresses, its answers and its refusals.
 
-Errors are JSON, `{"error": {"status": 413, "message": "..."}}`, and say what is
-granted; LibreTranslate's clients get them as they expect. Nothing here knows
-how lines become translations: a `Service` does.
+Errors are JSON, `{"error": {"status": 413, "message": "..."}}`, and name the
+limits; LibreTranslate's clients get errors in their own format. A `Service`
+does the translating.
 """
 
 from __future__ import annotations
@@ -89,9 +89,9 @@ def create_application(
 
   Args:
     services: translate, each in a direction; one may be `UNNAMED`.
-    limits: what a request may ask for.
-    metrics: what is counted.
-    access: who is answered.
+    limits: limits of a request.
+    metrics: counters of requests.
+    access: the API key, and the allowed hosts.
   """
   # Its pages of documentation fetch nothing from elsewhere.
   app = fastapi_offline.FastAPIOffline(
@@ -130,7 +130,7 @@ def _add_translation(
     fields = await _fields(request)
     request.state.is_libretranslate |= "q" in fields
     _check_key(request, fields)
-    # Answers are not validated: they are what we have made.
+    # Responses are not validated again.
     if request.state.is_libretranslate:
       if "text" in fields:
         raise HTTPException(422, "text is of one format, and q of another")
@@ -168,7 +168,7 @@ def _add_languages(
     dependencies=_SCHEME,
   )
   async def detect(request: fastapi.Request) -> list[dict[str, Any]]:
-    """Tells which of the languages a text is in, the likeliest first."""
+    """Returns the possible languages of a text, the likeliest first."""
     fields = await _fields(request)
     _check_key(request, fields)
     texts = DetectQuestion.model_validate(fields).texts
@@ -176,12 +176,12 @@ def _add_languages(
 
   @app.get("/languages")
   async def languages() -> list[dict[str, Any]]:
-    """Tells which languages are translated into which."""
+    """Returns the languages, each with its targets."""
     return libretranslate.languages()
 
   @app.get("/frontend/settings")
   async def settings() -> dict[str, Any]:
-    """Tells the limits, as LibreTranslate's own page asks for them."""
+    """Returns the limits, in the format of LibreTranslate's own page."""
     return libretranslate.settings()
 
 
@@ -272,12 +272,12 @@ def _add_probes(
 
   @app.get("/health")
   async def health() -> dict[str, str]:
-    """Tells that the process answers."""
+    """Answers as long as the process runs."""
     return {"status": "alive"}
 
   @app.get("/ready", responses={503: _REFUSALS[503]})
   async def ready() -> Ready:
-    """Tells whether translations are to be had, and by which model."""
+    """Returns whether a model is loaded, and its name."""
     if not all(service.is_ready() for service in services.values()):
       raise HTTPException(503, "not ready")
     model = next(iter(services.values())).model()
@@ -340,6 +340,6 @@ def _refusal(
 def refusal(
   status: int, message: str, headers: dict[str, str] | None = None
 ) -> responses.JSONResponse:
-  """Returns an error as it is answered."""
+  """Returns the answer for an error."""
   content = {"error": {"status": status, "message": as_text(message)}}
   return responses.JSONResponse(content, status, headers)

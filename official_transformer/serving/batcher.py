@@ -1,7 +1,7 @@
 """Batches of lines that came in different requests.
 
-A batch holds the line that has waited longest and those of nearest length, as
-many as the limits of a batch allow. So there is little padding, and no line
+A batch contains the line that has waited longest and the lines nearest to it in
+length, within the limits of a batch: so there is little padding, and no line
 waits for ever. While a worker is free, a line waits `batch_wait` seconds at
 most for others.
 """
@@ -47,7 +47,7 @@ class Job:
 
   Attributes:
     future: future of their translations, in order.
-    translator: what translates them.
+    translator: translator of the lines.
     tokens: tokens of all pieces of all lines.
   """
 
@@ -60,7 +60,7 @@ class Job:
     """Cuts lines into tokens.
 
     Raises:
-      RequestError: if the translator cannot do what is asked.
+      RequestError: if the translator cannot do what a line asks for.
       TooMuchError: if there are more than `most_tokens`.
     """
     translator.check(request)
@@ -122,7 +122,7 @@ class Job:
     self._settle(lambda: self.future.set_exception(error))
 
   def _settle(self, settle: Callable[[], object]) -> None:
-    # Whoever waited may have gone.
+    # The waiting request may have been cancelled.
     with contextlib.suppress(InvalidStateError):
       settle()
 
@@ -134,7 +134,7 @@ class _Piece:
   Attributes:
     job: request that it is a part of.
     number: among the job's pieces.
-    asked: what is searched for.
+    asked: options of the search.
     length: tokens of the source, or of the prefix if that is longer.
     since: when it began to wait.
   """
@@ -151,8 +151,8 @@ class Batcher:
 
   Attributes:
     translator: the model.
-    on_batch: told of each batch's lines and tokens, padding not counted, and
-      of the tokens that still wait.
+    on_batch: called for each batch with its lines, its tokens without padding,
+      and the tokens that still wait.
   """
 
   def __init__(
@@ -190,7 +190,7 @@ class Batcher:
     """Takes lines on.
 
     Raises:
-      RequestError: if the model cannot do what is asked.
+      RequestError: if the model cannot do what a line asks for.
       TooMuchError, QueueFullError, ClosedError: if it does not.
     """
     if self._tokens >= self._limits.queued_tokens:
@@ -229,13 +229,13 @@ class Batcher:
         tokens = sum(piece.length for piece in batch)
         self.on_batch(len(batch), tokens, self._tokens)
         self._translate(batch)
-      # Whatever it is, it belongs to these lines, and others wait.
+      # Any error concerns these lines only, and other lines wait.
       except Exception as error:
         for piece in batch:
           piece.job.fail(error)
 
   def _translate(self, batch: list[_Piece]) -> None:
-    """Searches for a batch, and tells those whose last piece it has."""
+    """Searches for a batch, and answers lines whose last piece is in it."""
     try:
       found = self.translator.searchers.search([p.asked for p in batch])
     except InputError as error:
@@ -288,11 +288,11 @@ class Batcher:
       self._tokens -= sum(piece.length for piece in gone)
 
   def _best_batch(self) -> list[_Piece]:
-    """Returns the oldest piece, and those of the nearest lengths."""
+    """Returns the oldest piece, and the pieces nearest to it in length."""
     oldest = self._waiting[0]
     near = sorted(self._waiting, key=lambda p: abs(p.length - oldest.length))
     limits = self.translator.options.limits
-    # What others are free for is shared with them.
+    # The pieces are shared with other free workers.
     share = -(-len(near) // self._idle)
     batch: list[_Piece] = []
     longest = 0

@@ -1,8 +1,9 @@
 """A client that loses no request.
 
-A service refuses what it has no room for, and what it is made of may die under
-way: Ray, for one, retries nothing. Translating the same text twice does no
-harm, so whatever fails for a reason of the moment is asked again.
+A service refuses requests that it has no room for, and parts of it may fail
+during a request: Ray, for example, retries nothing. Translating a text twice
+does no harm, so that the client repeats every request that fails for a
+temporary reason.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import urllib3
 
 from official_transformer.errors import RunError
 
-# Refused for now, or lost with whoever was translating it.
+# Refused for the moment, or lost together with a worker.
 RETRIED = (408, 429, 500, 502, 503, 504)
 
 
@@ -38,10 +39,10 @@ class TranslationClient:
 
     Args:
       url: address of the service, such as http://127.0.0.1:8000.
-      api_key: what it demands.
+      api_key: key that the service requires.
       seconds: until an attempt is given up.
-      attempts: how often to ask in all; between two, twice as long as before is
-        waited, or as long as the service says.
+      attempts: number of attempts; the pauses between them double each time, or
+        are as long as the service demands.
     """
     self.url = f"{url.rstrip('/')}/translate"
     self.seconds = seconds
@@ -72,7 +73,7 @@ class TranslationClient:
 
     Args:
       lines: to translate.
-      **asked: what else the service takes, such as `n_best=4, scores=True`.
+      **asked: further fields of the request, such as `n_best=4, scores=True`.
 
     Raises:
       RunError: if the service refuses the lines, or does not answer.

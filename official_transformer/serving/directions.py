@@ -19,7 +19,7 @@ class Direction(NamedTuple):
   """A pair of languages, as codes such as `de` or `pt-BR`.
 
   Attributes:
-    source: the language of what is translated.
+    source: language of the source.
     target: the language of a translation.
   """
 
@@ -41,8 +41,8 @@ def parse_directions(model_dir: str) -> dict[Direction, str]:
   """Returns the value of `--model_dir` for each direction.
 
   Args:
-    model_dir: such as `en-de=models/en_de,de-en=models/de_en`, or what names
-      one model, or several that decide together, without a direction.
+    model_dir: such as `en-de=models/en_de,de-en=models/de_en`; or one model, or
+      several that decide together, without a direction.
 
   Raises:
     InputError: if a direction is named twice, or only some are named.
@@ -88,8 +88,8 @@ def choose_direction(
 ) -> Direction:
   """Returns the direction that is meant.
 
-  A variant stands for its language, and a language for its only variant:
-  `de-AT` for `de`, and `pt` for `pt-BR`.
+  A variant matches its language, and a language its only variant: `de-AT`
+  matches `de`, and `pt` matches `pt-BR`.
 
   Args:
     directions: all directions of the service.
@@ -119,7 +119,7 @@ def choose_direction(
 
 
 def _meant(asked: str | None, languages: Collection[str]) -> Collection[str]:
-  """Returns the languages that one may stand for, which is None for any."""
+  """Returns the languages that a code may mean; None means any."""
   if asked is None:
     return languages
   asked = asked.lower().replace("_", "-")

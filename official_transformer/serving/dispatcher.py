@@ -43,7 +43,7 @@ class Service(Protocol):
     """Translates lines.
 
     Raises:
-      RequestError: if they ask for what the model cannot do.
+      RequestError: if the model cannot do what the lines ask for.
       TooMuchError, QueueFullError, ClosedError: if they are not taken on.
       InputError: if the memory does not suffice for them.
     """
@@ -63,7 +63,7 @@ class Dispatcher:
 
   Attributes:
     services: services of each direction; one at least.
-    limits: what a request may ask for.
+    limits: limits of a request.
   """
 
   def __init__(

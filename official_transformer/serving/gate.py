@@ -1,4 +1,4 @@
-"""Who is answered: by the API key, and by the host that a request names."""
+"""Access by the API key, and by the host that a request names."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 
 from official_transformer.serving.settings import LOCAL_HOSTS, Access, host_of
 
-# What is answered without the key: status, message, headers.
+# Answer without the key: status, message, headers.
 NO_KEY = (
   401,
   "send the API key: Authorization: Bearer KEY, or api_key among the fields of "
@@ -40,7 +40,7 @@ class Gate:
 
     Args:
       app: the application.
-      access: who is answered.
+      access: the API key, and the allowed hosts.
       refuse: makes an answer of a status, a message and headers.
     """
     self.app = app
@@ -67,7 +67,7 @@ class Gate:
     """Returns the answer to a refused request, else None."""
     headers = dict(scope["headers"])
     host = host_of(headers.get(b"host", b"").decode("latin-1"))
-    # What asks whether a container is healthy is beside it.
+    # A container's health check comes from the same machine.
     is_probe = scope["path"] in _PROBES and host in LOCAL_HOSTS
     if is_probe:
       return None
@@ -92,7 +92,7 @@ def is_key(given: object, key: str) -> bool:
   """Returns whether a request has the API key."""
   if isinstance(given, str):
     given = given.encode("utf-8", "replace")
-  # In a time that does not tell how much of it is right.
+  # In constant time, so that timing does not reveal a part of the key.
   return isinstance(given, bytes) and hmac.compare_digest(
     given, key.encode("utf-8")
   )

@@ -30,7 +30,7 @@ def serve(
   listener: socket.socket,
   limits: ServiceLimits,
 ) -> None:
-  """Answers requests until a signal to end, and then those it has taken on.
+  """Answers requests until a signal, then finishes the accepted ones.
 
   Args:
     application: an ASGI application.
@@ -63,7 +63,7 @@ def _allow_files(connections: int) -> None:
 
 
 class _Server(uvicorn.Server):
-  """Stops in good order, and says so by its status."""
+  """Stops in good order, and reports it by its status."""
 
   @contextlib.contextmanager
   def capture_signals(self) -> Iterator[None]:

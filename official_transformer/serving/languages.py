@@ -23,14 +23,14 @@ class DetectedLanguage(NamedTuple):
 
 
 class LanguageDetector:
-  """Tells which of some languages a text is in."""
+  """Detects which of some languages a text is in."""
 
   def __init__(self, codes: Iterable[str]) -> None:
     """Loads nothing yet.
 
     Args:
-      codes: codes of the languages, such as `de` or `zh-Hant`. Those that are
-        not known to the detector are never found.
+      codes: codes of the languages, such as `de` or `zh-Hant`. Languages that
+        the detector does not know are never found.
     """
     # Of variants of a language, the first.
     self._codes: dict[str, str] = {}

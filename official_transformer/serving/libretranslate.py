@@ -1,7 +1,8 @@
 """LibreTranslate's wire format, so that its clients can be used.
 
-It is that of https://docs.libretranslate.com: `/translate` with `q`, `/detect`,
-`/languages`, `/frontend/settings`, and errors as `{"error": "..."}`.
+The format is described at https://docs.libretranslate.com: `/translate` with
+`q`, `/detect`, `/languages`, `/frontend/settings`, and errors as `{"error":
+"..."}`.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ _LINE_END = re.compile(r"(\r\n|\r|\n)")
 _STATUSES = {401: 403, 413: 400, 415: 400, 422: 400}
 # Of a text, so much is looked at to detect its language.
 _DETECTED_CHARACTERS = 2000
-# A shorter text is detected together with those beside it.
+# Shorter texts of a list are detected together.
 _LONG_CHARACTERS = 40
 
 _Texts = Annotated[str | list[str], pydantic.BeforeValidator(check_texts)]
@@ -127,7 +128,7 @@ class LibreTranslate:
     self._detector = LanguageDetector(dict.fromkeys(sources))
 
   def languages(self) -> list[dict[str, Any]]:
-    """Returns all languages, each with those that it is translated into."""
+    """Returns all languages, each with its targets."""
     return [
       {
         "code": code,
@@ -208,7 +209,7 @@ class LibreTranslate:
   async def _detect_each(
     self, question: LibreQuestion
   ) -> list[DetectedLanguage]:
-    """Returns the language of each text, of those with a way to the target."""
+    """Returns each text's language, among the sources of the target."""
     target = question.target.lower()
     able = {d.source for d in self._directions if d.target.lower() == target}
     able |= {code for code in self._codes if code.lower() == target}

@@ -1,8 +1,8 @@
 """The model that a service translates with, and the next one.
 
-A newer checkpoint is loaded beside the one in use, and takes its place when it
-is ready: what came before is translated with the old one, what comes after
-with the new one, and no request notices.
+A newer checkpoint is loaded beside the one in use, and replaces it when it is
+ready: earlier requests use the old one, later requests the new one, and none is
+refused.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from official_transformer.serving.settings import ServiceLimits
 
 
 class Newest(NamedTuple):
-  """Tells the newest checkpoint from others.
+  """The newest checkpoint, with the state of its files.
 
   Attributes:
     step: updates that it has seen.
-    state: state of its files: what shows that one has been written since.
+    state: sizes and times of its files, which change if one is written again.
   """
 
   step: int
@@ -68,8 +68,8 @@ class ModelHost:
     self.failed_reloads = 0
     found = newest()
     self._batcher = self._start(None)
-    # If an older one stands in, the newest is tried again: it may be that it is
-    # still being copied.
+    # If an older one was loaded instead, the newest is tried again, because it
+    # may have been incomplete.
     checkpoint = self.translator.checkpoint
     is_newest = checkpoint is not None and checkpoint.step == found.step
     self._loaded = found if is_newest else None
@@ -125,7 +125,7 @@ class ModelHost:
       if newest == self._loaded:
         return False
       batcher = self._start(newest.step)
-    except Exception as error:  # Looking goes on, whatever it is.
+    except Exception as error:  # The next check may succeed.
       self.failed_reloads += 1
       known = isinstance(error, (InputError, RunError, OSError))
       logging.error(

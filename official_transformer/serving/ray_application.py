@@ -3,12 +3,12 @@
     serve run official_transformer.serving.ray_application:application \
       model_dir=/models/ende max_replicas=4
 
-Its addresses and answers are `translation_server`'s, and so are the limits of a
-single request; replicas, their number, batches across requests and what waits
-are Ray's, which answers 503 in its own words when too much does. A newer
-checkpoint is used when the application is deployed anew. It has one model, and
-its languages no names: LibreTranslate's clients need `translation_server`.
-`model_dir` must be readable on every machine. Ray retries nothing:
+Addresses, answers and the limits of a single request are those of
+`translation_server`. Ray decides about replicas, their number, batches across
+requests, and the queue; it answers 503 in its own words when the queue is full.
+Newer checkpoints are used after the next deployment. There is one model,
+without names of languages: LibreTranslate's clients need `translation_server`.
+`model_dir` must be readable on every machine. Ray retries nothing;
 `serving.client` does.
 """
 
@@ -135,7 +135,7 @@ class TranslationReplica:
   """
 
   def __init__(self, arguments: Arguments) -> None:
-    # In the replica's own process, which has imported nothing of it yet.
+    # Imported in the replica's own process.
     from official_transformer.decoding.engines import Engine
     from official_transformer.decoding.loading import open_model
     from official_transformer.decoding.options import DecodingOptions

@@ -12,7 +12,7 @@ import fastapi
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
-# Nobody reads this answer; the measurements tell it.
+# The client does not read this answer, but metrics count it.
 CLIENT_GONE = 499
 _JSON = "application/json"
 _FORM = "application/x-www-form-urlencoded"
@@ -57,8 +57,8 @@ def parse_fields(request: fastapi.Request, body: bytes) -> dict[str, Any]:
     body: body of the request.
 
   Raises:
-    HTTPException: 415 of a header, 400 of a byte or of what is no JSON object,
-      403 of a form that a page of another site sends.
+    HTTPException: 415 for a header, 400 for a body that is not a JSON object in
+      UTF-8, 403 for a form from a page of another site.
   """
   encoding = request.headers.get("content-encoding", "").strip().lower()
   if encoding not in ("", _PLAIN) or body.startswith(_GZIP):
@@ -104,7 +104,7 @@ def _refuse_foreign_page(headers: Mapping[str, str]) -> None:
   They send JSON only where a service has allowed that, as this one does not.
   """
   origin = headers.get("origin", "")
-  # Which no page can forge, and a proxy leaves as it is; older browsers do not
+  # No page can forge this header, and proxies keep it; older browsers do not
   # send it.
   if site := headers.get("sec-fetch-site"):
     is_foreign = site not in ("none", "same-origin")

@@ -35,7 +35,7 @@ class RequestGuard:
       return
     body = _BoundedBody(receive, self._limits)
     if scope["method"] in ("GET", "HEAD"):
-      body.arrived = body.began  # Nobody reads what they carry.
+      body.arrived = body.began  # The bodies of these requests are not read.
     status = 0
 
     async def send_counted(message: Any) -> None:
@@ -43,7 +43,7 @@ class RequestGuard:
       if message["type"] == "http.response.start":
         status = message["status"]
         if not body.is_whole:
-          # What has not been read is not read any more.
+          # The rest of the body is not read any more.
           message = {**message}
           message["headers"] = [
             *message["headers"],
@@ -64,7 +64,7 @@ class RequestGuard:
 
 
 class _BoundedBody:
-  """A request's body, as far as it is granted.
+  """A request's body, up to the allowed size.
 
   Attributes:
     began: when its head had arrived.
@@ -80,7 +80,7 @@ class _BoundedBody:
 
   @property
   def is_whole(self) -> bool:
-    """Whether all of it has arrived."""
+    """Whether the whole body has arrived."""
     return self.arrived > 0
 
   async def receive(self) -> Any:
@@ -89,8 +89,9 @@ class _BoundedBody:
       return await self._receive()
     message = await self._next()
     while self._size > self._limits.body_bytes:
-      # A connection that is closed with bytes unread is reset, and who is
-      # still sending never reads why: up to a bound, they are read.
+      # Closing a connection with unread bytes resets it, and a client that is
+      # still sending would not read the error: up to a bound, the bytes are
+      # read.
       if self.is_whole or self._size > _MOST_DROPPED:
         raise HTTPException(
           413, f"a request may have {self._limits.body_bytes} bytes"

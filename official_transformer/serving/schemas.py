@@ -87,7 +87,7 @@ _Lists = Annotated[list[list[str]], pydantic.BeforeValidator(_check_lists)]
 
 
 class Guidance(pydantic.BaseModel):
-  """How translations are searched for; the names are those of the flags."""
+  """Options that guide the search, under the names of the flags."""
 
   prefixes: _Strings = pydantic.Field(
     [], description="What each line's translation begins with."

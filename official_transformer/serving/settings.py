@@ -17,11 +17,11 @@ RETRY_AFTER = "1"
 
 @dataclasses.dataclass(frozen=True)
 class Access:
-  """Who is answered.
+  """The API key, and the allowed hosts.
 
   Attributes:
-    key: what `/translate`, `/detect` and `/metrics` demand; None demands
-      nothing.
+    key: key that `/translate`, `/detect` and `/metrics` require; None requires
+      none.
     hosts: names that requests may give this service, in small letters; empty
       allows any.
   """

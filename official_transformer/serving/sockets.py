@@ -38,7 +38,7 @@ def inherited_socket() -> socket.socket | None:
   """Returns the socket of the parent, if this is one of several workers.
 
   Raises:
-    InputError: if the environment names none, though it says so.
+    InputError: if the socket that the environment names does not exist.
   """
   number = os.environ.get(SOCKET_VARIABLE)
   if not number:

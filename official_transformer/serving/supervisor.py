@@ -21,10 +21,10 @@ from official_transformer.serving.metrics import (
 from official_transformer.serving.sockets import SOCKET_VARIABLE
 
 _POLL_SECONDS = 0.2
-# The pipe whose end tells a worker that its parent has gone.
+# Names the pipe that is closed when a worker's parent ends.
 LIFELINE = "TRANSLATION_SERVER_LIFELINE"
-# How a command ends that has said what is wrong. At the start it would end so
-# again; later it may be a file that is being replaced.
+# Exit statuses of reported errors. At the start, the error would come again;
+# later, its cause may be a file that is being replaced.
 _TOLD = (1, 2)
 _START_SECONDS = 60.0
 _LONGEST_PAUSE = 30.0
@@ -41,7 +41,7 @@ def end_with_parent() -> None:
 
 
 class Supervisor:
-  """Runs workers that share a socket, and replaces those that are killed."""
+  """Runs workers that share a socket, and replaces killed ones."""
 
   def __init__(
     self, listener: socket.socket, command: Sequence[str], workers: int
@@ -66,7 +66,7 @@ class Supervisor:
     """Runs the workers until a signal to end, and waits for their end.
 
     Raises:
-      RunError: if a worker says, at the start, what keeps it from working.
+      RunError: if a worker reports an error at the start.
     """
     for number in ENDING_SIGNALS:
       if signal.getsignal(number) is not signal.SIG_IGN:
@@ -85,7 +85,8 @@ class Supervisor:
             MULTIPROCESS_DIR: counts,
           },
           pass_fds=[self._listener.fileno(), lifeline],
-          # A Ctrl-C of the terminal reaches this process, which tells them.
+          # Only this process gets the terminal's Ctrl-C, and it signals the
+          # workers.
           start_new_session=True,
         )
 
@@ -104,7 +105,7 @@ class Supervisor:
         os.close(mine)
 
   def _stop(self, number: int, _: object) -> None:
-    if self._stopping:  # Whoever asks twice does not want to wait.
+    if self._stopping:  # The second signal ends the process at once.
       for process in self._running:
         process.kill()
     else:

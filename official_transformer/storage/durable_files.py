@@ -1,9 +1,9 @@
 """Files that a crash leaves either as they were or as they were to be.
 
-What is new is written aside, under a name ending in `.incomplete`, forced to
-the disk, and renamed; the renaming is forced to the disk as well. In an object
-store, where a directory has no name that could be changed, it is written in
-its place, with a file `incomplete` in it until it is whole.
+A new file or directory is written under a name that ends in `.incomplete`,
+flushed to the disk, and renamed; the renaming is flushed, too. In an object
+store, where directories cannot be renamed, it is written in its place, with a
+file `incomplete` in it until it is complete.
 """
 
 from __future__ import annotations
@@ -61,21 +61,21 @@ def copy_file(source: str, path: str) -> None:
 def new_file(path: str, keep_incomplete: bool = False) -> Iterator[str]:
   """Gives the name of a file to write, which then becomes `path`.
 
-  It does so if the body ends without an exception, and takes the place of an
-  earlier file. Its name meanwhile is like no other's, so that of processes that
-  write the same the last one remains; if it is to be kept, it is
-  `path.incomplete`, and another process that would write that is refused.
+  The file appears if the body ends without an exception, and replaces an
+  earlier one. Its temporary name is unique, so that of several processes that
+  write the same file the last one wins; with `keep_incomplete` it is
+  `path.incomplete`, and a second process that would write it is refused.
 
   Args:
     path: the file's final name.
-    keep_incomplete: whether what has been written stays, under its other name,
-      if the body fails; else it is removed.
+    keep_incomplete: whether the temporary file is kept if the body fails;
+      otherwise it is removed.
 
   Yields:
     Its name meanwhile.
 
   Raises:
-    InputError: if another process writes it, and what is written is kept.
+    InputError: if another process writes the file, with `keep_incomplete`.
     OSError: if the system refuses; `path` is as it was.
   """
   aside = f"{path}.{uuid.uuid4().hex[:12]}{INCOMPLETE}"
@@ -114,9 +114,9 @@ def final_name(name: str) -> str:
 def new_directory(path: str, replace: bool = True) -> Iterator[str]:
   """Gives a directory to write files into, which then becomes `path`.
 
-  It does so if the body ends without an exception; else what was written is
-  removed. An earlier directory of that name is replaced; in an object store it
-  is removed first.
+  The directory appears if the body ends without an exception; otherwise its
+  files are removed. It replaces an earlier directory of that name; in an object
+  store, that one is removed first.
 
   Args:
     path: the directory's final name.
@@ -202,7 +202,7 @@ def remove_leftovers(directory: str, prefix: str = "") -> list[str]:
     prefix: how the names begin.
 
   Returns:
-    What it was.
+    The earlier name.
   """
   removed = []
   for name in file_system.names_in(directory):
@@ -221,7 +221,7 @@ def remove_leftovers(directory: str, prefix: str = "") -> list[str]:
 
 
 def remove_directory(path: str) -> None:
-  """Removes a directory, so that half of it is never seen under its name."""
+  """Removes a directory; a crash leaves no part of it under its name."""
   if file_system.renames_directories(path):
     file_system.rename(path, path + _DROPPED)
     remove_tree(path + _DROPPED)
@@ -247,8 +247,8 @@ def _bring_back(path: str) -> bool:
 def sync_name(path: str) -> None:
   """Forces the name of something new to the disk, if directories can be read.
 
-  What has been renamed is there; whoever may not read a directory above it
-  must not be told that it is not.
+  The renamed file exists, even if a parent directory may not be read to flush
+  it.
   """
   if file_system.is_remote(path):
     return

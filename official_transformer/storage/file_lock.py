@@ -16,15 +16,15 @@ from official_transformer.errors import InputError
 from official_transformer.storage.file_system import is_remote, remove_if_there
 
 _PATIENCE_SECONDS = 0.3
-# What a file system without locks says; NotImplementedError says nothing.
+# Errors of file systems without locks; NotImplementedError has no number.
 _NO_LOCKS = (None, errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)
 
 
 class FileLock:
   """Held by one process of all that ask for it.
 
-  The lock is on an open file, not the file's existence: whatever ends the
-  process, a power cut included, frees it.
+  The lock belongs to an open file, not to its existence: it is released
+  whenever the process ends, also by a power cut.
 
   Attributes:
     path: path of the file, whose directory must exist when the lock is taken.
@@ -35,12 +35,13 @@ class FileLock:
 
     Args:
       path: path of the file.
-      refusal: what is said if another process holds the lock, with `{holder}`.
+      refusal: error if another process holds the lock, with `{holder}`.
     """
     self.path = path
     self._refusal = refusal
-    # Not at once: whoever has just ended may be about to remove the file. And
-    # no other kind of lock in its place, which would outlive its owner.
+    # With a short wait, because a process that is ending may be about to remove
+    # the file. Other kinds of locks are not used, because they would outlive
+    # their owner.
     self._lock = filelock.FileLock(
       path,
       timeout=_PATIENCE_SECONDS,
@@ -81,7 +82,7 @@ class FileLock:
   def _holder(self) -> str:
     """Returns the name of the lock's holder."""
     try:
-      # Somebody else may have written it, in whatever encoding.
+      # Another program may have written it, in any encoding.
       owner = pathlib.Path(self.path).read_text("utf-8", errors="replace")
       return owner.strip() or "another process"
     except OSError:  # It has just ended.

@@ -1,8 +1,8 @@
 """Files by their paths, on this machine or in a remote store.
 
-A path of the form `scheme://...`, such as `gs://bucket/model`, is TensorFlow's
-to read and write; any other is the operating system's. Only the former import
-TensorFlow. What goes wrong is an `OSError` either way.
+TensorFlow reads and writes paths of the form `scheme://...`, such as
+`gs://bucket/model`; for other paths TensorFlow is not imported. Errors are
+`OSError` in both cases.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from typing import IO, Any
 
 _REMOTE = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
-# Of the remote ones, those in which a whole directory changes its name at once.
+# Remote schemes in which a whole directory is renamed at once.
 _RENAMING_SCHEMES = ("file", "hdfs", "viewfs")
 
 
@@ -79,7 +79,7 @@ def exists(path: str) -> bool:
   if not is_remote(path):
     return os.path.exists(path)
   with _as_os_errors():
-    # A directory of an object store is there by what is in it.
+    # In an object store, a directory exists if a file is in it.
     return bool(_gfile().exists(path) or _gfile().isdir(path))
 
 
@@ -113,7 +113,7 @@ def names_in(directory: str) -> list[str]:
 def matching(pattern: str) -> list[str]:
   """Returns the paths that a pattern with `*`, `?` or `[...]` names, in order.
 
-  What bears the pattern's own characters as its name is named by that alone.
+  A file whose name is the pattern itself is the only match.
   """
   if exists(pattern):
     return [pattern]
@@ -145,7 +145,7 @@ def state(path: str) -> list[int]:
 
 
 def make_directories(path: str) -> None:
-  """Makes a directory and those above it, unless they are there."""
+  """Creates a directory and its parents, if they do not exist."""
   if not is_remote(path):
     os.makedirs(path, exist_ok=True)
     return

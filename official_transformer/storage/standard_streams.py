@@ -1,7 +1,7 @@
 """Standard input, output and error, which may be closed.
 
-Of a closed one, Python makes None, and the system gives its number to the next
-file that is opened, which then gets what was meant for a terminal.
+For a closed stream, Python has None, and the system gives the stream's number
+to the next file that is opened, which would then receive the output.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 Record = TypeVar("Record")
 
-# What reading JSON raises that is deep, large, or not what it should be.
+# Errors of reading JSON that is too deep, too large, or of another structure.
 DAMAGE = (
   ValueError,
   KeyError,
@@ -18,7 +18,7 @@ DAMAGE = (
   RecursionError,
 )
 
-# What a field of each type may hold. To Python a truth value is an integer too.
+# Types of values for each type of field. Python counts bool as int.
 _MAY_BE: Mapping[str, tuple[type, ...]] = {
   "int": (int,),
   "float": (int, float),
@@ -32,7 +32,7 @@ def read_record(kind: type[Record], content: Any) -> Record:
 
   Args:
     kind: a dataclass of numbers, strings and truth values.
-    content: fields of the record by name; those with a default may be missing.
+    content: fields of the record by name; fields with a default may be missing.
 
   Raises:
     TypeError: if it is no object, or a field is unknown, missing or of
