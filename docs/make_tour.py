@@ -121,11 +121,12 @@ class Tour:
     count = sum(int(np.prod(w.shape)) for w in self.transformer.weights)
     return f"""# A tour of a sentence
 
-Written by `python docs/make_tour.py` from a trained model; do not edit it. What
-"Attention Is All You Need" draws is here with the numbers of a model that
-`quickstart.sh` trains in three minutes: {params.num_hidden_layers} layers,
+One sentence goes through the whole model, from text to text. Each part is explained
+after "Attention Is All You Need", whose sections are named, with the numbers of a
+small model that `quickstart.sh` trains in three minutes: {params.num_hidden_layers} layers,
 {params.num_heads} heads, {params.hidden_size} wide, {count:,} parameters, the
-weights of {self.translator.checkpoint}. It translates
+weights of {self.translator.checkpoint}. (`python docs/make_tour.py` writes this page; do
+not edit it.) The model translates
 
 > {SOURCE}
 
@@ -144,8 +145,10 @@ as
     rows.append((len(rows), code("</s>"), self.ids[-1], ""))
     return f"""## Text to ids
 
-The vocabulary has {self.source.vocab_size} pieces, for both languages; `▁` is a
-blank. 0 stands for padding, 1 for the end, which every line gets.
+The model reads numbers. The tokenizer cuts the line into pieces of a vocabulary, and
+each piece has a number, its id. This vocabulary has {self.source.vocab_size} pieces
+for both languages; `▁` marks a blank. Two ids are reserved: 0 pads shorter lines of a
+batch, and 1, `</s>`, ends every line.
 ([`text/tokenizer.py`](../official_transformer/text/tokenizer.py))
 
 {table(("position", "piece", "id", "characters"), rows)}"""
@@ -175,16 +178,18 @@ blank. 0 stands for padding, 1 for the end, which every line gets.
     ]
     return f"""## Ids to vectors
 
-Section 3.4 and 3.5. A row of the table, times √D, and a signal of the position:
-half of it sines, half cosines, of {size // 2} wave lengths from 2π to 10,000 · 2π.
-The first four numbers of {code(piece)}, at position {place}:
+Sections 3.4 and 3.5. Each id selects a row of the embedding table, a vector of
+D = {size} numbers, which is multiplied by √D. The model would not know the order of the
+pieces, so a signal of the position is added: {size // 2} sines and as many cosines, with
+wave lengths from 2π to 10,000 · 2π. The first four numbers of {code(piece)}, at
+position {place}:
 
 {table(("", "first numbers"), rows)}
 
 {self.picture("positions", "the timing signal, and the positions' dot products")}
 
-How alike two positions are, by their dot product, depends on their distance
-alone, since sin a sin b + cos a cos b = cos(a - b).
+The dot product of two positions depends on their distance alone, because
+sin a sin b + cos a cos b = cos(a - b).
 ([`model/model_utils.py`](../official_transformer/model/model_utils.py))"""
 
   def _masks(self) -> str:
@@ -199,7 +204,7 @@ alone, since sin a sin b + cos a cos b = cos(a - b).
       first, second = figure.subplots(1, 2)
       for axes, hidden, title, name in (
         (first, padding, "padding, of two sources", "line"),
-        (second, causal, "what is to come, of a target", "writes position"),
+        (second, causal, "later positions, of a target", "writes position"),
       ):
         axes.imshow(hidden, cmap="Greys", vmin=0, vmax=1.6, aspect="equal")
         axes.set_title(title, loc="left")
@@ -210,9 +215,11 @@ alone, since sin a sin b + cos a cos b = cos(a - b).
       figures.save(figure, self.path("masks"), PNG)
     return f"""## What is hidden
 
-Dark positions get -1e9 added to their logits, so that their weight is 0: the
-padding of the shorter line of a batch, {code(SHORT)} beside the other, from
-everybody; and from a target's position all that comes after it.
+Attention is a weighted mean over positions, and some positions must have the weight
+0. For these, shown dark, -1e9 is added to the logit. On the left, two lines form a
+batch: the shorter one, {code(SHORT)}, is padded, and its padding is hidden. On the
+right, a position of the target may use only itself and earlier positions, because later
+ones are not yet known in a translation.
 
 {self.picture("masks", "both masks")}"""
 
@@ -233,25 +240,30 @@ everybody; and from a target's position all that comes after it.
     ]
     return f"""## Attention
 
-Figure 2 of the paper: softmax(q kᵀ / √{self._head_size()}) v, in each of
+Section 3.2 and figure 2 of the paper. Each position has a query q, a key k and a value
+v. The query is compared with all keys, the softmax makes weights of the results, and
+the output is the mean of the values with these weights:
+softmax(q kᵀ / √{self._head_size()}) v. This happens in each of
 {self.transformer.params.num_heads} heads, with vectors of {self._head_size()} numbers.
+
 {self._one_weight(found)}
 ([`model/attention_layer.py`](../official_transformer/model/attention_layer.py))
 
-The paper's figures 3 to 5: the encoder's heads, each with habits of its own.
+The weights of the encoder, as in the paper's figures 3 to 5. Each head attends to
+other positions:
 
 {self.picture("encoder.heads", "the encoder's attention, head by head")}
 
-The decoder's, to what it has written. A row is about to write its piece; what is
-to come is hidden.
+The decoder attends to the pieces that it has written. A row is the step that writes its
+piece; later pieces are hidden:
 
 {self.picture("decoder.heads", "the decoder's attention to itself, head by head")}
 
-And to the source, on the mean of the heads:
+The decoder also attends to the source. The mean of the heads:
 
 {self.picture("cross.mean", "the decoder's attention to the source")}
 
-Of this, `--alignments` makes word alignments:
+`--alignments` derives word alignments from these weights:
 
 {table(("target", "source"), pairs)}"""
 
@@ -276,10 +288,10 @@ Of this, `--alignments` makes word alignments:
     weights /= weights.sum()
     best = int(np.argmax(weights))
     np.testing.assert_allclose(weights, found.encoder[0, 0, row], atol=1e-4)
-    return f"""In head 0 of the first layer, the query of {code(found.source[row])} times the
-key of {code(found.source[best])}, over √{size}, is {logits[best]:.3f}; e to that,
-over the sum of all {len(logits)}, is {weights[best]:.3f}: so much of the value of
-{code(found.source[best])} goes into {code(found.source[row])}."""
+    return f"""In head 0 of the first layer, the query of {code(found.source[row])} times the key of
+{code(found.source[best])}, divided by √{size}, is {logits[best]:.3f}. The softmax over
+all {len(logits)} positions makes a weight of {weights[best]:.3f} of it: this share of the
+value of {code(found.source[best])} goes into {code(found.source[row])}."""
 
   def _model(self) -> str:
     params = self.transformer.params
@@ -316,13 +328,14 @@ over the sum of all {len(logits)}, is {weights[best]:.3f}: so much of the value 
       name = weight.path.split("/")[1]
       counts[name] = counts.get(name, 0) + int(np.prod(weight.shape))
     diagram = "\n".join(block)
-    return f"""## The whole of it
+    return f"""## The whole model
 
-Figure 1 of the paper, with the shapes that this sentence and its translation
-have. Each sub-layer is `x + dropout(f(layer_norm(x)))`: the norm comes first, as in
-the official model, and not last, as in the paper.
-([`model/transformer.py`](../official_transformer/model/transformer.py),
-[`transformer.py`](../official_transformer/model/transformer.py))
+Figure 1 of the paper, with the shapes for this sentence and its translation. The
+encoder reads the source once. The decoder reads the target, shifted right by one
+position, and the output of the encoder; its last product gives each entry of the
+vocabulary a logit. Each sub-layer is `x + dropout(f(layer_norm(x)))`: the norm comes
+first, as in the official model, and not last, as in the paper.
+([`model/transformer.py`](../official_transformer/model/transformer.py))
 
 ```
 {diagram}
@@ -359,24 +372,25 @@ the official model, and not last, as in the paper.
     ]
     return f"""## A search, step by step
 
-Section 6.1. {trace.beam_size} hypotheses go on at every step; it looks at the
-{2 * trace.beam_size} best continuations of all of them, so that
-{trace.beam_size} go on even if others end. The first step:
+Section 6.1. The model gives probabilities for the next piece only, so a search finds a
+whole translation. Beam search keeps the {trace.beam_size} best hypotheses. At every
+step it looks at the {2 * trace.beam_size} best continuations of all of them, so that
+{trace.beam_size} can go on even if {trace.beam_size} end. The first step:
 
 {table(("piece", "log-probability", "probability", "fate"), first)}
 
-The tree of the whole search, to one step beyond the end of its best hypothesis;
-grey is pruned, green has ended, blue is the best.
+The tree of the search, to one step after the end of its best hypothesis. Pruned
+hypotheses are grey, finished ones green, and the best one is blue.
 
 {self.picture("search", "the search as a tree")}
 
-{self._normalization(trace)} The search ended after {len(trace.steps)} steps, when
-the worst of {trace.beam_size} that had ended (the first at step {last + 1}) beat
-what the best alive one could still become.
+{self._normalization(trace)} The first hypothesis finished at step {last + 1}. The
+search ended after {len(trace.steps)} steps, when the worst of {trace.beam_size} finished
+hypotheses had a better score than the best alive one could still reach.
 
 {table(("hypothesis", "pieces", "score"), found)}
 
-`--mode=predict --trace_dir=DIR` writes this for any line.
+`--mode=predict --trace_dir=DIR` writes tables and trees for any line.
 ([`search/beam_search.py`](../official_transformer/search/beam_search.py))"""
 
   def _normalization(self, trace: SearchTrace) -> str:
@@ -384,9 +398,9 @@ what the best alive one could still become.
     length = len(best.pieces)
     norm = ((5 + length) / 6) ** trace.alpha
     total = best.score * norm
-    return f"""A hypothesis that has ended scores log p / ((5 + n) / 6)^α (Wu et al.
-2016): of the best one's {length} pieces, {total:.3f} / {norm:.3f} =
-{best.score:.3f}."""
+    return f"""Longer hypotheses are less probable, so a finished one of n pieces has the score
+log p / ((5 + n) / 6)^α (Wu et al. 2016). For the best one, with {length} pieces:
+{total:.3f} / {norm:.3f} = {best.score:.3f}."""
 
   def _loss(self) -> str:
     params = self.transformer.params
@@ -415,11 +429,14 @@ what the best alive one could still become.
     ]
     return f"""## Loss and smoothing
 
-Section 5.4. Training does not ask for a probability of 1: the label's own is
-1 - {rate:g}, and {rate:g} is spread over the {size - 1} other tokens, {
+Section 5.4. Training shows the model the right targets so far (teacher forcing) and asks
+for the next one. It does not ask for a probability of 1: the goal is 1 - {
+      rate:g} for the
+right token, and {rate:g} is spread over the {size - 1} others, {
       low:.2e} each. The
-cross-entropy with that is never below its own entropy, {entropy:.3f} nats here,
-which the official model takes away. For its own translation, by teacher forcing:
+cross-entropy with this goal is never below the goal's own entropy, {
+      entropy:.3f} nats
+here, which the official model subtracts. For the translation above:
 
 {
       table(
@@ -428,9 +445,10 @@ which the official model takes away. For its own translation, by teacher forcing
       )
     }
 
-The mean of the last column, {np.mean(smoothed - entropy):.3f}, is what training
-reports as loss; the mean of the third, {np.mean(-own):.3f}, is the logarithm of
-the perplexity.
+Training reports the mean of the last column as its loss, here
+{np.mean(smoothed - entropy):.3f}; the mean of the third, {
+      np.mean(-own):.3f}, is the
+logarithm of the perplexity.
 ([`ops/cross_entropy.py`](../official_transformer/ops/cross_entropy.py))"""
 
   def _schedule(self) -> str:
@@ -451,12 +469,13 @@ the perplexity.
     return f"""## The learning rate
 
 Section 5.3: {params.learning_rate:g} · {params.hidden_size}^-½ · min(1, step / {warmup})
-/ √max(step, {warmup}). It rises to {peak:.2e} and falls with the root of the step.
+/ √max(step, {warmup}). It rises to {peak:.2e} in {warmup} steps and then falls with the
+square root of the step.
 
 {self.picture("schedule", "the learning rate, step by step")}
 
-To see all of this of your own model and text: `--mode=attention`,
-`--mode=predict --trace_dir`, `--mode=plot` ([looking](looking.md))."""
+`--mode=attention`, `--mode=predict --trace_dir` and `--mode=plot` show the same of your
+own model and text ([looking](looking.md))."""
 
 
 def main() -> None:
