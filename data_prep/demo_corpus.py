@@ -4,8 +4,8 @@
 
 writes train, dev and test, no sentence twice, and `test.dictionary.de`: the
 test set translated word by word, with the most frequent German word for each
-English word. The difference between its score and a trained model's shows how
-much of the grammar is more than a dictionary.
+English word. A trained model's score exceeds this translation's by what grammar
+adds to a dictionary.
 """
 
 from __future__ import annotations

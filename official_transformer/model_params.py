@@ -46,7 +46,7 @@ DECODING_FIELDS = (
   "suppress_unk",
 )
 
-# Fields that may change when training continues an imported model.
+# Fields that may change when a new model starts with another model's weights.
 TRAINING_FIELDS = (
   "default_batch_size",
   "initializer_gain",
@@ -70,8 +70,8 @@ class TransformerParams:
   Attributes:
     vocab_size: rows of the shared embedding table; 0 until the vocabulary
       file has been read, because its size always comes from that file.
-    source_vocab_size: rows of a table for the source alone; 0 if source, target
-      and softmax share one table.
+    source_vocab_size: rows of the source's own table if the two sides have
+      different vocabularies; 0 if they have one (see `share_embeddings`).
     hidden_size: width of every layer's input and output (the paper's d_model).
     num_hidden_layers: layers of the encoder, and of the decoder.
     num_encoder_layers: layers of the encoder; 0 is `num_hidden_layers`.
@@ -102,11 +102,11 @@ class TransformerParams:
     target_space_embedding: whether a learnt vector is added to every embedded
       source token, as Tensor2Tensor's models have it.
     norm: `pre` normalises the input of each sub-layer and the output of each
-      stack; `post` normalises each sum of a sub-layer and its input (the paper,
-      3.1), and nothing after a stack.
+      stack; `post` normalises each sum of a sub-layer's input and output (the
+      paper, 3.1), and nothing after a stack.
     layer_norm_epsilon: added to the variance that a norm divides by.
-    positions: encodings that are added to embeddings: a name of
-      `model.variants.POSITIONS`, or `learned`, a table for each side.
+    positions: encoding that is added to embeddings, a name of
+      `model.variants.POSITIONS`; `learned` is a table for each side.
     max_positions: rows of the tables of learnt positions: no text may be
       longer.
     attention_bias: whether the products of attention have biases.
@@ -244,8 +244,8 @@ class TransformerParams:
   def longest_output(self) -> int | None:
     """Most tokens that a search writes; None if any number will do.
 
-    A translation that has not ended at this length can still be read with EOS
-    appended.
+    One fewer than `longest`: a model can still read a translation that has not
+    ended at this length, with EOS appended.
     """
     return None if self.longest is None else max(self.longest - 1, 1)
 
@@ -423,7 +423,8 @@ PAPER_BASE = dataclasses.replace(
   norm="post",
   positions="interleaved",
 )
-# The model of notebooks that follow Ben Trevett's and the paper, in PyTorch.
+# The model of course notebooks in PyTorch that follow the paper and Ben
+# Trevett's notebook.
 NOTEBOOK = dataclasses.replace(
   BASE,
   hidden_size=256,

@@ -67,7 +67,7 @@ class RawCheck:
 
     Args:
       report: receives the results.
-      request: the checks to make.
+      request: settings of the check.
       workers: processes; None is one a processor.
     """
     self._report = report
@@ -174,7 +174,7 @@ class RawCheck:
       )
 
   def _try_vocabularies(self, train: Corpus) -> None:
-    """Reports how vocabularies of several sizes cut the text."""
+    """Reports how vocabularies cut the text, and how long pairs are then."""
     report = self._report
     cleaner = PairCleaner(self._form, FilterSettings(invalid_utf8="drop"))
     sample = CleanPairs([], [], [], collections.Counter())
@@ -224,7 +224,7 @@ class RawCheck:
     )
     for said in unusable:
       report.say(said)
-    # The middle size is taken for the size that will be made.
+    # The middle size stands for the vocabulary that will be made later.
     middle = found[(len(found) - 1) // 2]
     report_lengths(report, middle.lengths, f"{middle.size} entries")
     show_worst(report, middle.lengths, sample.sources, sample.targets)

@@ -65,8 +65,7 @@ class SideFindings:
     characters: lines by their number of characters.
     letters: how often each character occurs.
     carriage_returns: lines that end with one before the line feed.
-    separators: number of lines for each character that is a separator in other
-      programs.
+    separators: lines by the characters of `SEPARATORS` that are in them.
     not_utf8: lines that are not UTF-8.
     first_not_utf8: where the first of these are.
     changed: lines that each of Unicode's normal forms would change.
@@ -137,7 +136,7 @@ class SideFindings:
     return script_shares(self.letters)
 
   def main_script(self) -> str | None:
-    """Returns the script to filter by, or None."""
+    """Returns the script of the text, to filter by; None if there is none."""
     return main_script(self.letters)
 
 
@@ -210,7 +209,7 @@ class TextCheck:
 
     Args:
       settings: the filters to try.
-      form: form into which all text is brought before the check.
+      form: form into which lines are brought before the filters see them.
       held_out: lines of other text, in that form.
     """
     self._held_out = held_out

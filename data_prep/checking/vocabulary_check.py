@@ -24,7 +24,8 @@ class SideTokens(NamedTuple):
   Attributes:
     a_word: tokens a word; of text without spaces, a line is one word.
     a_line: tokens a line, EOS included.
-    unknown: share of tokens that are unknown.
+    unknown: share of tokens that are the unknown token, for text that the
+      vocabulary lacks.
   """
 
   a_word: float

@@ -220,7 +220,8 @@ class _Transfer:
       validator: header that identifies the version of the bytes.
     """
     if answer.status_code == 416:
-      # The bytes are complete or too many, which the checksum decides.
+      # The server has nothing after these bytes. If their number is right, the
+      # file is complete, and its checksum is compared later; else start again.
       if self._size is not None and start == self._size:
         return
       remove_if_there(self._note)

@@ -111,8 +111,9 @@ def hold_out(
 ) -> None:
   """Draws development data and a test set from a corpus, unless they are there.
 
-  They are the pairs with the lowest keys of a seeded shuffle. A training on the
-  corpus has to leave the drawn pairs out.
+  They have the lowest keys of a seeded shuffle; a pair with an empty side, or
+  with a line of an earlier pair, is skipped. A training on the corpus has to
+  leave the drawn pairs out.
 
   Args:
     corpus: parallel files.

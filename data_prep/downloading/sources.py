@@ -1,7 +1,7 @@
 """Where parallel text is to be had.
 
 Sizes and checksums are those published by tensorflow-datasets, sacreBLEU and
-MLPerf; files without a published checksum are not checked.
+MLPerf; a value that none of them has published is not checked.
 """
 
 from __future__ import annotations

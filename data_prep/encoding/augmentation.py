@@ -128,7 +128,7 @@ class Augmentation:
     return not any(getattr(self, kind) for kind in KINDS)
 
   def to_json(self) -> dict[str, Any]:
-    """Returns the entries of data.json; none if text is taken once."""
+    """Returns the entries of data.json; none if one pass takes plain text."""
     if self.is_plain and self.passes == 1:
       return {}
     return dataclasses.asdict(self)
@@ -324,7 +324,7 @@ def _mistyped(line: str, draw: random.Random) -> str:
   drawn = {places[_below(len(places), draw)] for _ in range(errors)}
   last = len(line) + 1
   for place in sorted(drawn, reverse=True):
-    if place < last - 1:  # An error moves the text after it.
+    if place < last - 1:  # A swap changes the letter before, too.
       line, last = _with_error(line, place, _below(4, draw), draw), place
   return line
 

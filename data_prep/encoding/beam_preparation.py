@@ -171,7 +171,7 @@ def build(pipeline: beam.Pipeline, job: CorpusJob) -> None:
     for source, target in job.corpus.file_pairs()
   ]
   numbered = pipeline | f"{tag}: files" >> beam.Create(list(enumerate(files)))
-  # The number of a pair in the whole corpus: earlier pairs are counted.
+  # Pairs are numbered in the whole corpus: those of earlier files are counted.
   counts = (
     numbered
     | f"{tag}: each file" >> beam.Reshuffle()

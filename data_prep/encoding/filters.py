@@ -1,7 +1,7 @@
 """Which pairs are left out of the data, and why.
 
-All filters are off by default, except for pairs that training cannot use: a
-pair needs text on both sides that the vocabulary does not drop.
+All filters are off by default, except for pairs that training cannot use: each
+side of a pair needs text from which the tokenizer makes at least one token.
 
 Usual bounds: Moses' clean-corpus-n, 80 to 250 words and a ratio of 9 or 1.5;
 OpusFilter, 100 words and a ratio of 3. Here lengths and ratios are in tokens,

@@ -53,8 +53,8 @@ class Making(NamedTuple):
     vocab_files: files of the vocabularies, in the scratch directory.
     settings: the user's settings.
     scratch: directory for intermediate files.
-    at_the_end: functions that an engine has called when the data are in their
-      place, or have failed.
+    at_the_end: engines add functions to it, which are called when the data are
+      in their place, or have failed.
     split_files: the text of a split, in the scratch directory.
   """
 

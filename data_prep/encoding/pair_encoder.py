@@ -174,7 +174,10 @@ class PairCleaner:
     block: Block,
     damages: dict[int, str],
   ) -> Sequence[str]:
-    """Returns decoded lines; a line that is not UTF-8 is empty, and counted."""
+    """Returns decoded lines; one that is not UTF-8 is empty.
+
+    The reason is added to `damages`.
+    """
     try:
       # All lines together, which is much faster, if all are UTF-8.
       text = b"".join(lines).decode("utf-8")
@@ -287,7 +290,7 @@ class PairEncoder:
   def _rewritten(
     self, columns: _Columns, pairs: int, number: int
   ) -> Iterator[tuple[Rewritten, int]]:
-    """Adds the rewritten pairs of a pass to the columns; yields their places.
+    """Adds a pass' rewritten pairs to the columns; yields each with its place.
 
     A pair that filters would leave out after rewriting is not rewritten.
 

@@ -79,7 +79,7 @@ def _record_head(size: int) -> bytes:
 
 
 def framed(data: bytes) -> bytes:
-  """Returns a record with the framing of its file."""
+  """Returns a record as TFRecord files hold it, with length and checksums."""
   return b"".join(
     (_record_head(len(data)), data, struct.pack("<I", _masked_checksum(data)))
   )

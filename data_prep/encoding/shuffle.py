@@ -129,7 +129,8 @@ def write_block(path: str, block: EncodedBlock, order: Order) -> None:
     "kept_pairs": block.kept_pairs,
     "several_sentences": block.several_sentences,
   }
-  # Not flushed to the disk; a reader after a crash of the machine checks it.
+  # Not flushed to the disk: after a restart of the machine, the plan in the
+  # scratch directory no longer matches, and all blocks are made again.
   with open(path + _INDEX + ".new", "wb") as stream:
     np.savez(stream, **index)
   os.replace(path + _INDEX + ".new", path + _INDEX)

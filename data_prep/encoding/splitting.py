@@ -45,7 +45,7 @@ class SplitText:
 
 @dataclasses.dataclass(frozen=True)
 class _Pair:
-  """A pair for comparison, and for writing."""
+  """A pair in the form to compare, and as it is written."""
 
   formed: tuple[str, str]
   given: tuple[str, str]

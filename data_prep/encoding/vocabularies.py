@@ -149,7 +149,7 @@ def _sample(
   scratch: Scratch,
 ) -> None:
   """Writes the text that vocabularies are made from."""
-  # Pairs that are left out are counted, and refused, during the encoding.
+  # Left-out pairs are not counted here, but when the records are made.
   cleaner = PairCleaner(settings.form, settings.filters, held_out)
   # A vocabulary knows text as the training does, capitals among it.
   augmenter = Augmenter(settings.augmentation)

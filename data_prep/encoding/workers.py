@@ -19,7 +19,7 @@ from official_transformer.errors import RunError
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-# Items that are passed on in advance, so that no process waits.
+# Items for each process, waiting or being worked on, so that none is idle.
 _AHEAD = 2
 # In a worker: the tool of `each`.
 _tool: Any = None
@@ -58,7 +58,7 @@ class Workers:
 
     Args:
       make_tool: called once in each process; its result is passed to `work`.
-        Both can be pickled.
+        Both functions, `make_tool` and `work`, can be pickled.
       work: called with the tool and an item.
       items: read as they are needed.
 

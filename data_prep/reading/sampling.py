@@ -26,8 +26,9 @@ def sample_pairs(
 ) -> Iterator[CleanPairs]:
   """Yields pairs of a corpus in its order: all, or as many as asked for.
 
-  The pairs with the lowest keys of a shuffle are drawn, so that only the wanted
-  pairs are in memory; pairs that the cleaner leaves out are then missing.
+  The pairs with the lowest keys of a shuffle are drawn, so that at most about
+  twice the wanted pairs are in memory; pairs that the cleaner leaves out are
+  then missing.
 
   Args:
     blocks: the corpus.

@@ -105,8 +105,8 @@ class AverageOptions(ModelDirOptions):
 def last_steps(directory: ModelDirectory, number: int) -> list[int]:
   """Returns the steps of the newest checkpoints, ascending.
 
-  Checkpoints that only serve to resume are left out, because the time of their
-  saving is arbitrary, and so are the weights that training began with.
+  The weights that training began with are left out, and so are checkpoints that
+  only serve to resume, because the time of their saving is arbitrary.
   """
   steps = [
     n

@@ -32,8 +32,8 @@ def check(runner: str, options: str) -> None:
 
   Raises:
     InputError: if Beam is not installed; if an option has an impossible value,
-      is missing, or is unknown to a runner that works on this machine. Options
-      of other job servers cannot be checked here.
+      is missing, or is unknown to DirectRunner. With another runner, unknown
+      options pass, because its job server may have options of its own.
   """
   if importlib.util.find_spec("apache_beam") is None:
     raise InputError(

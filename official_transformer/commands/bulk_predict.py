@@ -41,7 +41,8 @@ from official_transformer.storage.file_lock import FileLock
 from official_transformer.storage.typed_json import DAMAGE
 from official_transformer.text import text_files
 
-# In the directory of the translations: the model and the options of the run.
+# In the directory of the translations: the settings of the run, and the state
+# of each source file.
 DESCRIPTION_FILE = "bulk_translation.json"
 _UNFINISHED = "bulk_translation" + INCOMPLETE
 
@@ -222,8 +223,9 @@ def _as_earlier(
 ) -> tuple[TranslatorPlan, Weights]:
   """Returns a plan that translates all files alike.
 
-  The plan names one checkpoint and a value for each option that the user leaves
-  open. A run that continues takes both from the earlier run.
+  The plan has a checkpoint in the place of `latest`, the length of a piece,
+  and, if the user leaves that open, whether sentences are split. A run that
+  continues takes these from the earlier run.
   """
   options = plan.options
   if earlier and options.split_sentences is None:

@@ -247,7 +247,8 @@ def _evaluate_set(
     lines = model.translator.translate(evaluation_set.sources)
     systems.append((model.name, lines))
     compared = "" if number == len(models) - 1 else ".compared"
-    # If one of storing, scoring and reporting fails, the others are still done.
+    # A failure to store translations is raised only after the scores have been
+    # printed.
     try:
       path = keep_translations(directory, name + compared, lines)
     except OSError as error:

@@ -147,7 +147,7 @@ class ExportOptions(
     )
     from official_transformer.hardware.devices import hide_gpus
 
-    # A graph that is traced for a CPU runs on GPUs, too, and needs none now.
+    # A graph that is traced on a CPU runs on GPUs, too: exporting needs none.
     hide_gpus()
     model = load_model(*self.model, self.dtype, self.checkpoint, as_asked=True)
     request = ExportRequest(

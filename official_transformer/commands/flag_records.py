@@ -45,7 +45,7 @@ class FlagSpec:
     idle: conditions under which the flag has no effect.
     never: why nothing reads it any more; empty if something does.
     definer: absl's own arguments: short name, bounds, whether case counts.
-    choices: the possible values of a word; empty if any is possible.
+    choices: the possible values of a text flag; empty if any is possible.
     repeated: whether it may be given several times, instead of a list.
     path: whether it names files: `~` is the home directory then.
   """
@@ -77,7 +77,7 @@ def flag(
     *idle: condition under which the flag has no effect: a predicate of the
       record, and the reason, which follows "--NAME has no effect: ".
     never: why nothing reads the flag any more.
-    choices: the possible values of a word.
+    choices: the possible values of a text flag.
     repeated: whether it may be given several times, instead of a list.
     path: whether it names files, between commas if several.
     **definer: absl's own arguments, such as `short_name` and `lower_bound`.
@@ -155,7 +155,7 @@ Command = type[Record] | Modes
 
 @dataclasses.dataclass(frozen=True)
 class Definition:
-  """A flag for the manual.
+  """A flag's place in the manual, its specification, and its modes.
 
   Attributes:
     section: heading of its section.

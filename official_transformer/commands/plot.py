@@ -136,7 +136,7 @@ class PlotOptions(PictureOptions, StoredModelOptions, TrainStepsOptions):
     logging.info("wrote %s", ", ".join(written))
 
   def _directories(self) -> list[ModelDirectory]:
-    """Returns the model directories that get a plot each."""
+    """Returns the directories that `--model_dir` names."""
     paths = text_files.listed_files(self.model_dir)
     return [ModelDirectory(path) for path in paths]
 

@@ -182,7 +182,10 @@ def _reported(name: str, lines: list[str]) -> Reported:
 def _read_attention_lines(
   options: ReportOptions, lines: int
 ) -> list[int] | None:
-  """Reads the numbers of sentences whose attention is shown, from 0."""
+  """Reads the numbers of lines whose attention is shown, counted from 0.
+
+  Returns None if no lines are named, or there is no model.
+  """
   if options.attention_lines is None or not options.model_dir:
     return None
   chosen = []
@@ -208,8 +211,8 @@ def _read_attention(
     options: the command line as a record.
     request: contents of the report.
     compared: scores and tests of the systems.
-    chosen: the lines, from 0; None takes lines with warnings, of a length that
-      the model was trained with.
+    chosen: the lines, from 0; None takes those that `choose_lines` returns, of
+      a length that the model was trained with.
   """
   # Without attention, TensorFlow is not needed.
   from official_transformer.hardware.startup import start_tensorflow

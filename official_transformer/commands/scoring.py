@@ -140,7 +140,8 @@ def contest_settings(
     sentences: whether each line is scored by itself, too.
 
   Raises:
-    InputError: if an option names a checkpoint or file that does not exist.
+    InputError: if an option has an impossible value, such as an unknown test,
+      or COMET's model or program is missing.
   """
   from official_transformer.evaluation.metrics import METRICS, MetricSettings
   from official_transformer.evaluation.system_comparison import (

@@ -276,7 +276,8 @@ class ServiceOptions(LimitOptions, EngineOptions):
 
   def loader(self) -> Callable[[int | None], Translator]:
     """Returns the function that loads the model from its directory."""
-    # Each copy of the record reads its files again.
+    # The first load uses what `check` has read; later ones use new copies of
+    # the record, which read the files again.
     anew = iter(lambda: dataclasses.replace(self), None)
     records = itertools.chain([self], anew)
     return lambda step: next(records)._load(step)
@@ -291,7 +292,7 @@ class ServiceOptions(LimitOptions, EngineOptions):
     return plan.load()
 
   def newest(self) -> Newest:
-    """Returns the newest checkpoint."""
+    """Returns the step and the files' state of the newest checkpoint."""
     from official_transformer.serving.model_host import Newest
 
     directory = self.model_directories[0]

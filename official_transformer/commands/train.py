@@ -70,7 +70,8 @@ class Train(TrainOptions):
       Cluster.from_environment()
     # Of a strategy that cannot run there is more to say than of data.
     refused = ("parameter_server", "tpu")
-    # With --skip_bad_records, missing data are reported when they are read.
+    # With --skip_bad_records, missing shards are reported later, when the data
+    # are read.
     needs_data = not (self.use_synthetic_data or self.skip_bad_records)
     if needs_data and self.distribution_strategy not in refused:
       shard_paths(self.data_dir, TRAIN_TAG)

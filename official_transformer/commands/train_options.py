@@ -97,7 +97,7 @@ class BatchingOptions(BaseOptions, TpuOptions, DistributionOptions):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SamplingOptions(Options):
-  """Flags of subword sampling."""
+  """Flags of bad records, and of subword sampling."""
 
   heading = "Training: data and batches"
 

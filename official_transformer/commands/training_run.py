@@ -123,7 +123,7 @@ class _Run(NamedTuple):
   Attributes:
     plan: the model directory as it will be.
     settings: how the run goes.
-    data: training data; None for synthetic batches.
+    data: training and development data; None for synthetic batches.
     steps: of the checkpoints that there were.
   """
 
@@ -142,7 +142,8 @@ def _plan(
   """Checks all that was given against each other; writes nothing."""
   steps = directory.checkpoint_steps()
   seed = distribution.broadcast(_choose_seed(options, directory))
-  # A run on synthetic ones does not use data that happen to exist.
+  # A run on synthetic batches that is given a vocabulary ignores --data_dir,
+  # even if there are data.
   needs_data = not (options.use_synthetic_data and options.vocab_file)
   plan = plan_directory(
     directory,

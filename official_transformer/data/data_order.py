@@ -1,10 +1,12 @@
 """In which order examples are trained on, computed from their lengths alone.
 
 The seed and the number of the epoch decide the order of the chunks of the data.
-A few chunks are a window, whose records are shuffled together. They fill the
-batches of their length in this order; records that fill no batch wait for the
-next window, also across epochs. The state of a run after any number of batches
-is computed by counting: a resumed run reads no record that it has trained on.
+Up to `WINDOW_CHUNKS` chunks are a window, whose records are shuffled together.
+They fill the batches of their length in this order; records that fill no batch
+wait for the next window, also across epochs. The state of a run after any
+number of batches is computed by counting: of the data that it has trained on, a
+resumed run reads only the window that it stopped in, and the chunks of the
+waiting records.
 
 Shapes: N records, C chunks, W windows, P records of a window with the waiting
 ones, Q buckets.
@@ -282,9 +284,9 @@ class DataOrder:
 def _keys(numbers: np.ndarray, seed: int, epoch: int, kind: int) -> np.ndarray:
   """Returns sort keys that shuffle numbers: uint64 hashes.
 
-  Each key is hashed by itself (SplitMix64, Steele et al. 2014): the order of a
-  few keys does not need the others, and is the same on every machine and for
-  every version of NumPy.
+  Each number is hashed by itself (SplitMix64, Steele et al. 2014): the order of
+  a few does not need the others, and is the same on every machine and for every
+  version of NumPy.
   """
   key = np.zeros(1, np.uint64)
   for part in (seed, epoch, kind):

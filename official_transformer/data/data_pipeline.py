@@ -61,8 +61,8 @@ def uniform_dataset(batching: Batching, largest: BatchShape) -> tf.data.Dataset:
 
   Args:
     batching: how examples are grouped.
-    largest: number and length of the examples of the largest batches; at most
-      `max_length` tokens.
+    largest: number of examples in a batch, and their length, at most
+      `max_length`.
   """
   sentences, length = largest
   width = batching.max_length if batching.static_batch else length
@@ -91,8 +91,8 @@ def _ahead_of_the_model(
 ) -> tf.data.Dataset:
   """Prepares batches while the model works on others."""
   options = tf.data.Options()
-  # Its thread may sleep for up to a minute after the last batch, and the run
-  # waits for it; all settings here are fixed, so that it has nothing to tune.
+  # Autotuning's thread may sleep for up to a minute after the last batch, and
+  # the run waits for it; all settings here are fixed: there is nothing to tune.
   options.autotune.enabled = False
   if private_threads is not None:
     options.threading.private_threadpool_size = private_threads

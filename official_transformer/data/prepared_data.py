@@ -97,7 +97,7 @@ class PreparedData:
   def change(self) -> str | None:
     """Reads the training data again, and returns the difference.
 
-    The reason is worded as an error, with the remedy.
+    The change is worded as an error, with the remedy.
     """
     logging.info("reading %s again: was it changed?", self.data_dir)
     if self._has_others():
@@ -153,8 +153,8 @@ def read_prepared_data(
     with_dev: whether development data are wanted; they may be missing.
     skip_bad_records: whether records that cannot be used are reported and left
       out.
-    cache_file: file that `PreparedData.remember` has written: training data
-      that have not changed since are not read again.
+    cache_file: file that `PreparedData.remember` writes; it need not exist.
+      Training data that have not changed since then are not read again.
     description: content of data.json, if it has been read.
 
   Raises:

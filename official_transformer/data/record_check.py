@@ -1,8 +1,8 @@
 """Checking all records of some shards.
 
 The check takes about a second for a hundred thousand pairs. It finds at the
-start the faults that would otherwise end a run hours later, and records the
-place of every record.
+start the faults that would otherwise end a run hours later, and notes where
+every record is.
 
 Shapes: B records read at once.
 """
@@ -135,7 +135,8 @@ def check_records(
 
   Args:
     paths: shards; one may be missing.
-    vocab_size: number of ids, of both sides or of each; ids must be below it.
+    vocab_size: size of the vocabulary of both sides, or of source and target;
+      ids must be below it.
   """
   vocab_sizes = both_sizes(vocab_size)
   problems: list[Problem] = []
@@ -162,7 +163,8 @@ def check_records(
     sizes.append(
       np.concatenate([np.zeros(0, np.int32), *(t.sizes for t in tallies)])
     )
-  # The error that ends a shard was met before the faults of its last records.
+  # In the order of the shards; the faults of a shard's last records come before
+  # the error that ends it.
   order = {path: place for place, path in enumerate(paths)}
   problems.sort(key=lambda problem: (order[problem.path], problem.number))
   source, target = tokens.tolist()

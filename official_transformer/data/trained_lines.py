@@ -13,7 +13,8 @@ from official_transformer.storage import file_system
 if TYPE_CHECKING:
   import numpy as np
 
-# Share of all pairs; longer lines are too rare in training to be learnt.
+# Share of the pairs whose lengths count as usual: the few lines that are longer
+# than these, a model has hardly seen.
 _USUAL = 0.999
 # From this share on, training text is paragraphs.
 _PARAGRAPHS = 0.3

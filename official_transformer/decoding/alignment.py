@@ -125,7 +125,7 @@ class Words(NamedTuple):
 def word_weights(
   weights: np.ndarray, source: Words, target: Words
 ) -> np.ndarray:
-  """Adds up the weights of pieces to weights of words.
+  """Combines the weights of pieces to weights of words.
 
   A target word attends as its pieces do on average, to a source word as much as
   to all of its pieces together.
@@ -173,7 +173,7 @@ class Alignment:
     links: sorted by source.
     weights: attention of each target word to each source word, on the mean of
       all layers and heads; the rest to 1 belongs to the end of the sentence.
-      None for a long line that was cut.
+      Empty for a long line that was cut.
   """
 
   source_words: list[str]

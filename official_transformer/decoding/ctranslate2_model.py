@@ -159,7 +159,7 @@ def _specification(transformer: Transformer, positions: int) -> Any:
 
 
 def _softmax_bias(weights: Weights, params: TransformerParams) -> np.ndarray:
-  """Returns the logits' bias, with which PAD is never chosen if asked for."""
+  """Returns the logits' bias; it excludes PAD if `suppress_pad` is set."""
   bias = np.zeros([params.vocab_size], np.float32)
   if params.output_bias:
     bias += weights["transformer/output/bias"]

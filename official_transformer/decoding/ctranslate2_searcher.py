@@ -96,7 +96,7 @@ class CTranslate2Searcher:
     Args:
       transformer: with float32 weights; not needed after this.
       tokenizers: tokenizers of source and target.
-      engine: storage of the weights, and type of the computation.
+      engine: quantization of the weights, and whether a GPU computes.
       workers: batches searched side by side.
     """
     with tempfile.TemporaryDirectory() as directory:
@@ -200,7 +200,10 @@ class CTranslate2Searcher:
     return [self._rank(result) for result in results]
 
   def _rank(self, result: ctranslate2.TranslationResult) -> list[FoundSequence]:
-    """Scores hypotheses by our formula, and keeps the K best."""
+    """Scores hypotheses by our formula, and sorts them, best first.
+
+    Unfinished ones are left out if any has finished.
+    """
     sequences = []
     for tokens, score in zip(result.hypotheses, result.scores, strict=True):
       log_probability = score * max(len(tokens), 1) ** NO_LENGTH_PENALTY

@@ -157,7 +157,8 @@ def search_translations(
     hooks = hooks._replace(penalty=penalty)
   finishes_needed = finishes_for(params, limits)
   if finishes_needed is not None:
-    # The beam is divided among banks: the first to end may be improbable.
+    # With required phrases, the beam is divided among banks, as in
+    # `required_phrases`: the first hypotheses to end may be improbable.
     required = controller.sentences.required != PAD_ID
     finishes_needed = tf.where(
       tf.reduce_any(required, axis=[1, 2]), UNLIMITED, finishes_needed

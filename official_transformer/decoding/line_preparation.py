@@ -69,8 +69,8 @@ class PreparedLine:
     written: a phrase to how a translation would hold it.
     margins: blanks before and behind its text, which a translation keeps; all
       before, if there is no text.
-    runs: for a line with markup, the runs of its text, which have these pieces,
-      and the markup between them.
+    runs: for a line with markup, the runs of its text, and the markup between
+      them; `pieces` and `ids` are those of all runs.
   """
 
   pieces: list[Piece]
@@ -107,7 +107,7 @@ class PreparedRun(NamedTuple):
 
   Attributes:
     run: with the markup in it.
-    line: text to decode.
+    line: its text, prepared for decoding.
   """
 
   run: Run
@@ -124,7 +124,7 @@ class LinePreparer:
     search: how lines are searched for that do not say.
     split_sentences: whether each sentence is a piece.
     is_html: whether lines are HTML that do not say.
-    keep: pattern of text that is not translated.
+    keep: pattern of text that is copied instead of translated.
   """
 
   tokenizers: Tokenizers

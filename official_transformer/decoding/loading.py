@@ -86,7 +86,7 @@ class LoadedModel(NamedTuple):
 
 
 def fast_dtype(dtype: str) -> str:
-  """Returns a `--dtype`, or `fp32`, which is logged, if that is faster here."""
+  """Returns a `--dtype`; `fp32`, with a warning, if that is faster here."""
   if is_fast_dtype(dtype):
     return dtype
   logging.warning(

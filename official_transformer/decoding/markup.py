@@ -168,8 +168,8 @@ class _Placement:
   def _cores(self, of_sources: Sequence[Elements]) -> list[Elements]:
     """Returns the elements of each word without the marks at its ends.
 
-    A word without alignment is in the elements that its two neighbours have in
-    common.
+    A word without alignment is in the elements that the nearest aligned words
+    before and after it have in common.
     """
     known = [None if o is None else of_sources[o] for o in self._origins]
     before = _filled(known)
@@ -264,7 +264,7 @@ def _behind(part: Part) -> list[_Segment]:
 
 
 def _filled(known: Sequence[Elements | None]) -> list[Elements]:
-  """Replaces None by the elements of the last word before it that has any."""
+  """Replaces None by the last entry before it that is not None, or ()."""
   found: list[Elements] = []
   for its in known:
     before = found[-1] if found else ()

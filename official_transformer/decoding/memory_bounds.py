@@ -26,7 +26,7 @@ def attention_bytes(params: TransformerParams, lines: int, length: int) -> int:
 
 
 def lacks_memory(params: TransformerParams, lines: int, length: int) -> bool:
-  """Returns whether this needs more memory than there is; False if unknown."""
+  """Returns whether attention needs more memory than is free, if known."""
   needed = attention_bytes(params, lines, length)
   if needed < 2**28 or not computes_on_cpu():  # GPUs report it themselves.
     return False

@@ -119,12 +119,12 @@ class DecodingOptions:
     replace_unk: whether unknown tokens are replaced by source text; see
       `unknown_words.replace_unknown`.
     is_html: whether lines are HTML, the tags of which come back.
-    keep: pattern of text that is not translated.
+    keep: pattern of text that is copied instead of translated.
     n_best: most hypotheses returned for a line; at most the beam.
     engine: library that computes.
     alignment: where word alignments are read, if they are wanted.
-    search: constraints, penalties and sampling; the defaults are plain beam
-      search.
+    search: penalties, forbidden phrases, sampling and the choice by MBR; the
+      defaults are plain beam search.
   """
 
   limits: BatchLimits = dataclasses.field(default_factory=BatchLimits)

@@ -53,7 +53,7 @@ class OutputFields(NamedTuple):
     alignments: `alignment`, in Pharaoh's format, with `source_words` and
       `target_words`, which it counts.
     attention: `attention` of the target's words to the source's, also with
-      `source_words` and `target_words`; a line that was cut has none.
+      `source_words` and `target_words`; a long line that was cut has none.
   """
 
   scores: bool = True

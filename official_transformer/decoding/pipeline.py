@@ -34,7 +34,7 @@ class Started(NamedTuple, Generic[Result]):
   """A window that is being computed.
 
   Attributes:
-    work: function that the pool computes.
+    work: futures of the tasks that the pool computes.
     results: returns its results, once the work is done.
   """
 
@@ -46,7 +46,7 @@ class _Reader(Generic[Item, Window]):
   """Reads and prepares the next window when asked to, in the background.
 
   The reading thread is a daemon: it may wait for input that never comes, and
-  must not keep the process from ending. The preparing threads are not: a daemon
+  must not keep the process from ending. The preparing thread is not: a daemon
   that runs a library's C++ code when Python ends makes the process crash. So
   does a daemon that holds the last reference to a library's object, and has to
   free it then.

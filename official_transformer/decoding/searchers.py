@@ -106,8 +106,8 @@ class Searchers:
   ) -> list[FoundSequence]:
     """Returns at most `number` of the sequences found for a piece.
 
-    Of hypotheses that spell the same text, only the best is returned; samples
-    are all returned, because they are drawn as often as they are probable.
+    Of hypotheses that spell the same text, only the best counts. Equal samples
+    all count, because they are drawn as often as they are probable.
     """
     if number == 1 or piece.search.sampling:
       return list(found[:number])

@@ -126,7 +126,8 @@ def _with_markup(
 ) -> Translation:
   """Joins the translations of a line's runs, and puts markup back.
 
-  A line with markup has no alignment, because it would refer to other words.
+  A line with markup has no alignment: the alignments of its runs count the
+  words of text without markup.
   """
   rest = iter(pieces)
   found = [
@@ -222,7 +223,7 @@ def _joint(source: str, piece: Piece, left: str, right: str) -> str:
     return ""
   if piece.joint:
     return piece.joint
-  # There is nothing inside a word or an address that was cut.
+  # A word or an address that was cut gets no blank at the cut.
   was_apart = (
     is_without_blanks(source[-1])
     or is_without_blanks(piece.text[0])

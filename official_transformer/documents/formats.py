@@ -68,7 +68,7 @@ def format_of(path: str, file_format: str) -> DocumentFormat | None:
       end of the path.
   """
   if file_format == AUTO:
-    # The name inside a compressed file's name decides.
+    # The ending before .gz or .zst decides.
     path = path.lower().removesuffix(".gz").removesuffix(".zst")
     ending = os.path.splitext(path)[1]
     file_format = _BY_ENDING.get(ending, LINES)

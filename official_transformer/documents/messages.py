@@ -151,7 +151,7 @@ def _checked(entry: _Entry) -> _Entry:
 
 
 def _check_charset(entries: Sequence[_Entry]) -> None:
-  """Refuses a file that declares another charset.
+  """Refuses a file that declares another charset than UTF-8.
 
   Raises:
     InputError: with the command that converts it.

@@ -40,8 +40,8 @@ _MOST = 100_000_000
 class WordDocument(Document):
   """A `.docx` file: its text, tables, headers, footers and notes.
 
-  Fields other than links, such as a table of contents, are kept, because Word
-  updates them.
+  Fields other than links, such as a table of contents, are not translated,
+  because Word updates them.
   """
 
   def __init__(self, content: bytes) -> None:

@@ -1,7 +1,7 @@
 """A paragraph of a Word file as HTML, and back.
 
-Formatting, links, and the beginnings and ends of ranges are elements `<b>`,
-`<a>` and `<i>` with ids in the markup; anything else without text is an
+In the markup, formatting is an element `<b>`, a link `<a>`, and a range or the
+field of a link `<i>`, each with an id; anything else without text is an
 `<img>`, or a `<br>` if it divides text.
 """
 
@@ -226,7 +226,8 @@ def _content(around: etree._Element) -> etree._Element:
 def _ranges(parent: etree._Element) -> dict[etree._Element, etree._Element]:
   """Returns the ends of ranges by their beginnings.
 
-  Ranges that overlap others, or extend beyond the parent, are left out.
+  Ranges that cross others without being nested, or extend beyond the parent,
+  are left out.
   """
   found = {}
   is_open: list[etree._Element] = []

@@ -25,7 +25,8 @@ _BY_SCRIPT = {
   "japanese": ("ja-mecab", "ja"),
   "korean": ("ko-mecab", "ko"),
 }
-# The tokenizer without words, used if the extra is missing.
+# Tokenizes characters: for other scripts without blanks, and if the extra is
+# missing.
 _WITHOUT_WORDS = "char"
 
 
@@ -34,7 +35,8 @@ class TokenizerChoice(NamedTuple):
 
   Attributes:
     name: sacreBLEU's name of the tokenizer.
-    reason: why it was chosen automatically; empty if it was asked for.
+    reason: why it was chosen automatically; empty if it was asked for, or is
+      the default.
   """
 
   name: str

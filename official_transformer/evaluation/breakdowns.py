@@ -97,7 +97,7 @@ def by_rarest_word(
     systems: translations.
     references: their references, the words of the first of which count.
     settings: metrics, and their options.
-    text: lines, such as the source side of the training text.
+    text: lines, such as the target side of the training text.
   """
   counts: collections.Counter[str] = collections.Counter()
   for line in text:

@@ -79,7 +79,7 @@ def as_json(
 def fields_of(
   compared: SystemComparison, variants: Sequence[str] = VARIANTS
 ) -> dict[str, Any]:
-  """Returns the whole comparison as JSON."""
+  """Returns the whole comparison as a dictionary for JSON."""
   return {
     "tokenizer": {
       "name": compared.tokenizer.name,

@@ -63,7 +63,7 @@ class ReportRequest:
     systems: one, or two that are compared.
     settings: how they are scored; each line is, too.
     frequency_text: lines in which words are counted; None takes the references.
-    frequency_name: description of the frequencies.
+    frequency_name: name of the text in which words are counted.
   """
 
   title: str
@@ -231,9 +231,11 @@ def choose_lines(
 ) -> list[int]:
   """Returns the lines whose attention is worth a look, from 0.
 
+  Of two systems, these are the lines whose chrF differs most; of one, the lines
+  with the lowest chrF.
+
   Args:
-    compared: for two systems, the sentences with the greatest differences; for
-      one, the worst sentences; by chrF.
+    compared: scores of one or two systems, and of each of their lines.
     number: how many, at most.
     usable: whether each line may be one.
   """

@@ -16,7 +16,7 @@ from official_transformer.evaluation.metrics import (
 )
 
 VARIANTS = ("uncased", "cased")
-# Metrics that training measures often, and therefore quickly.
+# Metrics of evaluations during training, which must be fast.
 IN_TRAINING = MetricSettings(metrics=("bleu", "chrf"), resamples=0)
 
 

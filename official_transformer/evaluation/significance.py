@@ -42,9 +42,9 @@ class MetricComparison(NamedTuple):
     interval: 95% interval of the system's score; the bootstrap has it.
     is_decidable: whether there is a difference, and enough lines differ to
       distinguish it from chance. k differing lines can be exchanged in 2^k
-      ways, two of which give the observed difference: no p can be below
-      2^(1-k). sacreBLEU's p can be, because it does not count outcomes of equal
-      size.
+      ways, two of which give a difference of the observed size: an exact p is
+      never below 2^(1-k). sacreBLEU's p can be lower, because it does not count
+      outcomes of equal size.
   """
 
   name: str

@@ -125,7 +125,7 @@ def compare_systems(
       found = compare_with_first(
         systems, references, metrics, test, settings.trials
       )
-      # Identical systems need one test only.
+      # An identical system is listed once, not for each test.
       comparisons += [
         c for c in found if test == settings.tests[0] or not c.is_identical
       ]

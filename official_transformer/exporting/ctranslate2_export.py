@@ -108,7 +108,7 @@ def export_ctranslate2(
     quantization: how weights are kept; one of `engines.QUANTIZATIONS`.
 
   Returns:
-    Verified facts.
+    The setting that comes nearest to our search, and verified facts.
 
   Raises:
     RunError: if scores differ before weights are rounded, or then by more than
@@ -157,7 +157,7 @@ def _write_and_ask(
   """Writes a CTranslate2 model into an empty directory, and uses it.
 
   Returns:
-    Its translations, by length penalty, and the difference of each token's
+    The answers of `read_back`, and the absolute difference of each token's
     log-probability from the model's.
   """
   write_ctranslate2_model(

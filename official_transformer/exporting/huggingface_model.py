@@ -4,7 +4,8 @@ Pegasus (Zhang et al. 2020) is the pre-norm Transformer of this project: a norm
 before each sub-layer and one after each stack, one table for embeddings and
 softmax, scaled embeddings. Its biases that our model lacks are zeros. Its
 position encodings are stored, so that they can be ours. Marian is post-norm and
-computes its own positions: only imported Marian models become Marian models.
+computes its own positions: models that were imported from Marian's class are
+exported to it again.
 
 Shapes: V vocabulary, D hidden size, P positions.
 """
@@ -112,8 +113,8 @@ def _config(params: TransformerParams) -> dict[str, Any]:
     "scale_embedding": params.scale_embeddings,
     "is_encoder_decoder": True,
     "use_cache": True,
-    # Training ignores the padding token as a label, and the start token must be
-    # ignored.
+    # The start token is the padding token, too: training must not predict it,
+    # and ignores only padding among the labels.
     "pad_token_id": start,
     "eos_token_id": EOS_ID,
     "bos_token_id": start,

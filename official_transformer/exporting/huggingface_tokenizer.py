@@ -33,7 +33,7 @@ START = "<start>"
 # A language to translate to, as a piece of ours and as one of Marian's.
 _LANGUAGE = re.compile("^\u2581(>>[^<>\\s]+<<)$")
 _CODE = re.compile(r">>.+?<<")
-_UNUSED = 5  # Its type for pieces that are never used in text.
+_UNUSED = 5  # SentencePiece's type for pieces that are never used in text.
 _UNIGRAM = 1  # SentencePiece's number for unigram models.
 _TOKENIZER = "tokenizer.json"
 
@@ -152,7 +152,7 @@ def _unigram(model: Any) -> Any:
 
 
 def _beginning(piece: str, known: Container[str]) -> str:
-  """Returns a pattern of a special piece's beginning inside the whole piece.
+  """Returns a pattern of a special piece's beginning, if the rest follows.
 
   Text that contains `</s>` is cut inside it, for example before its `s`, so
   that the special piece is not found in text. The cut is before a character

@@ -32,7 +32,7 @@ from official_transformer.model_params import PAD_ID, TransformerParams
 # An array by its name.
 Arrays = dict[str, np.ndarray]
 
-# A binary file's version, and its names for types of items.
+# A binary file's version, and its numbers for types of items.
 _VERSION = 1
 _FLOAT32, _INT8_MATRIX, _BYTES = 0x0404, 0x4101, 0x0101
 _ALIGNED = 256

@@ -34,8 +34,8 @@ from official_transformer.model_params import EOS_ID
 
 MOST_SAMPLES = 200
 BATCH_SIZE = 32
-# Differences of a hypothesis' score, by the type of the computation: products
-# are rounded differently in batches of different size.
+# Largest accepted difference of a hypothesis' score, by the type of the
+# computation: products are rounded differently in batches of different size.
 TOLERANCES = {"float32": 1e-4, "bfloat16": 0.1, "float16": 0.02}
 
 _READ_BACK = pathlib.Path(__file__).with_name("read_back.py")
@@ -170,7 +170,7 @@ def verify_search(
     texts: batches of lines to translate as text, beside batches of ids.
 
   Returns:
-    Facts that were found equal.
+    A finding: one sentence, without a full stop, about what was equal.
 
   Raises:
     RunError: at the first difference.
@@ -213,8 +213,8 @@ def _n_best_pairs(
 ) -> list[tuple[Any, Any]]:
   """Returns pairs of an export's and the model's hypotheses.
 
-  After the best one, hypotheses of nearly the same score may be in another
-  order.
+  Of the hypotheses after the best, only scores are compared, because those of
+  nearly the same score may be in another order.
   """
   found = found_sequences(*zip(*answer, strict=True))
   both = itertools.zip_longest(found, hypotheses, fillvalue=_NOTHING)

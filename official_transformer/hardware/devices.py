@@ -36,7 +36,7 @@ def choose_devices(
     logging.warning("--num_gpus=1, but TensorFlow sees none: using the CPU")
     wanted = 0
   if wanted > len(gpus):
-    # It may name a fault of the driver.
+    # The messages may name a fault of the driver.
     show(said_at_start())
     raise InputError(
       f"--num_gpus={num_gpus}, but TensorFlow sees {len(gpus)}. Lower it, or "

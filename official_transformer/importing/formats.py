@@ -49,7 +49,8 @@ class CheckpointFormat:
   """One way of naming.
 
   Attributes:
-    rules: patterns of whole names, each with the meaning of a match.
+    rules: patterns of whole names, each with a function that maps a match to
+      placements.
     not_weights: pattern of names that hold no weight: the optimizer's, steps,
       metrics.
     unmasked: whether later versions no longer mask padding, so that their

@@ -225,7 +225,7 @@ def _assemble(
   shapes = {w.path: tuple(w.shape) for w in transformer.weights}
   names = {own: name_of(own) for own in shapes}
   known = {name for name in names.values() if name}
-  # Marian's further variables are zeros.
+  # Further variables are accepted if they are zeros.
   unknown = [
     name
     for name, array in arrays.items()

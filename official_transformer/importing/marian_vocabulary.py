@@ -116,7 +116,7 @@ def _renumbered(directory: str, side: str, pieces: list[str]) -> bytes:
   if not model.pieces:
     raise InputError(f"{path} has no pieces: it is no SentencePiece model")
   known = {piece.piece: piece for piece in model.pieces}
-  # Each gets a name that no other piece has.
+  # A user-defined or byte piece stands for text that no other piece can encode.
   given = set(pieces)
   if lost := [
     piece

@@ -46,11 +46,11 @@ class BeamHistory(NamedTuple):
   """Where the hypotheses' own positions are in the caches of all layers.
 
   Attributes:
-    bias: float32, hides the positions of other hypotheses: [B, 1, K, T * K] if
-      all beams of a sentence are attended to, or [R, 1, 1, T] if each history
-      is copied together.
-    rows: int32 [R, N, T], the rows to copy of a cache with the layout [B * N *
-      T * K, H]; None copies nothing.
+    bias: float32, hides all but a hypothesis' own positions: [B, 1, K, T * K]
+      if all beams of a sentence are attended to; [R, 1, 1, T], which hides
+      positions not yet written, if each history is copied together.
+    rows: int32 [R, N, T], the rows to copy of a cache in the layout [B * N * T
+      * K, H]; None copies nothing.
   """
 
   bias: tf.Tensor

@@ -1,6 +1,6 @@
 """Transformers, and the Keras model that this project trains.
 
-The model computes the same function as `transformer.create_model`, and its loss
+The model computes the same as that of `transformer.create_model`, and its loss
 in less time and memory. Save models of `create_model` with Keras, not this one.
 
 Shapes: B batch, S source length, T target length, D hidden size, V vocabulary.

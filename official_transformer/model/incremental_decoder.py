@@ -307,7 +307,7 @@ class IncrementalDecoder:
       self._softmax = _without(hidden, self._softmax)
 
   def encode_and_start(self, source_ids: tf.Tensor) -> DecoderState:
-    """Returns the input of the first step for source ids [B, S]."""
+    """Returns the state before the first step, for source ids [B, S]."""
     return self.start(encode(self.transformer, source_ids))
 
   def start(self, source: EncodedSource) -> DecoderState:

@@ -54,8 +54,8 @@ def transformer_loss(
 ) -> tf.Tensor:
   """Returns the loss of a batch, a scalar float32 in nats.
 
-  The mean is the sum over the tokens that are not PAD, divided by their number;
-  0 if there are none. Arguments as in `padded_cross_entropy_loss`.
+  It is the sum of the losses of all tokens that are not PAD, divided by their
+  number; 0 if there are none. Arguments as in `padded_cross_entropy_loss`.
   """
   losses, weights = padded_cross_entropy_loss(
     logits, labels, smoothing, vocab_size

@@ -216,8 +216,9 @@ class DecoderStack(_Stack):
         C cached ones, broadcastable to [B, 1, T, C + T].
       attention_bias: [B, 1, 1, S], hides the source's padding.
       training: whether dropout is on.
-      cache: for each of `layer_0`, `layer_1`, ... the cache of
-        `Attention.call`. Equal to `IncrementalDecoder`, and slower.
+      cache: for each of `layer_0`, `layer_1`, ... the cache that
+        `Attention.call` reads and extends. Decoding with it gives the results
+        of `IncrementalDecoder`, and is slower.
       decode_loop_step: int32 [], as `Attention.call` has it.
     """
     x = decoder_inputs
@@ -278,7 +279,7 @@ class Transformer(ConfiguredLayer):
     self.build()
 
   def build(self, input_shape: Any = None) -> None:
-    """Creates all variables, also those that only training uses."""
+    """Creates all variables, whether the model is to train or to translate."""
     if self.built:
       return
     super().build(input_shape)

@@ -27,7 +27,7 @@ PositionEncoding = Callable[[int | tf.Tensor], tf.Tensor]
 
 # By `TransformerParams.activation`, the function between the two products of
 # the feed-forward network. It gets the dropout layer, the first product, and
-# whether to drop; the weights that dropout keeps are not scaled up.
+# whether to drop; the elements that dropout keeps are not scaled up.
 ACTIVATIONS: dict[str, Callable[[Dropout, tf.Tensor, bool], tf.Tensor]] = {
   "relu": lambda dropout, x, training: dropout.after_relu(x, training),
   # Hendrycks and Gimpel 2016, exactly: x times the normal distribution of x.
@@ -102,7 +102,7 @@ STACK_ENDS: dict[str, type[keras.layers.Layer]] = {"post": Identity}
 
 
 def create_norm(params: TransformerParams, name: str) -> keras.layers.Layer:
-  """Returns a norm of [..., D]; the official epsilon is 1e-6."""
+  """Returns a layer that normalises [..., D]; the official epsilon is 1e-6."""
   return NORMS[params.norm](params, name)
 
 
@@ -223,8 +223,8 @@ POSITIONS: dict[str, Callable[[TransformerParams], Positions]] = {
 class BiasedOutputLayer(ConfiguredLayer):
   """A table that scores tokens, and a bias for each of them.
 
-  For losses, the bias is one more column of the table, and the state of that
-  column is 1.
+  For losses, the bias is one more column of the table, and each state gets one
+  more element, which is 1.
 
   Attributes:
     embedding: has the table.

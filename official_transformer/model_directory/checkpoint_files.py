@@ -169,7 +169,7 @@ def first_readable(
     read: reads a checkpoint, given its path without `.index`.
 
   Returns:
-    Its step, and the faults of the newer ones.
+    Its step, and the errors of those that were tried before it.
 
   Raises:
     DamagedCheckpointError: if none can be read; it is the first one's.
@@ -192,7 +192,8 @@ def check_sizes(prefix: str, params: TransformerParams) -> None:
     params: parameters of model.json.
 
   Raises:
-    DamagedCheckpointError: if it cannot be read, or is shorter than its index.
+    DamagedCheckpointError: if it cannot be read, or its data are smaller than
+      its index says.
     InputError: if its sizes are others.
   """
   shapes = stored_shapes(prefix, WEIGHTS)

@@ -55,10 +55,11 @@ class ModelDescription:
     vocabularies: vocabularies of the two sides; their files are in the
       directory.
     batching: settings that decide, with the seed, which examples each step
-      trains on; None before the first training.
+      trains on; None before the first training in this directory.
     versions: versions of TensorFlow, Keras and this package, for the record.
     origin: origin of the first weights, if they are another model's.
-    data: identity of the training data; None before the first training.
+    data: identity of the training data; None before the first training in this
+      directory, and for models of early versions.
     form: form that all text has before it is tokenized.
     lines: lengths and sentences of its training lines; None if unknown.
   """

@@ -122,9 +122,9 @@ class ModelDirectory:
   def describe(self) -> ModelDescription:
     """Reads model.json, and the lengths of the training lines if it lacks them.
 
-    Models of earlier versions lack the lengths. The index of their data has
-    them, unless the model started from another model's weights, which had other
-    data.
+    Models of earlier versions lack the lengths. The index of their data may
+    have them; it is not used if the model started from another model's weights,
+    which had other data.
 
     Raises:
       InputError: as `read`.
@@ -231,7 +231,7 @@ class ModelDirectory:
         self.remove_checkpoint(step, kind)
 
   def remove_checkpoint(self, step: int, kind: str = CHECKPOINTS) -> None:
-    """Removes the checkpoint of a step; a crash leaves no part of it."""
+    """Removes a step's checkpoint; after a crash, no part passes for it."""
     remove_directory(self.checkpoint_directory(step, kind))
 
   def is_interim(self, step: int) -> bool:
@@ -295,7 +295,7 @@ class ModelDirectory:
 
 
 def _empty(directory: str) -> None:
-  """Removes a model's directory, or the model's files where it links to.
+  """Removes one of a model's directories, or a run's own files behind a link.
 
   A link, to a larger disk for instance, stays, and so do others' files there.
 

@@ -18,8 +18,8 @@ from official_transformer.model_params import (
   get_params,
 )
 
-# Fields that no parameter set contains: they depend on the vocabulary, or on
-# the implementation that trained the model.
+# Fields that a parameter set does not decide: they depend on the vocabulary, or
+# on the implementation that trained the model.
 UNSAID_FIELDS = (
   *VOCABULARY_FIELDS,
   "start_symbol",
@@ -154,7 +154,7 @@ def _differences(
   stored: TransformerParams,
   free_fields: Sequence[str],
 ) -> list[str]:
-  """Returns the names of the fixed fields in which two sets differ."""
+  """Describes the fixed fields in which two sets differ, with both values."""
   return [
     f"{field.name}: {getattr(given, field.name)} given, "
     f"{getattr(stored, field.name)} stored"

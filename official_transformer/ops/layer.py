@@ -91,6 +91,9 @@ class ConfiguredLayer(keras.layers.Layer):
 class UncopiedCache:
   """Passes a dictionary to a layer without a copy.
 
+  Keras passes this object on as it is, because it copies only containers that
+  it knows.
+
   Attributes:
     cache: the caller's dictionary.
     step: int32 [], where it is written to; None appends.

@@ -1,9 +1,10 @@
 """Layers that are computed twice, so that their insides need not be kept.
 
 The gradient needs the intermediate results of each layer. Keeping them from the
-forward to the backward pass takes most of a step's memory, beside the weights.
-Computing them again in the backward pass needs memory for one layer at a time
-(Chen et al. 2016, "Training Deep Nets with Sublinear Memory Cost").
+forward to the backward pass takes most of the memory that a step needs besides
+the weights. Computing them again in the backward pass needs memory for one
+layer at a time (Chen et al. 2016, "Training Deep Nets with Sublinear Memory
+Cost").
 """
 
 from __future__ import annotations

@@ -17,8 +17,9 @@ def top_log_probabilities(
 ) -> tuple[tf.Tensor, tf.Tensor]:
   """Returns the k largest entries of `log_softmax(logits)`, and where they are.
 
-  Equal logits come in the order of their ids. The search has two stages: the k
-  chunks of the vocabulary with the largest maxima contain the k largest logits.
+  Equal logits come in the order of their ids. They are found in two stages: the
+  k chunks of the vocabulary with the largest maxima contain the k largest
+  logits.
 
   Args:
     logits: float32 [R, V].

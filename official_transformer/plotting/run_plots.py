@@ -10,7 +10,7 @@ from official_transformer.plotting.fonts import families_for
 
 Curve = Sequence[tuple[int, float]]
 # Panels, with the measurements that each shows, by their names in training; the
-# second curve of a panel is dashed.
+# second measurement of a panel is dashed.
 _PANELS: tuple[tuple[str, tuple[str, ...]], ...] = (
   ("loss, nats a token", ("train/loss", "validation/loss")),
   (

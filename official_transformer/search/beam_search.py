@@ -48,8 +48,8 @@ class BeamSearch:
   Each sentence stops by itself: at its own limit; as soon as the worst of its
   finished hypotheses (even if fewer than K) beats the best score that its best
   alive one can still reach; or once as many hypotheses have ended as it needs.
-  A sentence that has stopped keeps its state, so that its translation does not
-  depend on other sentences of the batch.
+  A sentence that has stopped is frozen: it keeps its hypotheses, so that its
+  translation does not depend on other sentences of the batch.
 
   Attributes:
     step: `(ids int32 [B*K], index int32 [], state) -> (logits [B*K, V],

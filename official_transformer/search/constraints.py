@@ -1,10 +1,11 @@
 """Constraints and penalties of a search.
 
 Each constraint is a function of logits or log-probabilities and of the
-hypotheses so far; `BeamSearch` calls it instead of its own choice. A forbidden
-token gets probability zero, and the other tokens keep their probabilities: a
-score stays the model's log-probability (as in fairseq). Only the repetition
-penalty and `suppress_pad` change logits, before they are normalised.
+hypotheses so far. `Controller` applies them all; `BeamSearch` calls its
+`propose` instead of its own choice. A forbidden token gets probability zero,
+and the other tokens keep their probabilities: a score stays the model's
+log-probability (as in fairseq). Only the repetition penalty, `suppress_pad` and
+`suppress_unk` change logits, before they are normalised.
 
 Shapes: B batch, K beam, L longest limit, V vocabulary, P longest prefix, F
 forbidden phrases, C required ones, Q longest phrase.
@@ -52,7 +53,8 @@ class SentenceConstraints(NamedTuple):
 class Strengths(NamedTuple):
   """The numbers of `SearchOptions` and `SamplingRule`, as scalars of a graph.
 
-  Attributes: as in `SearchOptions`; counts are int32, other numbers float32.
+  Attributes: as in `SearchOptions` and `SamplingRule`; counts are int32, other
+  numbers float32.
   """
 
   no_repeat_ngram_size: tf.Tensor

@@ -42,7 +42,7 @@ class Sampling:
   """How translations are drawn.
 
   Attributes:
-    rule: the part of the model's distribution to draw from.
+    rule: settings of the draw: temperature, `top_k` and `top_p`.
     seed: with the source, it decides the draws: equal lines get equal ones.
     number: how many translations of each line; None is as many as the beam of
       a search has hypotheses.
@@ -60,7 +60,7 @@ class SearchFeatures(NamedTuple):
 
   Attributes:
     samples: how many are drawn of each line; 0 searches.
-    draws_from_some: whether some tokens cannot be drawn.
+    draws_from_some: whether `top_k` or `top_p` leaves tokens out.
     bans_repetition: whether no n-gram may come twice.
     penalizes_repetition: whether tokens that there are become less probable.
     covers: whether attention to the source counts.

@@ -133,7 +133,7 @@ def _candidates(
   k, vocab_size = log_probs.shape[1:]
   number = min(2 * k, vocab_size)
   found = progress(history, index, required)
-  # [B, K, C]: the next token of the phrase that is begun.
+  # [B, K, C]: the next token of each phrase, its first if it is not begun.
   following = tf.gather(
     tf.tile(required[:, None], [1, k, 1, 1]), found.begun, batch_dims=3
   )

@@ -1,8 +1,8 @@
 """Drawing translations from the model's own distribution.
 
-The caller gives a number in [0, 1) for each draw: the draw is the token at
-which the sum of the distribution exceeds that number. Equal numbers give equal
-draws, in any batch.
+The caller gives a number in [0, 1) for each draw: the draw is the first token
+at which the cumulative sum of the distribution exceeds that number. Equal
+numbers give equal draws, in any batch.
 
 Shapes: B batch, K samples of a sentence, L longest limit, V vocabulary.
 """
@@ -52,12 +52,14 @@ def sample_tokens(
   rule: SamplingRule | Strengths,
   from_all: bool = False,
 ) -> tf.Tensor:
-  """Returns the tokens at which cumulative probabilities exceed numbers.
+  """Returns, for each row, the token that its number in [0, 1) draws.
+
+  It is the first one whose cumulative probability exceeds the number.
 
   Args:
     log_probs: float32 [R, V].
     uniforms: float32 [R], in [0, 1).
-    rule: the part of the distribution to draw from.
+    rule: temperature, `top_k` and `top_p` of the draw.
     from_all: whether the rule is known to leave no token out, which saves
       sorting them.
 

@@ -130,7 +130,7 @@ def _add_translation(
     fields = await _fields(request)
     request.state.is_libretranslate |= "q" in fields
     _check_key(request, fields)
-    # Responses are not validated again.
+    # A response object is not validated by FastAPI; none needs to be.
     if request.state.is_libretranslate:
       if "text" in fields:
         raise HTTPException(422, "text is of one format, and q of another")
@@ -277,7 +277,7 @@ def _add_probes(
 
   @app.get("/ready", responses={503: _REFUSALS[503]})
   async def ready() -> Ready:
-    """Returns whether a model is loaded, and its name."""
+    """Returns the model in use, or 503 if no translation is possible now."""
     if not all(service.is_ready() for service in services.values()):
       raise HTTPException(503, "not ready")
     model = next(iter(services.values())).model()

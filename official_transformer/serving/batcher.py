@@ -134,7 +134,7 @@ class _Piece:
   Attributes:
     job: request that it is a part of.
     number: among the job's pieces.
-    asked: options of the search.
+    asked: the text to translate, with constraints and options of the search.
     length: tokens of the source, or of the prefix if that is longer.
     since: when it began to wait.
   """
@@ -151,8 +151,8 @@ class Batcher:
 
   Attributes:
     translator: the model.
-    on_batch: called for each batch with its lines, its tokens without padding,
-      and the tokens that still wait.
+    on_batch: called for each batch with the number of its lines, of its tokens
+      without padding, and of the tokens that still wait.
   """
 
   def __init__(
@@ -235,7 +235,7 @@ class Batcher:
           piece.job.fail(error)
 
   def _translate(self, batch: list[_Piece]) -> None:
-    """Searches for a batch, and answers lines whose last piece is in it."""
+    """Searches for a batch, and answers the requests that it completes."""
     try:
       found = self.translator.searchers.search([p.asked for p in batch])
     except InputError as error:

@@ -1,8 +1,8 @@
 """LibreTranslate's wire format, so that its clients can be used.
 
 The format is described at https://docs.libretranslate.com: `/translate` with
-`q`, `/detect`, `/languages`, `/frontend/settings`, and errors as `{"error":
-"..."}`.
+`q`, `/detect`, `/languages`, `/frontend/settings`, and errors of the form
+`{"error":"..."}`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _LINE_END = re.compile(r"(\r\n|\r|\n)")
 _STATUSES = {401: 403, 413: 400, 415: 400, 422: 400}
 # Of a text, so much is looked at to detect its language.
 _DETECTED_CHARACTERS = 2000
-# Shorter texts of a list are detected together.
+# The language of a shorter text is detected from all texts of its request.
 _LONG_CHARACTERS = 40
 
 _Texts = Annotated[str | list[str], pydantic.BeforeValidator(check_texts)]
@@ -209,7 +209,7 @@ class LibreTranslate:
   async def _detect_each(
     self, question: LibreQuestion
   ) -> list[DetectedLanguage]:
-    """Returns each text's language, among the sources of the target."""
+    """Returns each text's language, preferably one with a way to the target."""
     target = question.target.lower()
     able = {d.source for d in self._directions if d.target.lower() == target}
     able |= {code for code in self._codes if code.lower() == target}

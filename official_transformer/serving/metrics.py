@@ -10,7 +10,7 @@ import prometheus_client
 from prometheus_client import multiprocess
 
 MULTIPROCESS_DIR = "PROMETHEUS_MULTIPROC_DIR"
-# Labels of the counters; none where directions have no names.
+# Label of most metrics; its value is empty if directions have no names.
 _DIRECTION = ["direction"]
 _SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 _SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)

@@ -57,8 +57,9 @@ def parse_fields(request: fastapi.Request, body: bytes) -> dict[str, Any]:
     body: body of the request.
 
   Raises:
-    HTTPException: 415 for a header, 400 for a body that is not a JSON object in
-      UTF-8, 403 for a form from a page of another site.
+    HTTPException: 415 for a type or encoding that is not read, 400 for a body
+      that is not UTF-8, or neither JSON nor a form, 422 for JSON that is no
+      object or has too many fields, 403 for a form from another site's page.
   """
   encoding = request.headers.get("content-encoding", "").strip().lower()
   if encoding not in ("", _PLAIN) or body.startswith(_GZIP):
@@ -104,7 +105,7 @@ def _refuse_foreign_page(headers: Mapping[str, str]) -> None:
   They send JSON only where a service has allowed that, as this one does not.
   """
   origin = headers.get("origin", "")
-  # No page can forge this header, and proxies keep it; older browsers do not
+  # No page can forge Sec-Fetch-Site, and proxies keep it; older browsers do not
   # send it.
   if site := headers.get("sec-fetch-site"):
     is_foreign = site not in ("none", "same-origin")

@@ -105,7 +105,7 @@ class Supervisor:
         os.close(mine)
 
   def _stop(self, number: int, _: object) -> None:
-    if self._stopping:  # The second signal ends the process at once.
+    if self._stopping:  # A second signal kills the workers at once.
       for process in self._running:
         process.kill()
     else:

@@ -2,8 +2,8 @@
 
 A new file or directory is written under a name that ends in `.incomplete`,
 flushed to the disk, and renamed; the renaming is flushed, too. In an object
-store, where directories cannot be renamed, it is written in its place, with a
-file `incomplete` in it until it is complete.
+store, where directories cannot be renamed, a directory is written in its place,
+with a file `incomplete` in it until it is complete.
 """
 
 from __future__ import annotations
@@ -202,7 +202,7 @@ def remove_leftovers(directory: str, prefix: str = "") -> list[str]:
     prefix: how the names begin.
 
   Returns:
-    The earlier name.
+    The paths of the removed files and directories.
   """
   removed = []
   for name in file_system.names_in(directory):
@@ -221,7 +221,7 @@ def remove_leftovers(directory: str, prefix: str = "") -> list[str]:
 
 
 def remove_directory(path: str) -> None:
-  """Removes a directory; a crash leaves no part of it under its name."""
+  """Removes a directory; after a crash, no part of it passes for the whole."""
   if file_system.renames_directories(path):
     file_system.rename(path, path + _DROPPED)
     remove_tree(path + _DROPPED)
@@ -247,8 +247,8 @@ def _bring_back(path: str) -> bool:
 def sync_name(path: str) -> None:
   """Forces the name of something new to the disk, if directories can be read.
 
-  The renamed file exists, even if a parent directory may not be read to flush
-  it.
+  If a parent directory may not be read, that is no error: the new name is there
+  all the same.
   """
   if file_system.is_remote(path):
     return

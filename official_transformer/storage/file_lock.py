@@ -35,7 +35,8 @@ class FileLock:
 
     Args:
       path: path of the file.
-      refusal: error if another process holds the lock, with `{holder}`.
+      refusal: message of the error if another process holds the lock, with
+        `{holder}`.
     """
     self.path = path
     self._refusal = refusal

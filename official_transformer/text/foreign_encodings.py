@@ -17,7 +17,7 @@ def is_utf16(line: bytes, number: int) -> bool:
   """Returns whether a line shows that a file is UTF-16.
 
   Args:
-    line: line of the file, without its line feed.
+    line: line of the file, cut at line feeds; it may end with one.
     number: number of the line, from 1: the first one may begin with a mark, and
       up to `LOOKED_AT` lines need be looked at.
   """

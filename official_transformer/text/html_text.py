@@ -36,8 +36,8 @@ _KEPT_BLOCKS = frozenset(
 )
 # Elements in which nothing but their end tag is a tag.
 _RAW = frozenset("iframe noembed noframes script style textarea xmp".split())
-# Only quotes after = count, as in browsers. An incomplete tag extends to the
-# end.
+# Only quotes after = count, as in browsers. A tag, comment or declaration that
+# is not complete extends to the end.
 _TOKEN = re.compile(
   r"""
   (?P<comment><!--(?:>|->|.*?(?:--!?>|\Z)))
@@ -63,7 +63,7 @@ _REFERENCE = re.compile(r"&(?:#\d+|#[xX][0-9a-fA-F]+|[A-Za-z][A-Za-z0-9]*);?")
 def parse_html(markup: str, has_references: bool = True) -> list[str | Run]:
   """Cuts markup into runs of text and the markup between them.
 
-  The result contains the whole text in its order. Nothing is refused: a tag
+  The result contains the whole markup, in its order. Nothing is refused: a tag
   without a partner divides text.
 
   Args:
@@ -186,7 +186,7 @@ def _leave_open(
   token = tokens[opened.number]
   names[token.name] -= 1
   if token.kind == "kept":
-    # An inner element ends where another block begins or ends.
+    # Its content ends where another block begins or ends.
     for inner in tokens[opened.number + 1 : end]:
       if inner.name and inner.name not in _INLINE | _INLINE_VOID | _KEPT:
         break

@@ -40,7 +40,8 @@ class Part(NamedTuple):
   """Text of a run in the same elements, or a placeholder.
 
   Attributes:
-    written: text without markup, or the placeholder's own text.
+    written: text without markup, or a placeholder such as `<img>`, as it is in
+      the source.
     elements: elements that it is in.
     is_text: whether it is text.
     blanks: blanks that set a placeholder apart from the text beside it, and are
@@ -62,7 +63,7 @@ class Run:
   Attributes:
     parts: in order.
     elements: elements that cover parts.
-    markup: the markup as text.
+    markup: the whole run as it is in the source, with its tags and references.
     is_html: whether characters such as `&` are written as references.
     margins: blanks before and behind all parts.
   """
@@ -104,7 +105,8 @@ class RunBuilder:
 
     Args:
       text: without markup.
-      markup: the run as text, if it differs from the text of its parts.
+      markup: the same text as it is in the source, if it differs, such as
+        `&amp;` for `&`.
     """
     if text:
       self._parts.append(Part(text, self._within()))
@@ -160,7 +162,7 @@ def keep_out(run: Run, kept: re.Pattern[str] | None = None) -> Run:
 
   Args:
     run: the run with its markup.
-    kept: pattern of text that is not translated; None is no such text.
+    kept: pattern of text that is not translated; None if all is translated.
   """
   parts = list(_kept_apart(run, kept) if kept else run.parts)
   parts = _bracketed(_joined(_cut(parts)))

@@ -45,7 +45,7 @@ _MESSAGES = {
   "trainer_spec": "Trainer",
   "normalizer_spec": "Normalizer",
 }
-# Properties of models that do not name them.
+# Values of fields that a model does not set.
 _DEFAULTS = {
   "unk_surface": " \u2047 ",
   "treat_whitespace_as_suffix": "false",
@@ -66,9 +66,9 @@ REWRITES = (
 )
 # Replacement character of earlier conversions that failed.
 _UNREADABLE = "\ufffd"
-# Soft hyphens, blanks without width, marks of direction, byte order marks.
-# Joiners and non-joiners are not here, because some scripts need them for
-# spelling.
+# Soft hyphens, blanks without width, marks of direction, byte order marks. The
+# zero-width joiner and non-joiner are not here, because some scripts need them
+# for spelling.
 _INVISIBLE = frozenset(
   map(
     chr,

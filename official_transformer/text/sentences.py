@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 import unicodedata
 
-# Quotes and brackets that belong to the sentence before them. French quotes
-# have a blank before them; German closing quotes open in other languages, and
-# there a blank follows them.
+# Quotes and brackets that belong to the sentence before them. French quotes may
+# have a blank before them. German closing quotes are opening quotes in other
+# languages: they close only if a blank, or the end of the text, follows.
 CLOSING = (
   r"(?:[\"')\]\u203a\u201d\u2019\u300d\u300f\uff09]"
   r"|[ \u00a0\u202f]?\u00bb(?=\s|$)|[\u00ab\u201c\u2018](?=\s|$))*"
@@ -56,8 +56,8 @@ _NUMBERED = frozenset(
   "pg s n nº jan feb mar mär apr jun jul aug sep sept oct okt nov dec "
   "dez".split()
 )
-# Abbreviations of words that numbers follow, in full. English writes no ordinal
-# numbers with a full stop, so a number after one of these words ends a
+# Words that numbers follow, not abbreviated. English writes no ordinal numbers
+# with a full stop, so a number with a full stop after one of these words ends a
 # sentence.
 _NUMBERED_WORDS = frozenset(
   "number figure table chapter section page part step item line room".split()
@@ -160,7 +160,8 @@ def _is_end(text: str, match: re.Match[str]) -> bool:
   stop, closing = match["stop"], match["closing"]
   following = text[match.end() : match.end() + _NEAR].lstrip(_OPENING + _BLANKS)
   if stop is None:
-    # After a quotation comes its speaker, or another quotation.
+    # Text right after a closing quote names the speaker, and goes on with the
+    # sentence; an opening quote there begins another quotation.
     after = text[match.end() : match.end() + 1]
     return bool(match["gap"] or not closing or after in _OPENING)
   if not following or following[0].islower():

@@ -58,8 +58,8 @@ class SubtokenGrowth:
     ).astype(np.int64)
     ends = np.cumsum(lengths)
     self._starts = ends - lengths
-    # [P]: for each character, the end of its token. Sums of counts are whole
-    # numbers below 2^53, which float64 represents exactly.
+    # [P]: for each character, the end and the count of its token. Sums of
+    # counts are whole numbers below 2^53, which float64 represents exactly.
     self._ends = np.repeat(ends, lengths)
     self._counts = np.repeat(counts, lengths)
 

@@ -35,12 +35,14 @@ ESCAPE_CHARACTERS = frozenset("\\_u;0123456789")
 # Decoded form of an escape that is no valid code point: the geta mark.
 UNDEFINED_CHARACTER = "\u3013"
 
-# Python's \w also matches underscores, which are not word characters here.
+# Python's \w is a letter or a number of any kind, as in `is_word_character`, or
+# an underscore, which is no word character here.
 _RUNS = re.compile(r"[^\W_]+|[\W_]+")
-# A word with the characters after it; half as many matches.
+# A word with the other characters after it: half as many matches.
 _WORDS = re.compile(r"[^\W_]+[\W_]*|[\W_]+")
 _SPACE_BEFORE_OTHER = re.compile(r" [\W_]")
-# Marks a space that is a token; no part of a line is empty.
+# Marks a space that is a token, at either end of a line. The empty text is free
+# for this, because no part of a line is empty.
 _SPACE_AT_END = ""
 # Words whose ids are remembered, of the order of 100 bytes each.
 _REMEMBERED = 2**18
@@ -238,7 +240,7 @@ class Subtokenizer:
   ) -> Subtokenizer:
     """Reads a vocabulary file, and makes it first if it is not there.
 
-    This is upstream's call. Further arguments are described at `build`.
+    This is upstream's call.
 
     Args:
       vocab_file: file to read or write.

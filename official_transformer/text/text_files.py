@@ -71,7 +71,10 @@ def check_output(path: str) -> None:
 
 
 def count_lines(path: str) -> int | None:
-  """Returns the number of a file's lines; None if it must be read to know.
+  """Returns the number of a file's lines; None if they cannot be counted first.
+
+  That is so of standard input and pipes, which can be read only once, and of
+  compressed files.
 
   That is so of standard input, pipes and compressed files.
   """

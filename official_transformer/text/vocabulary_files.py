@@ -92,7 +92,7 @@ class LoadedVocabularies(NamedTuple):
   Attributes:
     files: where they are.
     contents: contents of the files, by path.
-    identity: names, sizes and hashes of the files.
+    identity: names, numbers of entries, and hashes of the files.
     tokenizers: tokenizers without a form of text.
   """
 

@@ -190,7 +190,7 @@ def clean_up(directory: ModelDirectory) -> None:
   """Makes the newest checkpoint one that can be read, before a run goes on.
 
   Half-written files of an interrupted run are removed. Damaged checkpoints are
-  renamed to `step-N.damaged`, from the newest to the first intact one.
+  renamed to `step-N.damaged`, the newest first, until one is intact.
 
   Raises:
     InputError: if all are damaged; none is renamed then.

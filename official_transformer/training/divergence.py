@@ -47,7 +47,7 @@ class DivergenceGuard(keras.callbacks.Callback):
   Attributes:
     most: updates in a row that may not be finite.
     step: updates made so far.
-    divergence: the reason why training stopped; None if it did not.
+    divergence: the updates that stopped training; None if none did.
   """
 
   def __init__(self, most: int, first_step: int) -> None:

@@ -55,7 +55,8 @@ def data_have_changed(change: str, control: RunControl) -> InputError:
   """Saves the model, and returns the error of a run whose data have changed.
 
   In a call that makes several updates, the weights may be between two steps
-  that callbacks have seen: then the checkpoint before them is kept.
+  that callbacks have seen: then nothing is saved, and the newest checkpoint is
+  an earlier one.
 
   Args:
     change: description of the change of the data, for the error.

@@ -151,8 +151,8 @@ def plan_directory(
     request: the user's request.
 
   Returns:
-    The description to train with: the parameters of the existing model, if
-    there is one, with the user's choices for decoding. Nothing is written.
+    The plan. Its parameters are those of the existing model, if there is one,
+    with the user's choices for decoding. Nothing is written.
 
   Raises:
     InputError: if model, flags and data contradict each other.
@@ -318,8 +318,8 @@ def _check_data(
 def _check_origin(path: str, stored: ModelDescription, where: str) -> None:
   """Refuses first weights for a model that has others.
 
-  The earlier vocabularies may no longer exist, because their model may have
-  been trained further.
+  Paths are compared, not contents: the checkpoint that the model started from
+  may no longer exist, because its own model may have been trained further.
   """
   given = absolute(path)
   origin = stored.origin.checkpoint if stored.origin else None

@@ -1,4 +1,4 @@
-"""Merges batch settings of a user with those of an existing model."""
+"""Batch settings that a user chose, for a new model or an existing one."""
 
 from __future__ import annotations
 

@@ -65,8 +65,8 @@ class Saver:
     """
     if not self.enabled:
       return
-    # An interim checkpoint, saved in a streak of skipped updates, may be the
-    # last.
+    # A step that was saved as interim, in a streak of skipped updates, may turn
+    # out to be the last one, and is then saved again.
     skipped = int(streak)
     if self._saved_step == step and (interim or not self._saved_interim):
       if must and not interim and not skipped:

@@ -15,7 +15,7 @@ class SignalExchange:
 
   Workers exchange signals by a sum over all processes, which waits for the
   devices of each: once a second is enough. The chief's clock decides after how
-  many updates, and the number is the same for all workers.
+  many updates the next exchange is, for all workers alike.
   """
 
   def __init__(

@@ -77,5 +77,5 @@ def _activations(
   layers = params.encoder_layers + params.decoder_layers
   if execution.recompute:  # All layers' inputs, one layer's rest.
     return layers * sentences * length * hidden * width + layer
-  # Most activations are the same in layers of both stacks.
+  # `layer` is an encoder and a decoder layer together, of about equal size.
   return layers * layer // 2

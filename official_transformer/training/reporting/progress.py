@@ -37,7 +37,7 @@ class ProgressReport(keras.callbacks.Callback):
     last_step: updates made when it ends.
     log_steps: updates between two reports.
     with_throughput: whether reports have tokens a second, and the end of
-      training their mean.
+      training is reported with their mean.
     replicas: replicas that share the work.
     on_report: takes the numbers of each report, by name, and the step.
     step: updates made so far.

@@ -85,8 +85,8 @@ class SummaryWriter:
   def write_hyperparameters(self, values: Mapping[str, object]) -> None:
     """Writes the run's entry on the page of hyper-parameters.
 
-    A log message names the parts that are missing without the tensorboard
-    package.
+    Without the tensorboard package there is no entry, and a log message says
+    so.
     """
     try:
       from tensorboard.plugins.hparams.summary import session_start_pb
