@@ -146,6 +146,15 @@ class LineOptions(BatchOptions):
     "its length.",
     _NOTHING,
   )
+  recase: bool = flag(
+    True,
+    "Translate text in capitals, or in title case with five words or more, as "
+    "a sentence, and give the translation the same case: training text has few "
+    "such lines, and models translate them badly. A line with a prefix or "
+    "phrases keeps its case, and so does every line of a lower-cased model. "
+    "Off: as the official model does.",
+    _NOTHING,
+  )
   replace_unk: bool = flag(
     False,
     "Write source text for each \u2047, the unknown token: the unknown part "
@@ -180,6 +189,7 @@ class LineOptions(BatchOptions):
     return DecodingOptions(
       limits=self.limits,
       keep=self.kept,
+      recase=self.recase,
       replace_unk=self.replace_unk,
       split_sentences=self.split_sentences,
       split_long_lines=self.split_long_lines,

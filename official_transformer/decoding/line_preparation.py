@@ -29,7 +29,13 @@ from official_transformer.decoding.requests import (
 from official_transformer.model_params import EOS_ID
 from official_transformer.search.options import DEFAULT_SEARCH, SearchOptions
 from official_transformer.text.html_text import parse_html
+from official_transformer.text.letter_case import (
+  LetterCase,
+  as_sentence,
+  case_of,
+)
 from official_transformer.text.markup import Run, keep_out, plain_run
+from official_transformer.text.tokenizer import is_lowercase
 from official_transformer.text.vocabulary_files import Tokenizers
 
 _HTML_BLANKS = re.compile(r"[ \t\n\r\f]+")
@@ -43,12 +49,14 @@ class PieceToTranslate(NamedTuple):
     ids: ids of the piece, ending in EOS.
     constraints: constraints of its translation.
     search: how it is searched for.
+    case: letter case that its translation gets; None leaves it as it is.
   """
 
   text: str
   ids: list[int]
   constraints: DecodingConstraints = NO_CONSTRAINTS
   search: SearchOptions = DEFAULT_SEARCH
+  case: LetterCase | None = None
 
   @property
   def is_guided(self) -> bool:
@@ -97,7 +105,9 @@ class PreparedLine:
         for piece in run.line.to_translate()
       ]
     return [
-      PieceToTranslate(piece.text, ids, self.constraints, self.search)
+      PieceToTranslate(
+        piece.text, ids, self.constraints, self.search, piece.case
+      )
       for piece, ids in zip(self.pieces, self.ids, strict=True)
     ]
 
@@ -125,6 +135,7 @@ class LinePreparer:
     split_sentences: whether each sentence is a piece.
     is_html: whether lines are HTML that do not say.
     keep: pattern of text that is copied instead of translated.
+    recase: whether text in capitals or title case is translated as a sentence.
   """
 
   tokenizers: Tokenizers
@@ -133,6 +144,7 @@ class LinePreparer:
   split_sentences: bool = False
   is_html: bool = False
   keep: re.Pattern[str] | None = None
+  recase: bool = False
 
   @classmethod
   def of(
@@ -146,6 +158,7 @@ class LinePreparer:
       bool(options.split_sentences),
       options.is_html,
       options.keep,
+      options.recase and not is_lowercase(tokenizers.target),
     )
 
   def prepare(self, request: str | LineRequest) -> PreparedLine:
@@ -163,7 +176,7 @@ class LinePreparer:
       joint = max(joint, piece.joint, key=len)
       # Of characters that the tokenizer drops there is nothing to translate.
       if ids != [EOS_ID]:
-        kept.append((Piece(piece.text, joint), ids))
+        kept.append((piece._replace(joint=joint), ids))
         joint = ""
     return self._prepared(
       [piece for piece, _ in kept], [ids for _, ids in kept], whole, margins
@@ -219,9 +232,14 @@ class LinePreparer:
     if may_cut and self.split_sentences:
       pieces = cut_sentences(whole.text)
     encode = self.tokenizers.source.encode
+    # A phrase is of one letter case, and would not be found in the other.
+    recase = self.recase and whole.constraints == NO_CONSTRAINTS
+    case_of_line = case_of(whole.text) if recase else None
     for piece in pieces:
       ids = whole.ids
-      if len(pieces) > 1:
+      if recase and (case := case_of_line or case_of(piece.text)):
+        piece = Piece(as_sentence(piece.text), piece.joint, case)
+      if piece.text != whole.text:
         ids = encode(piece.text, add_eos=True)
       if (
         not may_cut
@@ -232,7 +250,10 @@ class LinePreparer:
         continue
       first, *others = cut_line(piece.text, self._length, self.longest_piece)
       for part in (first._replace(joint=piece.joint), *others):
-        yield part, encode(part.text, add_eos=True)
+        yield (
+          part._replace(case=piece.case),
+          encode(part.text, add_eos=True),
+        )
 
   def whole(self, request: str | LineRequest) -> PieceToTranslate:
     """Returns a line in one piece, however long it is."""

@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
+from official_transformer.text.letter_case import LetterCase
 from official_transformer.text.sentences import (
   CLOSING,
   WIDE_STOPS,
@@ -34,10 +35,12 @@ class Piece(NamedTuple):
   Attributes:
     text: without blanks at either end.
     joint: text between this piece and the one before it: blanks, or nothing.
+    case: letter case that its translation gets; None leaves it as it is.
   """
 
   text: str
   joint: str
+  case: LetterCase | None = None
 
 
 def cut_sentences(text: str) -> list[Piece]:

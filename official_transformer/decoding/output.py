@@ -111,8 +111,9 @@ def flags_of(translation: Translation) -> list[str]:
   """Returns the flags of a translation, such as `split`.
 
   `blank`: the line has nothing to translate. `split`: it was translated in
-  several pieces, because it has several sentences or is long. `unfinished`: the
-  best hypothesis, or one of its pieces, reached its limit without EOS.
+  several pieces, because it has several sentences or is long. `recased`: text
+  in capitals or title case was translated as a sentence. `unfinished`: the best
+  hypothesis, or one of its pieces, reached its limit without EOS.
   `unknown`: the translation has an unknown token, written as two question marks
   in one character. `unmet`: it lacks a required phrase, or contains a forbidden
   one.
@@ -120,6 +121,7 @@ def flags_of(translation: Translation) -> list[str]:
   flags = {
     "blank": translation.pieces == 0,
     "split": translation.pieces > 1,
+    "recased": translation.is_recased,
     "unfinished": not translation.finished,
     "unknown": translation.hypotheses[0].has_unknown,
     "unmet": bool(translation.unmet),

@@ -20,6 +20,7 @@ from official_transformer.decoding.line_preparation import (
 )
 from official_transformer.decoding.long_lines import Piece
 from official_transformer.decoding.markup import put_back
+from official_transformer.text.letter_case import LetterCase
 from official_transformer.text.scripts import is_without_blanks
 from official_transformer.text.sentences import are_set_apart, ends_a_sentence
 from official_transformer.text.words import Span
@@ -60,11 +61,14 @@ class Translation:
     pieces: how many the line was cut into; 0 for a blank line.
     unmet: required phrases and the prefix that the best hypothesis lacks, and
       forbidden phrases that it contains.
+    is_recased: whether a piece in capitals or title case was translated as a
+      sentence.
   """
 
   hypotheses: list[Hypothesis]
   pieces: int
   unmet: tuple[str, ...] = ()
+  is_recased: bool = False
 
   @property
   def text(self) -> str:
@@ -118,7 +122,11 @@ def join_pieces(
     found = [
       dataclasses.replace(h, text=before + h.text + behind) for h in found
     ]
-  return Translation(found, len(pieces), unmet)
+  return Translation(found, len(pieces), unmet, _is_recased(line))
+
+
+def _is_recased(line: PreparedLine) -> bool:
+  return any(piece.case for piece in line.pieces)
 
 
 def _with_markup(
@@ -149,7 +157,7 @@ def _with_markup(
     parts = [r.hypotheses[min(n, len(r.hypotheses) - 1)] for r in runs]
     hypotheses.append(_together("".join(texts), parts))
   unmet = dict.fromkeys(name for run in runs for name in run.unmet)
-  return Translation(hypotheses, len(pieces), tuple(unmet))
+  return Translation(hypotheses, len(pieces), tuple(unmet), _is_recased(line))
 
 
 def _translated_run(
@@ -283,3 +291,19 @@ def with_alignments(
     [dataclasses.replace(h, alignment=next(aligned)) for h in sentence]
     for sentence in hypotheses
   ]
+
+
+def with_case(hypothesis: Hypothesis, case: LetterCase | None) -> Hypothesis:
+  """Returns a hypothesis in the letter case of its source."""
+  if case is None:
+    return hypothesis
+  alignment = hypothesis.alignment
+  if alignment:
+    alignment = dataclasses.replace(
+      alignment,
+      source_words=[case.apply(word) for word in alignment.source_words],
+      target_words=[case.apply(word) for word in alignment.target_words],
+    )
+  return dataclasses.replace(
+    hypothesis, text=case.apply(hypothesis.text), alignment=alignment
+  )

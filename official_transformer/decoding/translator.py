@@ -58,6 +58,7 @@ from official_transformer.decoding.translation import (
   join_pieces,
   translated_pieces,
   with_alignments,
+  with_case,
 )
 from official_transformer.decoding.unknown_words import replace_unknown
 from official_transformer.decoding.window_batches import start_window
@@ -303,7 +304,10 @@ class Translator:
     if aligned:
       pieces = translated_pieces(batch, found, hypotheses, spans)
       hypotheses = with_alignments(hypotheses, self.align(pieces))
-    return hypotheses
+    return [
+      [with_case(hypothesis, piece.case) for hypothesis in sentence]
+      for piece, sentence in zip(batch, hypotheses, strict=True)
+    ]
 
   def hypothesis(self, found: FoundSequence) -> Hypothesis:
     """Returns a found hypothesis as text."""

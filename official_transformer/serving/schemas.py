@@ -261,7 +261,8 @@ class Answered(_Told):
 
   translation: str
   flags: list[str] = pydantic.Field(
-    description="blank, split (translated in several pieces), unfinished, "
+    description="blank, split (translated in several pieces), recased "
+    "(capitals, translated as a sentence), unfinished, "
     "unknown (it has a token for what the vocabulary lacks), unmet."
   )
   unmet: list[str] | None = pydantic.Field(

@@ -212,6 +212,11 @@ def formed_text(tokenizer: Tokenizer, text: str) -> str:
   return text
 
 
+def is_lowercase(tokenizer: Tokenizer) -> bool:
+  """Returns whether the form of a tokenizer's text has no capitals."""
+  return isinstance(tokenizer, FormedTokenizer) and tokenizer.form.lowercase
+
+
 def has_unknown(tokenizer: Tokenizer, ids: Sequence[int]) -> bool:
   """Returns whether ids contain the unknown token."""
   # Subtokens spell all text: their third id is an ordinary one.

@@ -24,7 +24,10 @@ from official_transformer.errors import InputError
 from official_transformer.model.building import build_transformer
 from official_transformer.model_params import UNK_ID, TransformerParams
 from official_transformer.search.options import SearchOptions
+from official_transformer.text.text_form import TextForm
+from official_transformer.text.tokenizer import FormedTokenizer
 from official_transformer.text.vocabulary_files import Tokenizers
+from official_transformer.text.words import Span
 
 
 class Letters:
@@ -41,6 +44,9 @@ class Letters:
 
   def pieces(self, ids):
     return list(self.decode(ids))
+
+  def spans(self, text):
+    return [Span(n, n + 1) for n, c in enumerate(text) if "a" <= c <= "r"]
 
 
 LINES = ["abc", "", "f", "hgfedcba", "   ", "abc", "bb", "!?", "cafe", "dad"]
@@ -440,6 +446,47 @@ def test_blanks_around_a_line_come_back(make, before, behind):
   assert whole.text == make().translate_line("abc").text
   (blank,) = make().translate_stream([before + behind])
   assert blank.text == before + kept and blank.pieces == 0
+
+
+def test_capitals_are_translated_as_a_sentence(make):
+  for aligned in (False, True):
+    plain = make(n_best=2).translate_line("Abc cab bad.", aligned)
+    found = make(n_best=2).translate_line("ABC CAB BAD.", aligned)
+    for h, lower in zip(found.hypotheses, plain.hypotheses, strict=True):
+      assert h.text == lower.text.upper() and h.tokens == lower.tokens
+      if aligned:
+        assert h.alignment.links == lower.alignment.links
+        assert h.alignment.source_words == ["ABC", "CAB", "BAD."]
+        assert h.alignment.target_words == h.text.split()
+  assert flags_of(found) == ["recased", *flags_of(plain)]
+  (window,) = make(n_best=2).translate_stream(["ABC CAB BAD."])
+  assert window.text == found.text
+  title = make().translate_line("Abc Bad Cab Dab Fad")
+  assert title.text[:1] == title.text[:1].upper() and title.is_recased
+
+
+def test_each_sentence_may_have_its_case(make):
+  found = make().translate_line("Abc. CAB BAD FAD. Bad.")
+  parts = [make().translate_line(s).text for s in ("Abc.", "Bad.")]
+  inner = make().translate_line("Cab bad fad.").text.upper()
+  assert found.text == " ".join([parts[0], inner, parts[1]])
+  # A line in capitals is, with all its sentences.
+  pieces = make().prepare("BAD. ABC CAB FADE.").pieces
+  assert [piece.text for piece in pieces] == ["Bad.", "Abc cab fade."]
+  assert all(piece.case for piece in pieces)
+  long = make(longest_piece=7).prepare("ABC CAB BAD FADE.")
+  assert len(long.pieces) > 1 and all(piece.case for piece in long.pieces)
+
+
+def test_letter_case_is_kept_if_asked(make, transformer):
+  # The tokenizer has no capitals: nothing is left to translate.
+  assert make(recase=False).prepare("ABC CAB BAD.").pieces == []
+  constrained = LineRequest("ABC CAB BAD.", DecodingConstraints(prefix="a"))
+  assert make().prepare(constrained).pieces == []
+  lowercase = FormedTokenizer(Letters(), TextForm(lowercase=True))
+  translator = lib.Translator(transformer, lowercase)
+  (piece,) = translator.prepare("ABC CAB BAD.").to_translate()
+  assert piece.case is None
 
 
 def test_a_prefix_may_be_longer_than_the_usual_line(make):
