@@ -300,7 +300,9 @@ def _missing(
   if earlier:
     # How they were made before there was a choice.
     before = {f.name: f.default for f in dataclasses.fields(TransformerParams)}
-    before |= dict.fromkeys(("split_sentences", "replace_unk", "markup"), False)
+    before |= dict.fromkeys(
+      ("split_sentences", "recase", "replace_unk", "markup"), False
+    )
     # Translations of earlier versions do not say it; see `_as_earlier`.
     before["longest_piece"] = settings["longest_piece"]
     for name, value in settings.items():
