@@ -51,14 +51,14 @@ class CheckOptions(WorkerOptions, TextOptions, FormOptions):
   )
   max_tokens: int = flag(
     256,
-    "A side of more tokens counts as too long; training leaves out what is "
-    "over its --max_length.",
+    "A side of more tokens counts as too long; training leaves out pairs over "
+    "its --max_length.",
     lower_bound=2,
   )
   max_length_ratio: float = flag(
     3.0,
-    "A pair with a side of more than so many times the other's tokens counts "
-    "as unequal.",
+    "A pair counts as unequal if a side has more than this many times the "
+    "other's tokens.",
     lower_bound=1.0,
   )
   sample: int = flag(

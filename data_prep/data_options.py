@@ -28,8 +28,8 @@ _PAIRS = (
 )
 _SCRIPT = "Leave out pairs whose {} is of other letters."
 _OWN_SIZE = (
-  "Make a vocabulary of so many entries for the {} alone. The other side needs "
-  "one of its own, too; the model then has two embedding tables."
+  "Make a vocabulary of this many entries for the {} alone. The other side "
+  "then needs its own vocabulary, too, and the model has two embedding tables."
 )
 _OWN_FILE = "Use this vocabulary for the {} alone."
 _OWN_TYPE = (
@@ -97,7 +97,7 @@ class FilterOptions(Options):
 
   invalid_utf8: str = flag(
     "error",
-    "What to do with pairs that hold bytes that are not UTF-8.",
+    "Treatment of pairs with bytes that are not UTF-8.",
     choices=("error", "drop"),
   )
   drop_control_characters: bool = flag(
@@ -129,14 +129,14 @@ class FilterOptions(Options):
   )
   max_tokens: int = flag(
     0,
-    "Leave out pairs with a side of more tokens, EOS included; 0 keeps them, "
-    "and training leaves out what is over its --max_length.",
+    "Leave out pairs with a side of more tokens, EOS included. 0 keeps them; "
+    "training then leaves out pairs over its --max_length.",
     lower_bound=0,
   )
   max_length_ratio: float = flag(
     0.0,
-    "Leave out pairs with a side of more than so many times the other's "
-    "tokens; 0 keeps them.",
+    "Leave out pairs with a side that has more than this many times the "
+    "other's tokens; 0 keeps them.",
     lower_bound=0,
   )
 
@@ -173,8 +173,8 @@ class AugmentOptions(Options):
   )
   augment_passes: int = flag(
     1,
-    "How often the training text is written, each time with other pairs "
-    "rewritten; an epoch is so many times as long.",
+    "Number of times that the training text is written, each time with other "
+    "pairs rewritten; an epoch becomes that many times as long.",
     (lambda o: not o.augment, "there is no --augment"),
     lower_bound=1,
     upper_bound=20,

@@ -35,7 +35,7 @@ from official_transformer.text.vocabulary_files import VocabFiles
 # Formats whose files need no further flags.
 SELF_DESCRIBED = (MARIAN, MARIAN_HF, PEGASUS_HF)
 _OWN_VOCABULARY = (
-  "In place of --vocab_file: that of the {}, if the model has two."
+  "Instead of --vocab_file: the vocabulary of the {}, if the model has two."
 )
 
 
@@ -90,15 +90,15 @@ class ImportOptions(Options):
   )
   num_heads: int | None = flag(
     None,
-    "Attention heads. Unset: read off the checkpoint if it shows them, "
-    "else those of the parameter set with its hidden size.",
+    "Number of attention heads. Unset: read from the checkpoint if it shows "
+    "it, else that of the parameter set with the same hidden size.",
     lower_bound=1,
   )
   start_symbol: str | None = flag(
     None,
-    "What the decoder starts from. Unset: pad_row for v2 models with "
-    "three-dimensional kernels and Keras' layer norms, zero for all others. "
-    "A v2 model whose embedding_layer.py masks padding needs zero.",
+    "First input of the decoder. Unset: pad_row for v2 models with "
+    "three-dimensional kernels and Keras' layer norms, zero for all others. A "
+    "v2 model whose embedding_layer.py masks padding needs zero.",
     choices=START_SYMBOLS,
   )
   target_space_id: int | None = flag(

@@ -62,7 +62,8 @@ class BeamSearchOptions(AlphaOptions):
 
   beam_size: int | None = flag(
     None,
-    "Hypotheses kept; 1 is greedy. Unset: the model's own, 4.",
+    "Number of hypotheses that the search keeps; 1 is greedy search. Unset: "
+    "the model's own, 4.",
     lower_bound=1,
   )
   extra_decode_length: int | None = flag(
@@ -73,11 +74,11 @@ class BeamSearchOptions(AlphaOptions):
   )
   patience: float | None = flag(
     None,
-    "A sentence's search ends at the latest when so many times --beam_size "
-    "hypotheses have ended, as CTranslate2's does with 1 (Kasai et al. 2022): "
-    "much sooner where --alpha is large. 0: only when none that goes on could "
-    "still win, as the official model's does; 1.5 for --engine=ctranslate2. "
-    "Unset: the model's own.",
+    "Ends the search of a sentence when this many times --beam_size "
+    "hypotheses have ended (Kasai et al. 2022); 1 is CTranslate2's rule. With "
+    "a large --alpha, the search ends much sooner. 0: the search ends when no "
+    "unfinished hypothesis can still win, as in the official model, and with "
+    "1.5 for --engine=ctranslate2. Unset: the model's own.",
     (lambda o: getattr(o, "sample", False), "samples end one by one"),
     lower_bound=0.0,
   )
@@ -164,9 +165,8 @@ class LineOptions(BatchOptions):
   )
   keep: str | None = flag(
     None,
-    "A regular expression: what it finds in a line is not translated, and "
-    "stands in the translation as it is, at the word that it stood at; "
-    "'%[sd]', say.",
+    "A regular expression, such as '%[sd]'. Text that it matches is not "
+    "translated, but copied to the translation, beside the same word.",
     _NOTHING,
   )
 
@@ -293,9 +293,9 @@ class EngineOptions(LineOptions, QuantizationOptions, TranslatorOptions):
 
   engine: str = flag(
     TENSORFLOW,
-    "What searches: tensorflow, the reference, or ctranslate2, which is faster "
-    "on many processors and finds the same on nearly every line (extra "
-    "[ctranslate2]).",
+    "Library that translates: tensorflow, the reference, or ctranslate2, "
+    "which is faster on many processors and gives the same text on nearly "
+    "every line (extra [ctranslate2]).",
     choices=tuple(ENGINES),
   )
   decode_workers: int | None = flag(

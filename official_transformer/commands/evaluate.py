@@ -67,7 +67,8 @@ class EvalOptions(EvaluationOptions, TranslationOptions, MetricsOptions):
   )
   compare_checkpoint: str | None = flag(
     None,
-    "Weights of --compare_with to use. Unset: those that --checkpoint names.",
+    "Weights of --compare_with to use. Unset: the weights that --checkpoint "
+    "names.",
     (lambda o: not o.compare_with, "there is no --compare_with"),
   )
 

@@ -42,7 +42,7 @@ class GuidanceOptions(Options):
   )
   top_k: int = flag(
     0,
-    "Draw from so many tokens, the most probable; 0 is all.",
+    "Draw from this many of the most probable tokens; 0 is all.",
     _NO_SAMPLE,
     lower_bound=0,
   )
@@ -51,8 +51,8 @@ class GuidanceOptions(Options):
   )
   sample_seed: int = flag(
     0,
-    "With a line's text and the number of samples it decides what is drawn: "
-    "the same in any batch, and for equal lines.",
+    "Decides the samples, together with a line's text and the number of "
+    "samples: they are the same in any batch, and for equal lines.",
     _NO_SAMPLE,
     lower_bound=0,
   )
@@ -63,13 +63,14 @@ class GuidanceOptions(Options):
   )
   prefix_file: str | None = flag(
     None,
-    "What each line's translation begins with: a line for each line.",
+    "A file with a prefix for each line: the translation of the line begins "
+    "with it.",
     path=True,
   )
   required_phrases: str | None = flag(
     None,
-    "What each line's translation holds: a file with a line for each line, "
-    "phrases between tabs. One that is missing is told, as unmet.",
+    "A file with a line for each line: phrases, with tabs between them, that "
+    "its translation must contain. A missing phrase is reported as unmet.",
     path=True,
   )
   forbidden_phrases: str | None = flag(
@@ -79,7 +80,7 @@ class GuidanceOptions(Options):
   )
   no_repeat_ngram_size: int = flag(
     0,
-    "No translation holds so many tokens in a row twice; 0 allows it.",
+    "No translation repeats a sequence of this many tokens; 0 allows it.",
     lower_bound=0,
   )
   repetition_penalty: float = flag(

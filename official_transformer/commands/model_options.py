@@ -126,10 +126,10 @@ class CheckpointOptions(Options):
 
   checkpoint: str = flag(
     LATEST,
-    "The weights to use: latest (of a model that has nothing else, the "
-    "average), best (at an evaluation of training, by BLEU if it was measured, "
-    "else by validation loss), average (see --mode=average), or the step of a "
-    "checkpoint that is kept.",
+    "The weights to use: latest (the average, if a model has nothing else), "
+    "best (of training's evaluations, by BLEU if it was measured, else by "
+    "validation loss), average (see --mode=average), or the step of a "
+    "checkpoint.",
   )
 
 

@@ -72,8 +72,9 @@ class PlotOptions(PictureOptions, StoredModelOptions, TrainStepsOptions):
   schedules: tuple[str, ...] | None = flag(
     None,
     "With --plots=schedule: several learning rates in one figure, each as "
-    "hidden size:warm-up steps, such as 512:4000,512:8000,256:4000; the factor "
-    "is that of --param_set and --params_override, not of --model_dir.",
+    "hidden size:warm-up steps, such as 512:4000,512:8000,256:4000. Their "
+    "factor comes from --param_set and --params_override, not from "
+    "--model_dir.",
     (
       lambda o: "schedule" not in o.plots,
       "they are for --plots=schedule",

@@ -47,8 +47,9 @@ class PredictOptions(SourceOptions, GuidanceOptions, FormatOptions):
 
   n_best: int = flag(
     1,
-    "Hypotheses to write for each line, best first: so many lines of text, "
-    "the missing ones empty, or one JSON object.",
+    "Number of hypotheses to write for each line, best first. As text, each "
+    "line has this many lines, empty ones if fewer were found; as JSON, one "
+    "object.",
     lower_bound=1,
   )
   alignments: bool = flag(

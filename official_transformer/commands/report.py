@@ -48,8 +48,8 @@ class AttentionOptions(Options):
   )
   attention_lines: tuple[str, ...] | None = flag(
     None,
-    "The sentences, by number, from 1. Unset: those where two systems differ "
-    "most, or where one is worst.",
+    "Numbers of the sentences, from 1. Unset: the sentences in which two "
+    "systems differ most, or in which one is worst.",
     (lambda v: not v.model_dir, "there is no --model_dir"),
   )
   attention_count: int = flag(
@@ -88,7 +88,7 @@ class ReportOptions(
     path=True,
   )
   title: str | None = flag(
-    None, "The page's heading. Unset: what is translated."
+    None, "The page's heading. Unset: the name of the source file."
   )
   frequency_text: str | None = flag(
     None,

@@ -118,8 +118,8 @@ class ServiceOptions(LimitOptions, EngineOptions):
   )
   host: str = flag(
     LOCAL_HOSTS[0],
-    "The address to answer at; 0.0.0.0 is every one of this machine, for "
-    "everyone who reaches it.",
+    "Address to listen at; 0.0.0.0 is every address of this machine, open to "
+    "everyone who can reach it.",
   )
   port: int = flag(
     8000, "The port to answer at.", lower_bound=0, upper_bound=65535

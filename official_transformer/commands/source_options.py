@@ -42,14 +42,14 @@ class SourceOptions(
   text: str | None = flag(None, "One sentence to translate.")
   interactive: bool = flag(
     False,
-    "Answer each line of standard input as soon as it is there, as on a "
+    "Translate each line of standard input as soon as it is read, as on a "
     "terminal.",
   )
   file_format: str = flag(
     AUTO,
-    "What --file is: lines, or a document, whose text is translated, and all "
-    "else stays: html, subtitles (srt), gettext's messages (po), or Word's "
-    "docx. auto: as its name ends.",
+    "Format of --file: lines, or a document in which only text is translated: "
+    "html, subtitles (srt), gettext's messages (po), or Word's docx. auto: by "
+    "the end of its name.",
     choices=(AUTO, LINES, *FORMATS),
   )
 

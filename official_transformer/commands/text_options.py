@@ -175,8 +175,8 @@ class FormatOptions(Options):
 
   picture_formats: tuple[str, ...] = flag(
     ("png", "svg"),
-    "What pictures are written as (extra [plots]). Empty: attention and "
-    "--trace_dir as numbers alone.",
+    "Formats of pictures (extra [plots]). Empty: no pictures, only the "
+    "numbers of attention and --trace_dir.",
     (lambda o: not o.draws, "there is no --trace_dir"),
   )
 

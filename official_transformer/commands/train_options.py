@@ -148,8 +148,8 @@ class LoopOptions(PerformanceOptions):
 
   seed: int | None = flag(
     None,
-    "Decides initial weights, data order and dropout. Unset: a random one, "
-    "kept when the run is resumed.",
+    "Decides initial weights, data order and dropout. Unset: a random seed, "
+    "which a resumed run keeps.",
     lower_bound=0,
     upper_bound=2**31 - 1,
   )
@@ -177,8 +177,8 @@ class LoopOptions(PerformanceOptions):
   )
   average_decay: float = flag(
     0.0,
-    "Keep a moving average of the weights with this decay, such as .999: "
-    "evaluations, and whoever decodes with a checkpoint, take it. 0: none.",
+    "Keep a moving average of the weights with this decay, such as .999. "
+    "Evaluations use it, and so does decoding from a checkpoint. 0: none.",
     lower_bound=0.0,
     upper_bound=0.999999,
   )
@@ -189,8 +189,8 @@ class LoopOptions(PerformanceOptions):
   )
   recompute: bool = flag(
     False,
-    "Compute each layer again in the backward pass instead of keeping what it "
-    "computed: less memory, or larger batches, for a longer step.",
+    "Compute each layer again in the backward pass instead of keeping its "
+    "activations: less memory, or larger batches, for a longer step.",
   )
   steps_per_loop: int = flag(
     1,
@@ -274,8 +274,8 @@ class LengthOptions(TrainStepsOptions, EvaluationOptions):
   )
   early_stopping_patience: int | None = flag(
     None,
-    "Stop after so many evaluations in a row that were no better than the "
-    "best before them; see --early_stopping_measure.",
+    "Stop after this many evaluations in a row that were no better than the "
+    "best one before them; see --early_stopping_measure.",
     lower_bound=1,
   )
   early_stopping_measure: str | None = flag(
@@ -322,14 +322,14 @@ class SavingOptions(LogStepsOptions):
   )
   save_checkpoints_steps: int | None = flag(
     None,
-    "Save a checkpoint every so many updates too.",
+    "Save a further checkpoint each time after this many updates.",
     _NOT_SAVED,
     lower_bound=1,
   )
   save_checkpoints_secs: float = flag(
     1800.0,
-    "Save a checkpoint to go on from, which the next one replaces, after so "
-    "many seconds without any; 0 for none.",
+    "Save a checkpoint for resuming after this many seconds without one; the "
+    "next checkpoint replaces it. 0: none.",
     _NOT_SAVED,
     lower_bound=0.0,
   )
