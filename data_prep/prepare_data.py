@@ -86,8 +86,8 @@ class PrepareOptions(
       raise InputError("--beam_options are for --runner")
     if self.workers and self.runner:
       raise InputError(
-        "--workers are of this machine; how many a pipeline has is said in "
-        "--beam_options"
+        "--workers is for this machine; --beam_options sets the number of "
+        "workers of a pipeline"
       )
 
   @property

@@ -225,7 +225,9 @@ class _Transfer:
       if self._size is not None and start == self._size:
         return
       remove_if_there(self._note)
-      raise _BrokenOffError("what had come is not part of it; beginning anew")
+      raise _BrokenOffError(
+        "the bytes so far belong to another version of the file; starting again"
+      )
     if answer.status_code in _FOR_NOW:
       raise _BrokenOffError(f"status {answer.status_code}")
     if answer.status_code not in (200, 206):

@@ -76,8 +76,9 @@ class RawText:
       path = extract(self._archive(text.download), text.name, directory)
     if text.md5 and (found := checksum(path, "md5")) != text.md5:
       raise RunError(
-        f"{path} is not the text that is known: its md5 is {found}, not "
-        f"{text.md5}; remove it and what it came from, {text.download.name}"
+        f"{path} is not the expected text: its md5 is {found}, not "
+        f"{text.md5}; remove it and the download it came from, "
+        f"{text.download.name}"
       )
     return path
 

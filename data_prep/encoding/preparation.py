@@ -100,7 +100,7 @@ def _prepare(
     contextlib.ExitStack() as at_the_end,
   ):
     if scratch.is_resumed:
-      logging.info("going on with what is in %s", scratch.directory)
+      logging.info("continuing with the files in %s", scratch.directory)
     corpora = {tag: _at_hand(corpora[tag], scratch) for tag in corpora}
     split: tuple[str, ...] = ()
     if settings.split:

@@ -135,8 +135,8 @@ def _wanted(settings: DataSettings) -> list[_Vocabulary]:
   if source.name == target.name:
     if not (source.given and target.given):
       raise InputError(
-        f"{source.name} is the name of the one vocabulary and will be that of "
-        "the other, which is made: rename the file"
+        f"the given vocabulary {source.name} has the name that the new one "
+        "will get: rename the file"
       )
     describe(VocabFiles(source.given, target.given))  # Raises if they differ.
   return wanted

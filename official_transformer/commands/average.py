@@ -83,7 +83,7 @@ class AverageOptions(ModelDirOptions):
       weights = mean_weights([directory.checkpoint_prefix(n) for n in steps])
     except DamagedCheckpointError as error:
       raise InputError(
-        f"{error}; --average_checkpoints averages those that it lists"
+        f"{error}; --average_checkpoints takes the steps that you name"
       ) from None
     weights = to_storage(weights, self.storage)
     weights[AVERAGED_STEPS] = tf.constant(steps, tf.int64)

@@ -266,8 +266,8 @@ def _check_names(job: BulkJob, paths: list[str], file_out: str) -> None:
     output = job.output(path)
     if other := sources.get(output):
       raise InputError(
-        f"the translation of {path} would be {output}, which is that of "
-        f"{other}; translate it into another directory"
+        f"{output} is the place of the translation of {path}, and of a file of "
+        f"{other}; translate one of them into another directory"
       )
     sources[output] = path
     if file_system.is_same(os.path.dirname(path), job.directory):
@@ -318,7 +318,7 @@ def _missing(
       missing.append(path)
     elif files.get(path) != state:
       raise InputError(
-        f"{output} is not the translation of {path} as it is now; name another "
+        f"{output} is not the translation of the present {path}; name another "
         "--file_out, or remove it"
       )
     files[path] = state

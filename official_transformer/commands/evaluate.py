@@ -299,7 +299,7 @@ def _read_scores(directory: ModelDirectory) -> dict[str, Any]:
     with file_system.open_file(path) as stream:
       return dict(json.load(stream))
   except DAMAGE as error:
-    logging.error("%s is damaged (%r): starting it anew", path, error)
+    logging.error("%s is damaged (%r): a new one is written", path, error)
     return {}
 
 

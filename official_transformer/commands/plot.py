@@ -159,8 +159,8 @@ class PlotOptions(PictureOptions, StoredModelOptions, TrainStepsOptions):
         )
       if not any(key.startswith("train/") for key in curves):
         logging.info(
-          "%s has no logs: its training was without --enable_tensorboard, and "
-          "what was between evaluations is not known",
+          "%s has no logs, because its training was without "
+          "--enable_tensorboard: only the values of evaluations are drawn",
           name,
         )
       runs.append(run)

@@ -315,11 +315,11 @@ def _check_guidance(options: PredictOptions) -> None:
   guided = search.changes_search or bool(options.files_by_line)
   if (guided or search.mbr) and options.runner:
     raise InputError(
-      "--runner searches for what the model finds best: samples, phrases, "
-      "penalties and --mbr are for --mode=predict without it"
+      "--runner cannot guide the search: samples, phrases, penalties and "
+      "--mbr need --mode=predict without --runner"
     )
   if guided and options.trace_dir:
     raise InputError(
-      "--trace_dir watches the search as it is, without samples, phrases or "
-      "penalties"
+      "--trace_dir writes plain searches: leave samples, phrases and "
+      "penalties out"
     )

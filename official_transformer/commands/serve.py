@@ -205,7 +205,7 @@ class ServiceOptions(LimitOptions, EngineOptions):
       listener = bind(self.host, self.port)
       if not is_local(self.host) and key is None:
         logging.warning(
-          "--host=%s and no API key: whoever reaches this machine may "
+          "--host=%s and no API key: everyone who can reach this machine may "
           "translate",
           self.host,
         )

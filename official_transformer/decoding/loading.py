@@ -241,8 +241,8 @@ def _averaged_steps(directory: ModelDirectory, step: int) -> tuple[int, ...]:
   steps = read_integers(prefix, AVERAGED_STEPS)
   if (newest := max(directory.checkpoint_steps(), default=0)) > step:
     logging.warning(
-      "the average is of checkpoints up to step %d, and there is one of step "
-      "%d; --mode=average makes it anew",
+      "the average is of checkpoints up to step %d, but there is one of step "
+      "%d; --mode=average makes a new average",
       step,
       newest,
     )

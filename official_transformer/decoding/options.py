@@ -162,13 +162,13 @@ class DecodingOptions:
     asked = [name for name, value in asking.items() if value]
     if asked and self.engine.name != TENSORFLOW:
       raise InputError(
-        f"{asked[0]} needs TensorFlow's attention, which tells which words "
-        f"belong together: leave the engine {self.engine.name} out"
+        f"{asked[0]} needs TensorFlow's attention, from which word alignments "
+        f"are read: leave the engine {self.engine.name} out"
       )
     if self.alignment and (self.is_html or self.keep):
       raise InputError(
-        "alignments tell of text without markup; leave them out, or markup and "
-        "keep"
+        "alignments are for text without markup; leave them out, or markup "
+        "and keep"
       )
     if self.search.changes_search:
       self.check_guided()

@@ -148,12 +148,12 @@ class TranslationRequest:
     is_html = options.is_html if self.is_html is None else self.is_html
     if (self.aligned or is_html) and options.engine.name != TENSORFLOW:
       raise RequestError(
-        "alignments, attention and what puts markup back are TensorFlow's to "
-        f"tell; the engine is {options.engine.name}"
+        "alignments, attention and markup need TensorFlow's attention, but "
+        f"the engine is {options.engine.name}"
       )
     if (is_html or options.keep) and self.aligned:
       raise RequestError(
-        "alignments and attention tell of text without markup"
+        "alignments and attention are for text without markup"
         + ("; this service keeps some of it out" if options.keep else "")
       )
     if is_html:

@@ -271,7 +271,7 @@ class Translator:
   def _attention(self) -> AttentionReader:
     if self.attention_reader is None:
       raise InputError(
-        "only TensorFlow tells how it comes to a translation: the engine is "
+        "only TensorFlow has attention to show, but the engine is "
         f"{self.options.engine.name}"
       )
     return self.attention_reader

@@ -60,9 +60,9 @@ def read_tensors(directory: str) -> dict[str, np.ndarray]:
     tensors = numpy.load_file(path)
   except (OSError, SafetensorError) as error:
     raise InputError(
-      f"{path} cannot be read ({error}). If there is a pytorch_model.bin, have "
-      "transformers write it anew, where PyTorch is: AutoModelForSeq2SeqLM."
-      "from_pretrained(DIR).save_pretrained(NEW)"
+      f"{path} cannot be read ({error}). If there is a pytorch_model.bin, "
+      "write the file with transformers, where PyTorch is installed: "
+      "AutoModelForSeq2SeqLM.from_pretrained(DIR).save_pretrained(NEW)"
     ) from None
   for name, value in tensors.items():
     if problem := problem_of_weights(value):

@@ -76,8 +76,8 @@ def import_pegasus(
   vocabulary = os.path.join(directory, VOCABULARY)
   if not file_system.exists(vocabulary):
     raise InputError(
-      f"there is no {vocabulary}, which transformers does not save anew: copy "
-      "it from the export"
+      f"there is no {vocabulary}, which transformers does not copy: copy it "
+      "from the export"
     )
   files = VocabFiles.joint(vocabulary)
   origin = Origin(PEGASUS_HF, file_system.absolute(directory), None)

@@ -47,7 +47,7 @@ class Measurements:
             for k, v in values.items()
           }
     except DAMAGE as error:
-      logging.error("%s is damaged (%r): starting it anew", path, error)
+      logging.error("%s is damaged (%r): a new one is written", path, error)
       self._by_step = {}
 
   def __contains__(self, step: int) -> bool:

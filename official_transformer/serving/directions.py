@@ -104,7 +104,8 @@ def choose_direction(
       return UNNAMED
     raise InputError(
       "this service does not know the languages of its model: start it with "
-      "--model_dir=en-de=DIR, say, or leave source and target out"
+      "a direction, such as --model_dir=en-de=DIR, or leave source and "
+      "target out"
     )
   sources = _meant(source, {d.source for d in directions})
   targets = _meant(target, {d.target for d in directions})

@@ -72,7 +72,7 @@ class _Server(uvicorn.Server):
     def stop(number: int, _: Any) -> None:
       if not self.should_exit:
         name = signal.Signals(number).name
-        logging.info("%s: answering what has been accepted", name)
+        logging.info("%s: answering the accepted requests", name)
       self.should_exit = True
 
     before = {

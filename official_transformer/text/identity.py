@@ -60,9 +60,9 @@ class Vocabularies:
   def __post_init__(self) -> None:
     if self.source.file == self.target.file and not self.is_joint:
       raise InputError(
-        f"the vocabularies of source and target are both named "
-        f"{self.source.file}, and differ: they will lie in one directory; "
-        "rename one of them"
+        "the vocabularies of source and target are both named "
+        f"{self.source.file}, but differ: rename one of them, because both "
+        "are copied to one directory"
       )
 
   @classmethod

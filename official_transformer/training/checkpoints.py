@@ -215,7 +215,8 @@ def clean_up(directory: ModelDirectory) -> None:
   except DamagedCheckpointError as error:
     raise InputError(
       f"no checkpoint in {directory.join(CHECKPOINTS)} can be read; the "
-      f"newest: {error}. If it is a copy, copy it again; --clean trains anew"
+      f"newest: {error}. If it is a copy, copy it again; --clean starts a new "
+      "training"
     ) from None
   for problem in damaged:
     logging.error("%s; going on from the one of step %d", problem, newest)

@@ -116,8 +116,7 @@ class Evaluations:
         values = self.measure(step)
     except Interrupted:
       logging.warning(
-        "what is measured after step %d is broken off; it is done when the run "
-        "goes on",
+        "the evaluation after step %d is interrupted; a resumed run makes it",
         step,
       )
       return

@@ -74,7 +74,7 @@ def find_source(path: str, target: ModelDirectory) -> Source:
     directory = ModelDirectory(path if which == LATEST else above)
   if is_same(directory.path, target.path):
     raise InputError(
-      f"--init_checkpoint={path} lies in --model_dir: a run goes on there by "
+      f"--init_checkpoint={path} is in --model_dir, where a run resumes by "
       "itself. For a new model from its weights, name another --model_dir"
     )
   description = directory.describe()  # Raises InputError if there is no model.

@@ -98,7 +98,7 @@ class DirectoryPlan:
     logging.info("wrote the model directory %s", self.directory.path)
     if self.initial:
       copy_weights(self.initial, self.directory)
-      logging.info("the first weights are those of %s", self.initial)
+      logging.info("the first weights come from %s", self.initial)
 
   def with_data(self, data: PreparedData) -> DirectoryPlan:
     """Returns the plan for training on some data.

@@ -119,7 +119,7 @@ def test_bad_text_is_named(text, tmp_path, options):
 def test_mistakes_cost_one_line(text, tmp_path):
   command = (PREPARE, *text, f"--data_dir={tmp_path}/data")
   assert "are for --runner" in fail(*command, TWO_PROCESSES)
-  assert "of this machine" in fail(
+  assert "for this machine" in fail(
     *command, "--runner=DirectRunner", "--workers=2"
   )
 

@@ -128,8 +128,8 @@ def test_translations_of_two_kinds_do_not_mix(trained_model, files, tmp_path):
   ("changed", "complaint"),
   [
     (["--file={files}/none*"], "there is no file"),
-    (["--file={files}/one.en,{twin}/one.en"], "which is that of"),
-    (["--file={twin}/*.json"], "which is that of this command"),
+    (["--file={files}/one.en,{twin}/one.en"], "and of a file of"),
+    (["--file={twin}/*.json"], "and of a file of this command"),
     (["--file=,"], "names no file"),
     (["--file_out="], "the directory of their translations"),
     (["--file_out={files}"], "name another directory"),

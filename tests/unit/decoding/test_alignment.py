@@ -187,7 +187,7 @@ def test_they_need_tensorflow(trained_model):
     DecodingOptions(alignment=AlignmentRule((0,)), engine=Engine("ctranslate2"))
   pytest.importorskip("ctranslate2")
   translator = Translator.load(trained_model, engine="ctranslate2")
-  with pytest.raises(InputError, match="only TensorFlow tells"):
+  with pytest.raises(InputError, match="only TensorFlow has attention"):
     translator.attention("A dog runs.")
 
 

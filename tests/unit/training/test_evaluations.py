@@ -93,7 +93,7 @@ def test_what_is_broken_off_is_not_recorded(tmp_path, caplog):
   found = evaluations(tmp_path, by_bleu({4: 20.0}), Broken())
   found.run(4)
   assert not found.has_measured(4)
-  assert "is broken off" in caplog.text
+  assert "is interrupted" in caplog.text
 
 
 def test_it_is_recorded_last(tmp_path):

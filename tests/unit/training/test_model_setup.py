@@ -550,7 +550,7 @@ def test_a_damaged_source_is_noticed_before_anything_is_written(
 
 
 def test_a_model_is_no_source_of_itself(source, data_dirs):
-  with pytest.raises(InputError, match="lies in --model_dir"):
+  with pytest.raises(InputError, match="is in --model_dir"):
     plan_directory(
       source, asked(data_dirs[0], clean=True, init_checkpoint=source.path)
     )
