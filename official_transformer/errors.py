@@ -63,9 +63,9 @@ def describe_failures(main: Callable[[list[str]], int | None]) -> Callable:
 
   Returns:
     A `main` that exits with status 2 after an `InputError`, 1 after a
-    `RunError` and if the operating system refuses (a full disk, a
-    permission), 130 after an interrupt, 143 after SIGTERM. Any other exception
-    passes: it is a defect, and its traceback is wanted.
+    `RunError` and if the operating system refuses (a full disk, a permission),
+    130 after an interrupt, 143 after SIGTERM. Any other exception is a defect:
+    it passes, so that its traceback is shown.
   """
 
   @functools.wraps(main)

@@ -84,7 +84,7 @@ class TransformerParams:
     attention_dropout: on attention weights.
     relu_dropout: after the feed-forward network's ReLU.
     label_smoothing: probability spread over the wrong tokens.
-    learning_rate: factor of the schedule, not a rate by itself.
+    learning_rate: factor of the schedule; not a rate.
     learning_rate_warmup_steps: updates until the rate peaks.
     optimizer_adam_beta1: decay of Adam's first moment.
     optimizer_adam_beta2: decay of Adam's second moment.

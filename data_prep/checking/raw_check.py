@@ -322,7 +322,7 @@ def _tell_side(report: Report, name: str, side: SideFindings) -> None:
 
 
 def _scripts_of(corpus: Corpus) -> tuple[str | None, str | None]:
-  """Guesses the script of either side from the beginning of the text."""
+  """Guesses the script of each side from the beginning of the text."""
   sides = SideFindings(), SideFindings()
   for block in read_blocks(corpus):
     sources, targets = both_sides(block)

@@ -147,7 +147,7 @@ class TextFindings:
   Attributes:
     source: on one side.
     target: on the other.
-    dropped: pairs that a filter would leave out by itself, by its reason.
+    dropped: pairs that each filter alone would leave out, by its reason.
     pairs: fingerprints of pairs with text on both sides, uint64, in parts.
     sources: source lines of their sources.
     held_out: lines of other text that were met.
@@ -186,7 +186,7 @@ class TextFindings:
 
 
 def both_sides(block: Block) -> tuple[list[bytes], list[bytes]]:
-  """Returns the lines of either side; empty where a line has one alone."""
+  """Returns the lines of each side; empty where a line has one side only."""
   if block.targets is not None:
     return block.sources, block.targets
   sides = split_columns(block.sources)
@@ -214,7 +214,8 @@ class TextCheck:
     """
     self._held_out = held_out
     self._form = form
-    # Each by itself: together, the first would hide the others.
+    # One after another, each on all pairs: together, the first would hide the
+    # others.
     self._filters = [
       TextFilter(one)
       for one in (

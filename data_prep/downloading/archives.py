@@ -42,7 +42,7 @@ _DAMAGE = (
   RuntimeError,  # It is encrypted.
 )
 _SGML = ".sgm"
-# Of text that is none, neither takes more than one look at each character.
+# For text without a match, neither looks more than once at each character.
 _SEGMENT = re.compile(r"<seg[^<>]*>", re.IGNORECASE)
 _SEGMENT_END = re.compile("</seg>", re.IGNORECASE)
 _TARS = (".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz")
@@ -60,7 +60,7 @@ _MAGIC: dict[bytes, Any] = {
 
 
 def extract(archive: str, name: str, directory: str) -> str:
-  """Returns the path of a file out of an archive, unless it is there.
+  """Returns the path of a file of an archive, extracted unless it exists.
 
   Args:
     archive: a tar file, compressed or not, a zip file, or one compressed file.
@@ -69,7 +69,7 @@ def extract(archive: str, name: str, directory: str) -> str:
     directory: where to put it.
 
   Raises:
-    RunError: if there is no such file, or the archive is damaged.
+    RunError: if the archive does not have the file, or is damaged.
     OSError: if the system refuses.
   """
   path = os.path.join(directory, os.path.basename(name).removesuffix(_SGML))

@@ -69,7 +69,7 @@ class _UselessError(Exception):
 
 
 def download(file: RemoteFile, directory: str) -> str:
-  """Returns the path of a file, downloaded unless it is there.
+  """Returns the path of a file, downloaded unless it exists.
 
   Args:
     file: file to download.
@@ -198,7 +198,7 @@ class _Transfer:
   def _begun(self) -> tuple[int, str]:
     """Returns the number of bytes so far, and their file's version.
 
-    Without that nobody could say that the rest belongs to them.
+    Without that header, the rest of the file could be of another version.
     """
     try:
       with open(self._note, encoding="utf-8") as stream:
@@ -216,7 +216,7 @@ class _Transfer:
 
     Args:
       answer: answer of the server, whose head has come.
-      start: how many bytes are there.
+      start: number of bytes so far.
       validator: header that identifies the version of the bytes.
     """
     if answer.status_code == 416:

@@ -45,7 +45,7 @@ class RawText:
   def find(
     self, parts: Sequence[Bitext], directory: str | None = None
   ) -> Corpus:
-    """Returns text that is there, or is downloaded now.
+    """Returns text that exists, or is downloaded now.
 
     Args:
       parts: parts of the corpus.
@@ -110,7 +110,7 @@ def _columns(path: str, columns: tuple[int, int]) -> tuple[str, str]:
 def hold_out(
   corpus: Corpus, pairs: int, dev: Sequence[str], test: Sequence[str]
 ) -> None:
-  """Draws development data and a test set from a corpus, unless they are there.
+  """Draws development data and a test set from a corpus, unless they exist.
 
   They have the lowest keys of a seeded shuffle; a pair with an empty side, or
   with a line of an earlier pair, is skipped. A training on the corpus has to

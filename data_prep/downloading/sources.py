@@ -14,7 +14,7 @@ from data_prep.downloading.downloads import RemoteFile
 
 @dataclasses.dataclass(frozen=True)
 class TextFile:
-  """A file of text, by itself or in an archive.
+  """A file of text, with or without an archive.
 
   Attributes:
     download: the download that contains it.
@@ -64,8 +64,8 @@ class Source:
     min_count: how often an entry must occur, unless the size is searched for;
       None is to search always.
     shards: shards of the training data.
-    held_out: pairs to draw from the training data for development, and as many
-      for a test set, where there are none.
+    held_out: number of pairs to draw from the training data for development,
+      and as many for a test set, if the corpus has none.
   """
 
   about: str
@@ -105,7 +105,7 @@ def _at(host: str, path: str) -> tuple[str]:
 def _checked_at(host: str, path: str) -> tuple[str, str]:
   """Returns the addresses of a file whose checksum is known.
 
-  Certificates run out there, and nobody can put another file in its place.
+  Certificates of these servers expire, and a checksum detects any other file.
   """
   return f"https://{host}/{path}", f"http://{host}/{path}"
 

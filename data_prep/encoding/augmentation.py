@@ -1,10 +1,10 @@
 """Training pairs as people write them: capitals, typing errors, joined lines.
 
-Translation models that have seen edited text alone fail on text in capitals and
+Translation models that have seen only edited text fail on text in capitals and
 on typing errors (Belinkov and Bisk 2018; Khayrallah and Koehn 2018), and leave
-out sentences of lines that hold several. Some training pairs are therefore
-rewritten: the source as somebody might have typed it, the target as it should
-be answered.
+out sentences of lines with several. Some training pairs are therefore
+rewritten: the source as a user might type it, the target as it should be
+answered.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ class Augmentation:
     title: share with a capital at the beginning of each word, on both sides.
     lower: share without capitals, on both sides.
     typos: share whose source has typing errors.
-    endpunct: share whose last mark is left out, on both sides; where there is
-      none, a full stop is added.
+    endpunct: share whose last mark is left out, on both sides; a line without a
+      mark gets a full stop.
     merge: share that is joined with the pairs that follow to one line, if all
       are whole sentences.
     passes: how often the training text is taken, each time with other pairs

@@ -70,7 +70,7 @@ class _Record(NamedTuple):
     pair: number of the pair in the corpus.
     key: where in the shard it belongs.
     shard: which.
-    fingerprint: fingerprint of its text; 0 if nobody asks.
+    fingerprint: fingerprint of its text; 0 if it is not needed.
     lengths: tokens of source and target.
     data: the framed record.
   """

@@ -48,7 +48,7 @@ class FilterSettings:
     identical: whether to drop pairs whose sides are the same.
     duplicates: whether to keep only the first of equal pairs.
     held_out: text files; pairs one side of which is a line of them are dropped.
-    max_tokens: tokens of either side, EOS included; 0 is no limit.
+    max_tokens: tokens of each side, EOS included; 0 is no limit.
     max_ratio: ratio of the longer side's tokens to the shorter's; 0 is no
       limit.
     source_script: script that most letters of the source must have; None is
@@ -58,7 +58,7 @@ class FilterSettings:
     script_share: how many of the letters that is.
 
   Raises:
-    InputError: if there is no such script.
+    InputError: if a script does not exist.
   """
 
   invalid_utf8: str = "error"

@@ -45,11 +45,11 @@ _PUBLISHED = "published"
 
 
 class Making(NamedTuple):
-  """Data whose vocabularies are there, and whose records are wanted.
+  """Data to make; their vocabularies exist already.
 
   Attributes:
     corpora: corpora by tag; each can be read twice.
-    plans: how each one's lines become records.
+    plans: for each corpus, how its lines become records.
     vocab_files: files of the vocabularies, in the scratch directory.
     settings: the user's settings.
     scratch: directory for intermediate files.
@@ -82,7 +82,7 @@ class Making(NamedTuple):
 
 
 class Made(NamedTuple):
-  """Shards that are whole, beside the data whose place they are to take.
+  """Complete shards beside the data that they are to replace.
 
   Attributes:
     statistics: statistics of each corpus, by tag.
@@ -169,10 +169,11 @@ def publish(
 
 
 def directory_beside(making: Making) -> str:
-  """Returns a new directory beside the data, which is removed in the end.
+  """Returns a new directory beside the data, which is removed at the end.
 
-  In a remote store no lock keeps another run out: it has a name of its own. If
-  publishing breaks off, it stays, with the only shards that there are then.
+  In a remote store, no lock excludes other runs: the directory has a unique
+  name. If publishing is interrupted, it is kept, because the shards are nowhere
+  else then.
   """
   data_dir = file_system.absolute(making.settings.data_dir)
   path = os.path.join(data_dir, NAME, f"shards-{uuid.uuid4().hex}")

@@ -94,7 +94,7 @@ class CleanPairs(NamedTuple):
     rows: row of each pair in the block.
     sources: in the data's form, without blanks at their ends.
     targets: translations of the sources, in the same form.
-    dropped: the others, by reason.
+    dropped: number of the other pairs, by reason.
     given: the sources of all rows as the file has them.
   """
 
@@ -153,7 +153,7 @@ class PairCleaner:
   def _decoded(
     self, block: Block
   ) -> tuple[Sequence[str], Sequence[str], dict[int, str]]:
-    """Returns both sides; where there is none, it is empty, and noted why."""
+    """Returns both sides; a missing side is empty, and its reason is noted."""
     damages = dict.fromkeys(block.too_long, filters.LONG_LINE)
     source_lines, target_lines = block.sources, block.targets
     if target_lines is None:

@@ -94,7 +94,7 @@ def prepare(
 def _prepare(
   corpora: dict[str, Corpus], settings: DataSettings, engine: Engine
 ) -> None:
-  """Makes data in a directory that is there."""
+  """Makes data in a directory that exists."""
   with (
     scratch_for(settings.data_dir, _plan(corpora, settings)) as scratch,
     contextlib.ExitStack() as at_the_end,

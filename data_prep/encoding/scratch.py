@@ -101,7 +101,7 @@ def _remove(directory: str) -> None:
 
 
 def _alone(path: str, data_dir: str) -> FileLock:
-  """Returns a lock that keeps other runs out of a directory."""
+  """Returns a lock that excludes other runs from a directory."""
   return FileLock(
     path,
     f"another run, {{holder}}, prepares data in {data_dir}; wait for it or "

@@ -105,7 +105,7 @@ class BlockIndex(NamedTuple):
 
 
 def write_block(path: str, block: EncodedBlock, order: Order) -> None:
-  """Writes a block's records, and then its index: only then it is there.
+  """Writes a block's records, and then its index, which completes it.
 
   Raises:
     OSError: if the system refuses.
@@ -137,7 +137,7 @@ def write_block(path: str, block: EncodedBlock, order: Order) -> None:
 
 
 def is_written(path: str) -> bool:
-  """Returns whether a block is there."""
+  """Returns whether a block is complete."""
   return os.path.exists(path + _INDEX)
 
 
@@ -207,7 +207,7 @@ class ShuffledCorpus:
     """Writes one shard's records in their order.
 
     Raises:
-      OSError: if the system refuses; there is no such file then.
+      OSError: if the system refuses; the file does not exist then.
     """
     parts = self._parts(shard)
     with new_file(path) as aside, open(aside, "wb") as stream:

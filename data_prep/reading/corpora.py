@@ -90,7 +90,7 @@ class Shares:
         pairs, between commas.
 
     Raises:
-      InputError: if the text is no such list.
+      InputError: if the text is not such a list.
     """
     try:
       shares = [float(share) for share in text.split(",")]
@@ -187,7 +187,7 @@ def check(corpora: Mapping[str, Corpus], settings: DataSettings) -> None:
   for path in settings.filters.held_out:
     check_input(path)
   for path in settings.given_vocabularies:
-    load_tokenizer(path)  # Raises if it is none.
+    load_tokenizer(path)  # Raises InputError for a file that is no vocabulary.
   for side in settings.separate or ():
     if not side.file and settings.vocab_type_of(side) == "word":
       WordTokenizer.empty(side.language or "")  # Raises without sacremoses.

@@ -76,7 +76,7 @@ class AverageOptions(ModelDirOptions):
       write_only_checkpoint,
     )
 
-    # A training that goes on beside this has the GPU's memory.
+    # A training in another process uses the GPU's memory.
     hide_gpus()
     directory, steps = ModelDirectory(self.model_dir), self.steps()
     try:

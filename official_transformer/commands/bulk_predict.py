@@ -203,7 +203,7 @@ def find_files(patterns: str) -> list[str]:
     patterns: patterns of names, between commas, or one name.
 
   Raises:
-    InputError: if there are none of a pattern, or one cannot be read.
+    InputError: if a pattern matches no file, or a file cannot be read.
   """
   paths: list[str] = []
   parts = [patterns] if file_system.exists(patterns) else patterns.split(",")

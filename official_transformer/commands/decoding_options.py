@@ -185,7 +185,7 @@ class LineOptions(BatchOptions):
       ) from None
 
   def decoding(self) -> DecodingOptions:
-    """Returns the same, as the decoder takes it."""
+    """Returns the flags as options of the decoder."""
     return DecodingOptions(
       limits=self.limits,
       keep=self.kept,
@@ -221,7 +221,7 @@ class PaddedLineOptions(LineOptions):
   )
 
   def decoding(self) -> DecodingOptions:
-    """Returns the same, as the decoder takes it."""
+    """Returns the flags as options of the decoder."""
     padded_length = self.decode_max_length if self.padded_decode else 0
     return dataclasses.replace(super().decoding(), padded_length=padded_length)
 

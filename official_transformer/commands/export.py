@@ -202,8 +202,8 @@ class FinalExportOptions(ExportDirOptions):
   def export_newest(self, model_dir: str, data_dir: str) -> None:
     """Exports the newest checkpoint into a directory named by the time.
 
-    In a process of its own: this one's graphs belong to devices, and its memory
-    is taken.
+    In a new process, because the graphs of this one belong to devices, and its
+    memory is in use.
 
     Raises:
       RunError: if it fails; the training is done and saved.

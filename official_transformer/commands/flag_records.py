@@ -334,7 +334,7 @@ def parsed(command: Command) -> Any:
 
 
 def expand_home(values: flags.FlagValues) -> None:
-  """Puts the home directory in the place of `~` in all paths.
+  """Replaces `~` by the home directory in all paths.
 
   A shell expands `~` at the start of a word, but not after "=" or a comma.
   """

@@ -105,7 +105,7 @@ class GuidanceOptions(Options):
     return {name: path for name, path in paths.items() if path}
 
   def search(self, samples: int | None = None) -> SearchOptions:
-    """Returns the same, as the search takes it.
+    """Returns the flags as options of the search.
 
     Args:
       samples: how many are drawn, if any are; None is the beam's size.

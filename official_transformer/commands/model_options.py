@@ -59,7 +59,7 @@ class ModelOptions(ModelDirOptions):
 
   @property
   def names_params(self) -> bool:
-    """Whether hyper-parameters are asked for, beside how to decode."""
+    """Whether flags choose hyper-parameters other than those of decoding."""
     return bool(self.given & {"param_set", "params_override"})
 
   @functools.cached_property
@@ -78,7 +78,7 @@ class ModelOptions(ModelDirOptions):
     """The directories that `model_dir` names, between commas.
 
     Raises:
-      InputError: if there may be one only.
+      InputError: if there are several where only one is possible.
     """
     path = self.model_dir
     if "," not in path or file_system.is_directory(path):

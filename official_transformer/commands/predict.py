@@ -161,7 +161,7 @@ class PredictOptions(SourceOptions, GuidanceOptions, FormatOptions):
     for path in inputs:
       text_files.check_input(path)
     self.check_output(inputs)
-    _ = self.document  # One that is none is refused before anything is loaded.
+    _ = self.document  # Raises InputError for another format.
     if self.files_by_line:
       lines = 1 if self.file is None else text_files.count_lines(self.file)
       self.check_line_counts(lines)

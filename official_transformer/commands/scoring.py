@@ -84,7 +84,7 @@ class ScoringOptions(Options):
 
   @property
   def comet(self) -> Comet | None:
-    """COMET, if it is wanted; it has been looked for."""
+    """COMET, if it is asked for; its program and model have been found."""
     from official_transformer.evaluation.comet import Comet
 
     if not self.comet_model:

@@ -369,7 +369,7 @@ class RunOptions(
     replicas: int,
     evaluated: tuple[int, ...],
   ) -> TrainingSettings:
-    """Returns the same, as the trainer takes it.
+    """Returns the flags as settings of a training.
 
     Args:
       batching: batching of the model.
@@ -407,7 +407,7 @@ class RunOptions(
     )
 
   def _fields_of(self, record: type) -> dict[str, Any]:
-    """Returns this one's values of another record's fields."""
+    """Returns the values of the fields that another record also has."""
     names = (field.name for field in dataclasses.fields(record))
     return {name: getattr(self, name) for name in names if hasattr(self, name)}
 

@@ -64,7 +64,7 @@ SAMPLES, PICTURES = 8, 4
 
 
 def train(options: TrainOptions) -> bool:
-  """Trains a new model, or goes on with the one in the model directory.
+  """Trains a new model, or resumes the one in the model directory.
 
   Args:
     options: the command line as a record.

@@ -46,7 +46,7 @@ def is_shard(name: str, tag: str) -> bool:
 
 
 def _found_shards(data_dir: str, tag: str) -> list[str]:
-  """Returns the paths of a tag's shards that are there, sorted."""
+  """Returns the paths of a tag's existing shards, sorted."""
   return [
     os.path.join(data_dir, name)
     for name in file_system.names_in(data_dir)
@@ -70,7 +70,7 @@ def shard_paths(
     may_lack_some: whether a missing shard is reported only.
 
   Raises:
-    InputError: if there is none, or if one is missing.
+    InputError: if there are no shards, or if one is missing.
   """
   found = _found_shards(data_dir, tag)
   if not found:
@@ -114,8 +114,8 @@ class CorpusDescription:
     target_tokens: target tokens of these pairs, EOS included.
     dropped: pairs that were left out, by reason.
     lengths: pairs by the length of their longer side.
-    several_sentences: the share of the text's pairs whose source has more than
-      one sentence, before any are joined; None if nobody has counted.
+    several_sentences: share of the text's pairs whose source has more than one
+      sentence, before any are joined; None if it was not counted.
   """
 
   pairs: int

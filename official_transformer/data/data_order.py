@@ -134,7 +134,7 @@ class DataOrder:
       batches: batches that it has trained on.
 
     Raises:
-      ValueError: if no batch is ever full.
+      ValueError: if no batch is ever filled.
     """
     totals = np.array([len(r) for r in self._records_by_bucket])
     if not totals.any():

@@ -44,7 +44,8 @@ class PreparedData:
     cache_file: path of the file that remembers the check of the training data.
     state: state of the training shards, before they were read.
     is_remembered: whether they were not read, as they have not changed since.
-    sampler: draws other segmentations of the text, if that is wanted.
+    sampler: draws other segmentations of the text; None keeps those of the
+      records.
     several_sentences: share of training pairs with several sentences; None if
       data.json does not have it.
   """
@@ -150,7 +151,7 @@ def read_prepared_data(
   Args:
     data_dir: as `prepare_data` or upstream made it.
     vocab_size: as in `check_records`.
-    with_dev: whether development data are wanted; they may be missing.
+    with_dev: whether development data are read; they may be missing.
     skip_bad_records: whether records that cannot be used are reported and left
       out.
     cache_file: file that `PreparedData.remember` writes; it need not exist.

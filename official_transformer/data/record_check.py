@@ -116,7 +116,7 @@ class _Tally(NamedTuple):
   """Findings about B records.
 
   Attributes:
-    lengths: int64 [2, B], tokens of either side.
+    lengths: int64 [2, B], tokens of both sides.
     usable: bool [B].
     hashes: int64 [B], of the whole records.
     sizes: int32 [B], their bytes.

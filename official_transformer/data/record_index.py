@@ -83,7 +83,7 @@ class RecordIndex:
   def from_arrays(
     cls, paths: Sequence[str], arrays: Mapping[str, Any]
   ) -> RecordIndex:
-    """Undoes `arrays`.
+    """Inverse of `arrays`.
 
     Raises:
       KeyError: if one is missing.

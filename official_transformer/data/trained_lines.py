@@ -27,8 +27,8 @@ class TrainedLines:
   Attributes:
     usual_length: the 99.9th percentile of the pairs' lengths: tokens of the
       longer side, EOS included.
-    several_sentences: the share of pairs whose source has more than one
-      sentence; None if nobody has counted.
+    several_sentences: share of pairs whose source has more than one sentence;
+      None if it was not counted.
 
   Raises:
     ValueError: if no lines can be so.

@@ -169,7 +169,7 @@ def _softmax_bias(weights: Weights, params: TransformerParams) -> np.ndarray:
 
 
 def _set_layer(layer: Any, weights: Weights, path: str, decoder: bool) -> None:
-  """Fills a layer of either stack."""
+  """Fills a layer of the encoder or the decoder."""
   _set_attention(
     layer.self_attention,
     weights,

@@ -17,7 +17,7 @@ from official_transformer.model_params import TransformerParams
 TENSORFLOW = "tensorflow"
 CTRANSLATE2 = "ctranslate2"
 ENGINES = (TENSORFLOW, CTRANSLATE2)
-# How CTranslate2 keeps weights; the first is as they are.
+# Types of CTranslate2's weights; the first does not round them.
 QUANTIZATIONS = (
   "float32",
   "int8",
@@ -35,7 +35,8 @@ class Engine:
   Attributes:
     name: one of `ENGINES`.
     quantization: one of `QUANTIZATIONS`; for CTranslate2.
-    on_gpu: whether CTranslate2 computes on a GPU; TensorFlow knows by itself.
+    on_gpu: whether CTranslate2 computes on a GPU; TensorFlow decides this
+      itself.
   """
 
   name: str = TENSORFLOW

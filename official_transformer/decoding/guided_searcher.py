@@ -68,7 +68,7 @@ class GuidedSearcher:
   """Searches under constraints; safe to call from several threads.
 
   Attributes:
-    models: models that decide together; the first one's parameters count.
+    models: models that decide together; the parameters of the first are used.
     params: these.
     target: the target's tokenizer.
   """

@@ -16,7 +16,7 @@ class FoundSequence:
   Attributes:
     ids: tokens of the hypothesis, without EOS.
     score: normalised by length if `finished`, else its log-probability.
-    finished: whether the model ended it by itself, below its limit.
+    finished: whether the model ended it with EOS, below its limit.
     utility: mean chrF to the others, 0 to 100, if `mbr` was asked for.
   """
 

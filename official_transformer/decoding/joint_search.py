@@ -139,7 +139,7 @@ def search_translations(
   """Translates.
 
   Args:
-    models: models of one vocabulary; the first one's parameters decide beam,
+    models: models of one vocabulary; the parameters of the first decide beam,
       alpha, patience and limit.
     source_ids: int [B, S], padded with PAD.
     controller: how.

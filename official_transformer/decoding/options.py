@@ -124,7 +124,7 @@ class DecodingOptions:
     keep: pattern of text that is copied instead of translated.
     n_best: most hypotheses returned for a line; at most the beam.
     engine: library that computes.
-    alignment: where word alignments are read, if they are wanted.
+    alignment: how word alignments are read from attention; None reads none.
     search: penalties, forbidden phrases, sampling and the choice by MBR; the
       defaults are plain beam search.
   """

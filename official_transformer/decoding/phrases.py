@@ -86,7 +86,7 @@ def places_of(text: str, phrase: str) -> list[Span]:
 
 
 def _joins(character: str) -> bool:
-  """Whether a character is a part of the word beside it."""
+  """Returns whether a character is a part of the word next to it."""
   return bool(re.match(r"\w", character)) and not stands_alone(character)
 
 

@@ -24,8 +24,8 @@ Item = TypeVar("Item")
 Window = TypeVar("Window")
 Result = TypeVar("Result")
 
-# Windows computed at a time: a worker that has nothing left to do in the one
-# goes on with the other.
+# Windows computed at a time: a worker without work in the first takes work of
+# the second.
 WINDOWS_AHEAD = 2
 _PATIENCE_SECONDS = 0.1
 
@@ -105,7 +105,7 @@ def in_order(
   start: Callable[[Window, ThreadPoolExecutor], Started[Result]],
   workers: int,
 ) -> Generator[Result, None, None]:
-  """Yields the results of all windows, in order and as soon as they are there.
+  """Yields the results of all windows, in order, each as soon as possible.
 
   While `WINDOWS_AHEAD` windows are computed the next one is read.
 

@@ -20,7 +20,7 @@ class Progress:
   Used as a context, which closes the bar.
 
   Attributes:
-    total: lines there are, or None if nobody knows.
+    total: number of lines; None if unknown.
     count: lines decoded so far.
   """
 
@@ -28,7 +28,7 @@ class Progress:
     """Begins.
 
     Args:
-      total: lines there are, or None if nobody knows.
+      total: number of lines; None if unknown.
       bar: whether a bar may be drawn, which needs a terminal.
     """
     self.total = total

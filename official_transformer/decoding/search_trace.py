@@ -74,7 +74,7 @@ class SearchTrace:
     source: pieces of the source, the end among them.
     beam_size: K.
     alpha: alpha of the normalisation of lengths.
-    limit: the most pieces that a hypothesis may have.
+    limit: most pieces of a hypothesis.
     steps: of each, the candidates, best first.
     found: best first.
   """

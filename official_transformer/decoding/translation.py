@@ -35,7 +35,7 @@ class Hypothesis:
     score: normalised by length if `finished`, else the log-probability; the
       sum over its pieces, if the line was cut.
     tokens: the pieces of the vocabulary that it is made of.
-    finished: whether the model ended it by itself, below its limit.
+    finished: whether the model ended it with EOS, below its limit.
     alignment: with the source's words, if it was asked for.
     utility: how like the other hypotheses it is, 0 to 100, if it was chosen by
       that; the mean over its pieces, if the line was cut.
@@ -82,7 +82,7 @@ class Translation:
 
   @property
   def finished(self) -> bool:
-    """Whether the model ended the best hypothesis by itself."""
+    """Whether the model ended the best hypothesis with EOS."""
     return self.hypotheses[0].finished
 
 
@@ -104,8 +104,8 @@ def join_pieces(
 
   Args:
     line: as it was cut.
-    pieces: each one's hypotheses. The n-th of the line is made of the n-th of
-      each piece, or of its last if it has fewer.
+    pieces: hypotheses of each piece. The n-th hypothesis of the line joins the
+      n-th of each piece, or the last of a piece that has fewer.
     with_alignment: whether alignments are returned; a blank line has them, too.
   """
   if line.runs:

@@ -224,7 +224,7 @@ class Translator:
   def translate_line(
     self, line: str | LineRequest, aligned: bool = False
   ) -> Translation:
-    """Translates one line by itself, at once; with alignments, if asked."""
+    """Translates one line at once; with alignments, if asked."""
     prepared = self.prepare(line)
     aligned |= self.options.alignment is not None
     reads = aligned or bool(prepared.runs)

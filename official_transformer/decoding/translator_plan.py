@@ -25,7 +25,7 @@ class TranslatorPlan:
 
   Attributes:
     model_dir: where the model is.
-    description: description of the model, decoded as is asked for.
+    description: description of the model, with the user's choices for decoding.
     checkpoint: which weights.
     options: how lines are brought to the model.
     num_gpus: wanted; None takes one if there is one.

@@ -20,7 +20,7 @@ from official_transformer.decoding.translation import (
 )
 from official_transformer.model_params import TransformerParams
 
-# A batch, and whether alignments are wanted, to the hypotheses of each.
+# Maps a batch, and whether alignments are needed, to hypotheses of each piece.
 TranslateBatch = Callable[
   [Sequence[PieceToTranslate], bool], list[list[Hypothesis]]
 ]

@@ -54,8 +54,8 @@ _Entry = dict[str, _Field]
 class Messages(Document):
   """A `.po` file, whose messages without a translation are translated.
 
-  Each line of a message is translated by itself. Translations that are there,
-  fuzzy ones too, stay.
+  Each line of a message is translated alone. Existing translations are kept,
+  also fuzzy ones.
   """
 
   def __init__(self, content: bytes) -> None:

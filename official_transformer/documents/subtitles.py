@@ -30,8 +30,9 @@ _TAG = re.compile(r"<[^>]*>")
 class Subtitles(Document):
   """A `.srt` file.
 
-  Lines of a subtitle are translated together, and the translation is divided
-  into as many; where each is another speaker's, each by itself.
+  The lines of a subtitle are translated together, and the translation is
+  divided into as many lines; lines of different speakers are translated
+  separately.
   """
 
   def __init__(self, content: bytes) -> None:

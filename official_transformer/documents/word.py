@@ -83,7 +83,7 @@ def _read_parts(content: bytes) -> dict[str, etree._Element]:
   """Returns the roots of the parts of a file that hold text, by their names.
 
   Raises:
-    InputError: if it is no such file.
+    InputError: if it is not a Word file.
   """
   parser = etree.XMLParser(resolve_entities=False, no_network=True)
   try:

@@ -91,7 +91,7 @@ def by_rarest_word(
   settings: MetricSettings,
   text: Iterable[str],
 ) -> list[Group]:
-  """Scores groups whose rarest word is as frequent in some text.
+  """Scores groups of sentences by the frequency of their rarest word in a text.
 
   Args:
     systems: translations.

@@ -53,7 +53,7 @@ class Comet(NamedTuple):
   num_gpus: int = 0
 
   def check(self) -> None:
-    """Raises an `InputError` unless both are there."""
+    """Raises an `InputError` unless the program and the model exist."""
     check_input(self.model)
     if not self.model.endswith(".ckpt"):
       raise InputError(

@@ -59,7 +59,7 @@ class EvaluationSet:
 
     Args:
       translations: a line for each source.
-      number: how many, at most.
+      number: most lines to return.
     """
     rows = zip(self.sources, self.references, translations, strict=True)
     return list(itertools.islice(rows, number))

@@ -98,7 +98,7 @@ class References:
     """Keeps them.
 
     Raises:
-      ValueError: if there are none, or their numbers of lines differ.
+      ValueError: if there are no references, or their numbers of lines differ.
     """
     if not streams or not streams[0]:
       raise ValueError("there are no references")

@@ -236,8 +236,8 @@ def choose_lines(
 
   Args:
     compared: scores of one or two systems, and of each of their lines.
-    number: how many, at most.
-    usable: whether each line may be one.
+    number: most lines to return.
+    usable: for each line, whether it may be chosen.
   """
   name = next(n for n in compared.systems[0].sentences if n.startswith("chrF"))
   scores = [np.array(system.sentences[name]) for system in compared.systems]

@@ -32,7 +32,7 @@ SIGNIFICANT = 0.05
 
 
 class MetricComparison(NamedTuple):
-  """A system beside the first, by one metric.
+  """A system compared with the first, by one metric.
 
   Attributes:
     name: name of the metric.
@@ -61,7 +61,7 @@ class MetricComparison(NamedTuple):
 
 
 class Comparison(NamedTuple):
-  """A system beside the first, by one test.
+  """A system compared with the first, by one test.
 
   Attributes:
     system: name of the system.

@@ -135,7 +135,7 @@ def _unigram(model: Any) -> Any:
   found.pre_tokenizer = pre_tokenizers.Sequence(
     [
       pre_tokenizers.Metaspace(prepend_scheme=scheme, split=False),
-      # Text that looks like a special piece is none.
+      # Text that looks like a special piece is ordinary text.
       pre_tokenizers.Split(
         Regex("|".join(_beginning(piece, known) for piece in special)),
         "merged_with_previous",

@@ -119,7 +119,8 @@ class NumpyModel:
         "decoder_attention_heads": heads,
         "encoder_layers": config["enc-depth"],
         "decoder_layers": config["dec-depth"],
-        # Hugging Face has no such key: its own formula is another.
+        # Hugging Face's configuration lacks the key, because its formula is
+        # fixed.
         "timescales": width // 2 - 1,
       },
       tensors,

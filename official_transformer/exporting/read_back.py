@@ -22,7 +22,7 @@ def read_saved_model(directory: str, questions: Any) -> Any:
     # It registers the operations that tokenizers are made of.
     importlib.import_module("tensorflow_text")
   signatures = tf.saved_model.load(directory).signatures
-  # One sentence by itself, and a batch.
+  # One sentence alone, and a batch.
   n_best = []
   for batch in questions["batches"][:2]:
     found = signatures["translate_n_best"](input=tf.constant(batch, tf.int64))

@@ -49,7 +49,7 @@ class TranslationModule(tf.Module):
     text: tf.Module | None,
   ) -> None:
     super().__init__()
-    # Tracked as plain variables: a Keras layer would be saved beside them.
+    # Tracked as plain variables, because a Keras layer would be saved, too.
     self.weights = [weight.value for weight in transformer.weights]
     self.vocabularies = vocabularies
     self.text = text

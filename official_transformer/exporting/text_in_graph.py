@@ -210,7 +210,7 @@ class Subtokens(tf.Module):
 
 
 def _unescape(words: tf.Tensor) -> tf.Tensor:
-  """Undoes `Subtokens._escape`, word by word, string [W]."""
+  """Inverse of `Subtokens._escape`, word by word, string [W]."""
   # No escaped word holds a line feed: here it sets escapes apart.
   apart = tf.strings.regex_replace(words, r"(\\u|\\\\|\\[0-9]+;)", "\n\\1\n")
   parts = tf.strings.split(apart, "\n")

@@ -1,7 +1,7 @@
 """Proving that an export translates as its model does, before it is one.
 
-Sentences go through the export in a process of its own, and through the model
-in this one. An export that differs is none.
+Sentences go through the export in a new process, and through the model in this
+one. An export that differs is refused.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Samples:
     """Translates the first lines that can be compared.
 
     Raises:
-      InputError: if there are none.
+      InputError: if there are no samples.
     """
     kept: list[str] = []
     ids: list[list[int]] = []
@@ -110,7 +110,7 @@ class Samples:
 
 
 def batched(rows: Sequence[Any]) -> list[Any]:
-  """Cuts rows into batches; the first row is one by itself, too."""
+  """Cuts rows into batches; the first batch is a single row."""
   starts = range(1, len(rows), BATCH_SIZE)
   return [rows[:1], *(rows[start : start + BATCH_SIZE] for start in starts)]
 
@@ -135,7 +135,8 @@ def read_back(
     asked, answered = (os.path.join(place, n) for n in ("asked", "answered"))
     with open(asked, "w", encoding="utf-8") as stream:
       json.dump(questions, stream)
-    # Not from beside the script: no module there is meant for it.
+    # Without the script's directory on the path, because its modules are not
+    # meant for it.
     command = [sys.executable, "-P", str(_READ_BACK), kind, directory]
     done = subprocess.run(
       [*command, asked, answered],

@@ -55,6 +55,6 @@ def release_unused() -> None:
   glibc keeps freed memory that lies between blocks in use.
   """
   gc.collect()
-  # Other C libraries have no such function, and some systems no such name.
+  # Other C libraries lack the function, and some systems the name.
   with contextlib.suppress(OSError, AttributeError):
     ctypes.CDLL(None).malloc_trim(0)

@@ -86,8 +86,8 @@ def _kept_for_ever() -> Iterator[None]:
 def _not_imported(name: str) -> Iterator[None]:
   """Makes a package look as if it were not installed.
 
-  Keras imports matplotlib, if there is one, for pictures that nobody here has
-  it draw: half a second of each start.
+  Keras imports matplotlib, if it is installed, for pictures that this package
+  does not use: half a second of each start.
   """
   if name in sys.modules:
     yield

@@ -1,7 +1,7 @@
 """Attention weights of every layer and head for given sources and targets.
 
-The stacks are walked through once more, apart from training and search, which
-keep no weights: each layer is asked for its own, then computed as ever.
+Training and search keep no attention weights. Here, the stacks are computed
+once more, layer by layer, and each layer is asked for its weights.
 
 Shapes: B batch, L layers, N heads, S source length, T target length.
 """

@@ -72,7 +72,7 @@ def empty_cache(
 def ensure_capacity(
   caches: list[BeamCache], origin_beams: tf.Tensor, index: tf.Tensor
 ) -> tuple[list[BeamCache], tf.Tensor]:
-  """Makes capacity for position `index` if there is none.
+  """Extends the capacity for position `index`, if necessary.
 
   Args:
     caches: caches of all layers.

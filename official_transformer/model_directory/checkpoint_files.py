@@ -172,7 +172,7 @@ def first_readable(
     Its step, and the errors of those that were tried before it.
 
   Raises:
-    DamagedCheckpointError: if none can be read; it is the first one's.
+    DamagedCheckpointError: if none can be read; the error is that of the first.
   """
   errors: list[DamagedCheckpointError] = []
   for step in steps:

@@ -38,7 +38,7 @@ class Origin:
     format: origin of the weights: `official_transformer`, or a `--format` of
       `import_checkpoint`.
     checkpoint: absolute path of the checkpoint.
-    step: how many updates it had seen; None if it does not say.
+    step: number of updates of the first weights; None if unknown.
   """
 
   format: str

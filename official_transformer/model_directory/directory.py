@@ -97,7 +97,7 @@ class ModelDirectory:
     """Reads model.json.
 
     Raises:
-      InputError: if there is none, or it is damaged or of another kind.
+      InputError: if there is no model, or it is damaged or of another kind.
     """
     path = self.join(DESCRIPTION_FILE)
     if not self.exists():

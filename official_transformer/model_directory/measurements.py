@@ -66,7 +66,7 @@ class Measurements:
     """Keeps the results of an evaluation, instead of earlier ones of its step.
 
     Raises:
-      OSError: if the system refuses; the file is as it was.
+      OSError: if the system refuses; the file is unchanged.
     """
     self._by_step[step] = {k: float(v) for k, v in values.items()}
     self._write()
@@ -75,7 +75,7 @@ class Measurements:
     """Drops evaluations of later steps, which will be repeated.
 
     Raises:
-      OSError: if the system refuses; the file is as it was.
+      OSError: if the system refuses; the file is unchanged.
     """
     later = [n for n in self._by_step if n > step]
     for number in later:

@@ -15,10 +15,10 @@ def call_with_gradient(
 ) -> tf.Tensor:
   """Calls a function that gives its own gradient.
 
-  TensorFlow registers each custom gradient of a graph under a name of its own
-  and never forgets it, so that the graph and all that it captured stay in
-  memory until the process ends. A graph that only translates needs none:
-  without training, a gradient is derived from the operations as usual.
+  TensorFlow registers each custom gradient of a graph under a unique name and
+  never forgets it, so that the graph and all its captured tensors stay in
+  memory until the process ends. A graph that only translates needs no custom
+  gradient: without training, gradients are derived from the operations.
 
   Args:
     function: returns its output and a function from the gradient of the output

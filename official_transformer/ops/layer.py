@@ -51,7 +51,7 @@ class ConfiguredLayer(keras.layers.Layer):
   def get_config(self) -> dict[str, Any]:
     """Returns the constructor's arguments; optional ones if they differ.
 
-    Of Keras' own, `name` is there if it was given.
+    Of Keras' own arguments, `name` is included if it was given.
     """
     usual = self.keras_defaults.get("dtype", "float32")
     config = {
@@ -104,7 +104,7 @@ class UncopiedCache:
 
   @classmethod
   def of(cls, cache: Any, step: Any = None) -> UncopiedCache:
-    """Returns a cache that may be one already."""
+    """Returns a cache as an `UncopiedCache`, which it may be already."""
     return cache if isinstance(cache, cls) else cls(cache, step)
 
 

@@ -140,8 +140,8 @@ class BeamSearch:
     if longest is None:
       longest = tf.reduce_max(limits)
     ids = tf.zeros([batch, k, longest], tf.int32)
-    # All beams start equal: only the first may be continued, or all K would
-    # hold the same hypothesis for ever.
+    # All beams start equal: only the first may be continued, because otherwise
+    # all K would always hold the same hypothesis.
     log_probs = tf.tile([[0.0] + [NEG_INF] * (k - 1)], [batch, 1])
     return ActiveSentences(
       rows=tf.range(batch),

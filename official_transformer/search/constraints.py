@@ -117,8 +117,8 @@ class Controller:
       tokens = tf.reshape(tokens, [tf.shape(tokens)[0], -1])
       return best_of_beams(best, tokens)
 
-    # Where nothing is required the two find the same, and sharing the beam out
-    # costs the most of a step.
+    # Where nothing is required, both give the same result, and dividing the
+    # beam is the largest part of a step's cost.
     return tf.cond(
       tf.reduce_any(required != PAD_ID),
       lambda: best_with_required(log_probs, history, required, index),
@@ -176,7 +176,7 @@ def holds(tokens: tf.Tensor, vocab_size: int) -> tf.Tensor:
   """Returns which tokens there are.
 
   Args:
-    tokens: int32 [B, K, N]; below 0 there is none.
+    tokens: int32 [B, K, N]; entries below 0 are no tokens.
     vocab_size: V.
 
   Returns:
@@ -243,7 +243,7 @@ def completions(
     index: int32 [], tokens there are.
 
   Returns:
-    int32 [B, K, F]; below 0 where there is none.
+    int32 [B, K, F]; entries below 0 are no tokens.
   """
   heads, last = forbidden[:, None, :, :-1], forbidden[:, None, :, -1]
   number = tf.maximum(tf.shape(forbidden)[2] - 1, 0)
@@ -263,7 +263,7 @@ def repetitions(
     index: int32 [], tokens there are.
 
   Returns:
-    int32 [B, K, L]; below 0 where there is none.
+    int32 [B, K, L]; entries below 0 are no tokens.
   """
   length = tf.shape(history)[2]
   padded = tf.pad(history, [[0, 0], [0, 0], [0, size]])

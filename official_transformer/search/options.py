@@ -44,8 +44,7 @@ class Sampling:
   Attributes:
     rule: settings of the draw: temperature, `top_k` and `top_p`.
     seed: with the source, it decides the draws: equal lines get equal ones.
-    number: how many translations of each line; None is as many as the beam of
-      a search has hypotheses.
+    number: number of translations of each line; None is the beam's size.
   """
 
   rule: SamplingRule = dataclasses.field(default_factory=SamplingRule)

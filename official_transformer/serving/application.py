@@ -196,7 +196,7 @@ async def _fields(request: fastapi.Request) -> dict[str, Any]:
   """Returns the fields of a request, of which without the key none is judged.
 
   Raises:
-    HTTPException: if there are none, or none can be read.
+    HTTPException: if no model is loaded, or none can be read.
   """
   try:
     # Read first: a connection closed with bytes unread is reset.

@@ -77,7 +77,7 @@ class Job:
         raise TooMuchError(f"more than {most_tokens} tokens")
     encode = translator.tokenizers.target.encode
     self.pieces = [
-      # A search goes on for as long as its prefix, too.
+      # A search with a prefix takes as long as the prefix is.
       _Piece(
         self,
         number,
@@ -183,15 +183,15 @@ class Batcher:
 
   @property
   def is_alive(self) -> bool:
-    """Whether all that translates is there."""
+    """Whether all threads that translate are running."""
     return all(thread.is_alive() for thread in self._threads)
 
   def submit(self, request: TranslationRequest) -> Job:
-    """Takes lines on.
+    """Accepts lines to translate.
 
     Raises:
       RequestError: if the model cannot do what a line asks for.
-      TooMuchError, QueueFullError, ClosedError: if it does not.
+      TooMuchError, QueueFullError, ClosedError: if it does not accept them.
     """
     if self._tokens >= self._limits.queued_tokens:
       with self._changed:
