@@ -84,11 +84,19 @@ def main() -> None:
     default=None,
     help="Translate each line as one piece.",
   )
+  parser.add_argument(
+    "--norecase",
+    dest="recase",
+    action="store_false",
+    help="Translate capitals and title case as they are.",
+  )
   given = parser.parse_args()
   sources, targets = read_parallel(given.source, given.target)
   translator = Translator.load(
     given.model_dir,
-    options=DecodingOptions(split_sentences=given.split_sentences),
+    options=DecodingOptions(
+      split_sentences=given.split_sentences, recase=given.recase
+    ),
   )
   print("| text | BLEU, lower-cased |\n| --- | --- |")
   for name, (lines, number) in versions(sources).items():

@@ -107,7 +107,7 @@ class BulkJob(NamedTuple):
       "split_long_lines": plan.options.split_long_lines,
       "longest_piece": plan.options.split_long_lines
       and plan.description.longest_piece,
-      "recase": plan.options.recase,
+      "recase": plan.options.recase is not False,
       "replace_unk": plan.options.replace_unk,
       "markup": plan.options.is_html,
       "keep": plan.options.keep and plan.options.keep.pattern,
@@ -225,13 +225,20 @@ def _as_earlier(
   """Returns a plan that translates all files alike.
 
   The plan has a checkpoint in the place of `latest`, the length of a piece,
-  and, if the user leaves that open, whether sentences are split. A run that
-  continues takes these from the earlier run.
+  and, if the user leaves that open, whether sentences are split and capitals
+  translated as sentences. A run that continues takes these from the earlier
+  run.
   """
   options = plan.options
-  if earlier and options.split_sentences is None:
+  if earlier:
+    # Runs of versions that had no choice say nothing of it.
     options = dataclasses.replace(
-      options, split_sentences=earlier.settings.get("split_sentences", False)
+      options,
+      **{
+        name: earlier.settings.get(name, False)
+        for name in ("split_sentences", "recase")
+        if getattr(options, name) is None
+      },
     )
   options = options.as_trained(plan.description.splits_sentences)
   description = plan.description

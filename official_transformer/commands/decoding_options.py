@@ -147,13 +147,14 @@ class LineOptions(BatchOptions):
     "its length.",
     _NOTHING,
   )
-  recase: bool = flag(
-    True,
-    "Translate text in capitals, or in title case with five words or more, as "
-    "a sentence, and give the translation the same case: training text has few "
-    "such lines, and models translate them badly. A line with a prefix or "
-    "phrases keeps its case, and so does every line of a lower-cased model. "
-    "Off: as the official model does.",
+  recase: bool | None = flag(
+    None,
+    "Translate text in capitals or in title case as a sentence, and give the "
+    "translation the same case: training text has few such lines, and models "
+    "translate them badly. Names and abbreviations keep their case, and so do "
+    "lines with a prefix or phrases, lower-cased models, and all lines with "
+    "--forbidden_phrases. Default: on. Off: as the official model does, and "
+    "for Turkish.",
     _NOTHING,
   )
   replace_unk: bool = flag(

@@ -158,7 +158,7 @@ class LinePreparer:
       bool(options.split_sentences),
       options.is_html,
       options.keep,
-      options.recase and not is_lowercase(tokenizers.target),
+      options.recase is not False and not is_lowercase(tokenizers.target),
     )
 
   def prepare(self, request: str | LineRequest) -> PreparedLine:
@@ -233,12 +233,10 @@ class LinePreparer:
       pieces = cut_sentences(whole.text)
     encode = self.tokenizers.source.encode
     # A phrase is of one letter case, and would not be found in the other.
-    recase = self.recase and whole.constraints == NO_CONSTRAINTS
-    case_of_line = case_of(whole.text) if recase else None
+    if self.recase and whole.constraints == NO_CONSTRAINTS:
+      pieces = _recased(whole.text, pieces)
     for piece in pieces:
       ids = whole.ids
-      if recase and (case := case_of_line or case_of(piece.text)):
-        piece = Piece(as_sentence(piece.text), piece.joint, case)
       if piece.text != whole.text:
         ids = encode(piece.text, add_eos=True)
       if (
@@ -284,6 +282,22 @@ class LinePreparer:
 
   def _length(self, text: str) -> int:
     return len(self.tokenizers.source.encode(text, add_eos=True))
+
+
+def _recased(line: str, pieces: Iterable[Piece]) -> list[Piece]:
+  """Returns pieces that are in capitals or title case as sentences.
+
+  A line in capitals has only such pieces, even if one by itself may be an
+  abbreviation. The cells of a table are not one line.
+  """
+  is_upper = "\t" not in line and case_of(line) is LetterCase.CAPITALS
+  cases = [
+    LetterCase.CAPITALS if is_upper else case_of(piece.text) for piece in pieces
+  ]
+  return [
+    piece._replace(text=as_sentence(piece.text), case=case) if case else piece
+    for piece, case in zip(pieces, cases, strict=True)
+  ]
 
 
 def _margins(line: str) -> tuple[str, str]:

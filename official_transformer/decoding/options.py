@@ -117,7 +117,8 @@ class DecodingOptions:
     split_long_lines: whether a text of more tokens than nearly all training
       lines is cut, at the end of a clause or else of a word.
     recase: whether text in capitals or title case is translated as a sentence,
-      and the translation gets its letter case; see `letter_case.case_of`.
+      and the translation gets its letter case; None is as True, but for files
+      of an earlier run. See `letter_case.case_of`.
     replace_unk: whether unknown tokens are replaced by source text; see
       `unknown_words.replace_unknown`.
     is_html: whether lines are HTML, the tags of which come back.
@@ -134,7 +135,7 @@ class DecodingOptions:
   padded_length: int = 0
   split_sentences: bool | None = None
   split_long_lines: bool = True
-  recase: bool = True
+  recase: bool | None = None
   replace_unk: bool = False
   is_html: bool = False
   keep: re.Pattern[str] | None = None

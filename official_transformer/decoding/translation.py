@@ -23,7 +23,7 @@ from official_transformer.decoding.markup import put_back
 from official_transformer.text.letter_case import LetterCase
 from official_transformer.text.scripts import is_without_blanks
 from official_transformer.text.sentences import are_set_apart, ends_a_sentence
-from official_transformer.text.words import Span
+from official_transformer.text.words import Span, words_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -293,17 +293,35 @@ def with_alignments(
   ]
 
 
-def with_case(hypothesis: Hypothesis, case: LetterCase | None) -> Hypothesis:
-  """Returns a hypothesis in the letter case of its source."""
-  if case is None:
-    return hypothesis
-  alignment = hypothesis.alignment
-  if alignment:
-    alignment = dataclasses.replace(
-      alignment,
-      source_words=[case.apply(word) for word in alignment.source_words],
-      target_words=[case.apply(word) for word in alignment.target_words],
+def with_case(
+  piece: PieceToTranslate, hypotheses: Sequence[Hypothesis]
+) -> list[Hypothesis]:
+  """Returns hypotheses in the letter case of their source.
+
+  Of hypotheses that differ in case only, the best one is returned.
+  """
+  if piece.case is None:
+    return list(hypotheses)
+  found: dict[str, Hypothesis] = {}
+  for hypothesis in hypotheses:
+    text, alignment = piece.case.apply(hypothesis.text), hypothesis.alignment
+    if alignment:
+      alignment = dataclasses.replace(
+        alignment,
+        source_words=_cased(piece.text, alignment.source_words, piece.case),
+        target_words=_cased(
+          hypothesis.text, alignment.target_words, piece.case
+        ),
+      )
+    found.setdefault(
+      text, dataclasses.replace(hypothesis, text=text, alignment=alignment)
     )
-  return dataclasses.replace(
-    hypothesis, text=case.apply(hypothesis.text), alignment=alignment
-  )
+  return list(found.values())
+
+
+def _cased(text: str, words: list[str], case: LetterCase) -> list[str]:
+  """Returns the words of a text as they are in it in another case."""
+  cased = case.apply(text)
+  found = [span.of(cased) for span in words_of(cased)]
+  # A tokenizer's form may have changed the text.
+  return found if len(found) == len(words) else [case.apply(w) for w in words]

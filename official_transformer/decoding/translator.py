@@ -304,10 +304,7 @@ class Translator:
     if aligned:
       pieces = translated_pieces(batch, found, hypotheses, spans)
       hypotheses = with_alignments(hypotheses, self.align(pieces))
-    return [
-      [with_case(hypothesis, piece.case) for hypothesis in sentence]
-      for piece, sentence in zip(batch, hypotheses, strict=True)
-    ]
+    return list(map(with_case, batch, hypotheses))
 
   def hypothesis(self, found: FoundSequence) -> Hypothesis:
     """Returns a found hypothesis as text."""

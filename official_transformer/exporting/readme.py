@@ -195,10 +195,10 @@ _TEXT_SIGNATURE = """\
 and -inf where fewer were found |
 """
 _TEXT_EXAMPLE = """\
-Give it one sentence a line: of several, a model that was trained on single
-ones leaves some out. Where `blank`, there was nothing to translate. Where
-`long`, the line has over {longest} tokens, more than the model knows well: cut
-it.
+Give it one sentence a line, not in capitals: of several, a model that was
+trained on single ones leaves some out. `blank` marks lines without text to
+translate, `long` those of over {longest} tokens, more than the model knows
+well: cut these.
 
     import tensorflow as tf
     import tensorflow_text  # Registers what the tokenizer is made of.
@@ -247,9 +247,9 @@ A model for Hugging Face's `transformers`, which runs it without other code:
     found = model.generate(**tokenizer("A dog runs.", return_tensors="pt"))
     print(tokenizer.decode(found[0], skip_special_tokens=True))
 
-Give it one sentence at a time: a model that was trained on single sentences
-drops some of several. A line, and its translation, have at most {positions}
-tokens. The search is that of `transformers`, which divides
+Give it one sentence at a time, not in capitals: a model that was trained on
+single sentences drops some of several. A line, and its translation, have at
+most {positions} tokens. The search is that of `transformers`, which divides
 scores by another power of the length: some translations differ from those of
 the model's own search. That has:
 """
@@ -258,11 +258,11 @@ A model for Marian (https://marian-nmt.github.io):
 
     marian-decoder --config PATH/decoder.yml < lines > translations
 
-Give it one sentence a line: a model that was trained on single sentences drops
-some of several. Of a line with more than {longest} tokens, Marian leaves out
-the rest. It divides scores by another power of the length, of which
-`decoder.yml` has the nearest: some translations differ from those of the
-model's own search. That has:
+Give it one sentence a line, not in capitals: a model that was trained on
+single sentences drops some of several. Of a line with more than {longest}
+tokens, Marian leaves out the rest. It divides scores by another power of the
+length, of which `decoder.yml` has the nearest: some translations differ from
+those of the model's own search. That has:
 """
 _BERGAMOT = """\
 A model for Bergamot, Marian inside of Firefox and of web pages. Its weights are

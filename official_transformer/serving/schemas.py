@@ -262,7 +262,7 @@ class Answered(_Told):
   translation: str
   flags: list[str] = pydantic.Field(
     description="blank, split (translated in several pieces), recased "
-    "(capitals, translated as a sentence), unfinished, "
+    "(capitals or title case, translated as a sentence), unfinished, "
     "unknown (it has a token for what the vocabulary lacks), unmet."
   )
   unmet: list[str] | None = pydantic.Field(

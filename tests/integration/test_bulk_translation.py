@@ -109,12 +109,15 @@ def test_translations_of_two_kinds_do_not_mix(trained_model, files, tmp_path):
   description = out / "bulk_translation.json"
   written = json.loads(description.read_text())
   del written["settings"]["patience"]
+  del written["settings"]["recase"]
   written["settings"]["split_sentences"] = False
   description.write_text(json.dumps(written))
   said = fail(*bulk(trained_model, files, out, "--patience=1"))
   assert "has translations by patience 0.0, not 1.0" in said
   said = fail(*bulk(trained_model, files, out, "--split_sentences"))
   assert "has translations by split_sentences False, not True" in said
+  said = fail(*bulk(trained_model, files, out, "--recase"))
+  assert "has translations by recase False, not True" in said
   done = succeed(*bulk(trained_model, files, out))
   assert "0 of 4 files are to be translated" in done.stderr
   (files / "one.en").write_bytes(b"another\n")

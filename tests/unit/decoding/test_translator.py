@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from official_transformer.decoding import batching
 from official_transformer.decoding import searcher as searcher_lib
 from official_transformer.decoding import translator as lib
+from official_transformer.decoding.hypotheses import FoundSequence
 from official_transformer.decoding.line_preparation import PieceToTranslate
 from official_transformer.decoding.loading import LoadedModel
 from official_transformer.decoding.long_lines import Piece
@@ -24,6 +25,7 @@ from official_transformer.errors import InputError
 from official_transformer.model.building import build_transformer
 from official_transformer.model_params import UNK_ID, TransformerParams
 from official_transformer.search.options import SearchOptions
+from official_transformer.text.letter_case import LetterCase
 from official_transformer.text.text_form import TextForm
 from official_transformer.text.tokenizer import FormedTokenizer
 from official_transformer.text.vocabulary_files import Tokenizers
@@ -449,20 +451,38 @@ def test_blanks_around_a_line_come_back(make, before, behind):
 
 
 def test_capitals_are_translated_as_a_sentence(make):
-  for aligned in (False, True):
-    plain = make(n_best=2).translate_line("Abc cab bad.", aligned)
-    found = make(n_best=2).translate_line("ABC CAB BAD.", aligned)
-    for h, lower in zip(found.hypotheses, plain.hypotheses, strict=True):
-      assert h.text == lower.text.upper() and h.tokens == lower.tokens
-      if aligned:
-        assert h.alignment.links == lower.alignment.links
-        assert h.alignment.source_words == ["ABC", "CAB", "BAD."]
-        assert h.alignment.target_words == h.text.split()
+  (plain,) = make(n_best=2).translate_stream(["Abc cab bad."])
+  (found,) = make(n_best=2).translate_stream(["ABC CAB BAD."])
+  assert [h.tokens for h in found.hypotheses] == [
+    h.tokens for h in plain.hypotheses
+  ]
+  assert [h.text for h in found.hypotheses] == [
+    h.text.upper() for h in plain.hypotheses
+  ]
   assert flags_of(found) == ["recased", *flags_of(plain)]
-  (window,) = make(n_best=2).translate_stream(["ABC CAB BAD."])
-  assert window.text == found.text
-  title = make().translate_line("Abc Bad Cab Dab Fad")
-  assert title.text[:1] == title.text[:1].upper() and title.is_recased
+  assert same([found], [make(n_best=2).translate_line("ABC CAB BAD.")])
+
+
+@pytest.mark.parametrize(
+  ("line", "text", "sources"),
+  [
+    ("ABC CAB BAD.", "CAFE", ["ABC", "CAB", "BAD."]),
+    ("Abc Bad Cab Dab Fad", "Cafe", ["Abc", "Bad", "Cab", "Dab", "Fad"]),
+    ("Abc bad cab dab fad", "cafe", ["Abc", "bad", "cab", "dab", "fad"]),
+  ],
+)
+def test_translations_get_the_case_of_their_source(make, line, text, sources):
+  translator = make()
+  batch = translator.prepare(line).to_translate()
+  found = FoundSequence(Letters().encode("cafe"), -1.0, True)
+  worse = FoundSequence(Letters().encode("cafe"), -2.0, True)
+  (hypotheses,) = translator.hypotheses(batch, [[found, worse]], aligned=True)
+  best = hypotheses[0]
+  assert (best.text, best.score) == (text, -1.0)
+  assert best.alignment.source_words == sources
+  assert best.alignment.target_words == [text]
+  # Two texts that differ in case only are one in capitals.
+  assert len(hypotheses) == (1 if batch[0].case else 2)
 
 
 def test_each_sentence_may_have_its_case(make):
@@ -474,6 +494,14 @@ def test_each_sentence_may_have_its_case(make):
   pieces = make().prepare("BAD. ABC CAB FADE.").pieces
   assert [piece.text for piece in pieces] == ["Bad.", "Abc cab fade."]
   assert all(piece.case for piece in pieces)
+  # The cells of a table are not one line, and a title is one sentence.
+  table = "abc\tABC CAB FADE\tabc"
+  cases = [piece.case for piece in make().prepare(table).pieces]
+  assert cases == [None, LetterCase.CAPITALS, None]
+  title = make().prepare("A Bad. Cab Fed. Dab Hid. Gag.")
+  assert len(title.pieces) == 4 and not any(p.case for p in title.pieces)
+  whole = make(split_sentences=False).prepare("ABC CAB. BAD FADE.")
+  assert [piece.text for piece in whole.pieces] == ["Abc cab. Bad fade."]
   long = make(longest_piece=7).prepare("ABC CAB BAD FADE.")
   assert len(long.pieces) > 1 and all(piece.case for piece in long.pieces)
 
@@ -481,8 +509,12 @@ def test_each_sentence_may_have_its_case(make):
 def test_letter_case_is_kept_if_asked(make, transformer):
   # The tokenizer has no capitals: nothing is left to translate.
   assert make(recase=False).prepare("ABC CAB BAD.").pieces == []
-  constrained = LineRequest("ABC CAB BAD.", DecodingConstraints(prefix="a"))
-  assert make().prepare(constrained).pieces == []
+  for constraints in (
+    DecodingConstraints(prefix="a"),
+    DecodingConstraints(forbidden=("a",)),
+  ):
+    asked = LineRequest("ABC CAB BAD.", constraints)
+    assert make().prepare(asked).pieces == []
   lowercase = FormedTokenizer(Letters(), TextForm(lowercase=True))
   translator = lib.Translator(transformer, lowercase)
   (piece,) = translator.prepare("ABC CAB BAD.").to_translate()
