@@ -37,7 +37,7 @@ from official_transformer.text.subtokenizer import Subtokenizer
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DownloadOptions(WorkerOptions):
-  """Which corpus, and where it goes."""
+  """Flags of the corpus and its directories."""
 
   heading = "data_download"
 

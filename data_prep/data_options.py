@@ -49,7 +49,7 @@ def _makes_no(vocab_type: str) -> Callable[[VocabularyOptions], bool]:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TextOptions(Options):
-  """Where the text is."""
+  """Flags of text files."""
 
   heading = "Text"
 
@@ -91,7 +91,7 @@ class FormOptions(Options):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FilterOptions(Options):
-  """Which pairs are left out."""
+  """Flags of filters."""
 
   heading = "Pairs that are left out, besides those with an empty side"
 
@@ -350,7 +350,7 @@ class VocabularyOptions(Options):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class WorkerOptions(Options):
-  """How many processes there are."""
+  """Flags of processes."""
 
   workers: int | None = flag(
     None,

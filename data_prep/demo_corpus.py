@@ -29,7 +29,7 @@ from official_transformer.text.text_files import write_lines
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DemoOptions(Options):
-  """How much to write, and where."""
+  """Flags of the demo corpus."""
 
   heading = "demo_corpus"
 

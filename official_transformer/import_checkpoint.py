@@ -142,7 +142,7 @@ class ImportOptions(Options):
 
   @property
   def overrides(self) -> dict[str, Any]:
-    """Parameters by field, in the place of the set's."""
+    """The user's values of parameters, by field."""
     overrides = parse_override(self.params_override)
     if self.num_heads is not None:
       overrides["num_heads"] = self.num_heads

@@ -41,7 +41,7 @@ FORMS = [TextForm(name) for name in NORMALIZATIONS if name != "none"]
 
 
 class Place(NamedTuple):
-  """Where something is.
+  """A file and a line of it.
 
   Attributes:
     path: path of the file.

@@ -1,4 +1,4 @@
-"""Where parallel text is to be had.
+"""Sources of parallel text.
 
 Sizes and checksums are those published by tensorflow-datasets, sacreBLEU and
 MLPerf; a value that none of them has published is not checked.

@@ -51,7 +51,7 @@ _NEIGHBOURS = {
 
 @dataclasses.dataclass(frozen=True)
 class Augmentation:
-  """How many training pairs are rewritten, and how.
+  """Shares of training pairs to rewrite, by kind.
 
   Attributes:
     upper: share of pairs in capitals, on both sides.

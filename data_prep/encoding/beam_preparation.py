@@ -321,7 +321,7 @@ class _AddUp(beam.CombineFn):
     return result
 
   def extract_output(self, total: Statistics) -> Statistics:
-    """Returns it."""
+    """Returns the sum."""
     return total
 
 

@@ -1,4 +1,4 @@
-"""Which pairs are left out of the data, and why.
+"""Filters of training pairs, with the reasons they report.
 
 All filters are off by default, except for pairs that training cannot use: each
 side of a pair needs text from which the tokenizer makes at least one token.

@@ -118,7 +118,7 @@ def report(tag: str, found: Statistics) -> None:
 def publish(
   making: Making, shards: Iterable[str], description: DataDescription
 ) -> None:
-  """Puts finished data into the place of an earlier run's.
+  """Moves finished data to their place, replacing an earlier run's.
 
   Everything that needs space on the disk is written before files of the earlier
   run are removed; after that, files are only renamed. On a disk, the same
@@ -205,8 +205,9 @@ def _move(path: str, directory: str) -> None:
 def _remove_earlier_run(settings: DataSettings) -> None:
   """Removes an earlier run's shards, description and split text.
 
-  Shards of two runs must not mix, nor a description speak of others' shards;
-  and these data may train on sentences of an earlier run's test text.
+  Shards of two runs must not mix, and a description must not name shards of
+  another run; besides, these data may train on sentences of an earlier run's
+  test text.
   """
   split_dir = os.path.join(settings.data_dir, SPLIT_DIR)
   for name in (*SPLIT_FILES["dev"], *SPLIT_FILES["test"]):

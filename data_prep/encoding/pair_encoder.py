@@ -40,7 +40,7 @@ _PASS = np.uint64(0x9E3779B97F4A7C15)
 
 @dataclasses.dataclass(frozen=True)
 class EncodingPlan:
-  """How lines become records; it travels to other processes.
+  """Settings that turn lines into records; passed to other processes.
 
   Attributes:
     vocab_files: the vocabularies.

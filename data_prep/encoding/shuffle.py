@@ -55,7 +55,7 @@ def _splitmix64(state: np.ndarray) -> np.ndarray:
 
 @dataclasses.dataclass(frozen=True)
 class Order:
-  """Where records belong.
+  """The shards of records, and their order.
 
   Attributes:
     shards: how many files.

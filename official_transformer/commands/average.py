@@ -19,7 +19,7 @@ from official_transformer.storage.file_lock import FileLock
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class AverageOptions(ModelDirOptions):
-  """Which checkpoints are averaged."""
+  """Flags of the checkpoints to average."""
 
   heading = "Averaging"
   summary = "make a checkpoint of the mean of several, for --checkpoint=average"

@@ -48,7 +48,7 @@ _UNFINISHED = "bulk_translation" + INCOMPLETE
 
 
 class Weights(NamedTuple):
-  """Which weights all files are translated with.
+  """The weights for all files.
 
   Attributes:
     kind: kind of checkpoint.
@@ -69,7 +69,7 @@ class Weights(NamedTuple):
 
 
 class BulkJob(NamedTuple):
-  """How files are translated; it travels to other processes.
+  """Settings that translate files; passed to other processes.
 
   Attributes:
     plan: plan of the translator.
@@ -310,7 +310,7 @@ def _missing(
     before |= dict.fromkeys(
       ("split_sentences", "recase", "replace_unk", "markup"), False
     )
-    # Translations of earlier versions do not say it; see `_as_earlier`.
+    # Descriptions of earlier versions lack it; see `_as_earlier`.
     before["longest_piece"] = settings["longest_piece"]
     for name, value in settings.items():
       if (had := earlier.settings.get(name, before.get(name))) != value:

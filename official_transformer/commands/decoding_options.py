@@ -1,4 +1,4 @@
-"""How a model decodes: the search, its engine, its batches."""
+"""Flags of decoding: the search, its engine, its batches."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _LINE_BY_LINE = (
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class AlphaOptions(Options):
-  """How scores are normalised."""
+  """Flag of length normalisation."""
 
   heading = "Decoding: the search"
 
@@ -91,7 +91,7 @@ class BeamSearchOptions(AlphaOptions):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class BatchOptions(Options):
-  """How many lines are decoded or scored at once."""
+  """Flags of the size of batches."""
 
   heading = "Decoding: speed and memory"
 
@@ -125,7 +125,7 @@ class BatchOptions(Options):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LineOptions(BatchOptions):
-  """How lines are brought to the model."""
+  """Flags of cutting and preparing lines."""
 
   heading = "Decoding: the search"
 
@@ -199,7 +199,7 @@ class LineOptions(BatchOptions):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PaddedLineOptions(LineOptions):
-  """Batches of static shapes, too."""
+  """The same flags, and those of batches with static shapes."""
 
   heading = "Decoding: speed and memory"
 
@@ -229,7 +229,7 @@ class PaddedLineOptions(LineOptions):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class QuantizationOptions(Options):
-  """How CTranslate2 keeps the weights."""
+  """Flag of CTranslate2's weights."""
 
   heading = "Decoding: speed and memory"
 

@@ -189,7 +189,7 @@ def _computing(translator: Translator) -> list[str]:
 
 @dataclasses.dataclass(frozen=True)
 class _Kept:
-  """Where an evaluation is kept.
+  """The place of an evaluation's translations and scores.
 
   Attributes:
     directory: directory of the model.
@@ -230,7 +230,7 @@ def _evaluate_set(
   Args:
     kept: where.
     evaluation_set: lines of source and reference.
-    models: the last is the user's.
+    models: the models to compare; the last is the user's.
     settings: how they are scored.
   """
   from official_transformer.evaluation import comparison_formats

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ExportDirOptions(Options):
-  """Where an export goes, and whether it takes text."""
+  """Flags of an export's directory, and of its tokenizer."""
 
   heading = "Exporting"
 

@@ -1,4 +1,4 @@
-"""How log lines look: for a person, or as absl has them."""
+"""The format of log lines: short, or absl's own."""
 
 from __future__ import annotations
 

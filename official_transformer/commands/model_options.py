@@ -1,4 +1,4 @@
-"""Which model is meant, and which of its weights."""
+"""Flags of the model and its weights."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class ModelOptions(ModelDirOptions):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CheckpointOptions(Options):
-  """Which weights are used."""
+  """Flag of the weights to use."""
 
   heading = "Decoding: what is read and written"
 

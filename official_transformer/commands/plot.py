@@ -41,7 +41,7 @@ _UNKNOWN = "<unk>"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TrainStepsOptions(Options):
-  """How long a run is."""
+  """Flag of the length of a run."""
 
   heading = "Training: how long, and when it is evaluated"
 

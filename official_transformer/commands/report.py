@@ -36,7 +36,7 @@ JSON_LINES = ".jsonl"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class AttentionOptions(Options):
-  """Whose attention is shown, and of which sentences."""
+  """Flags of the attention in a report."""
 
   heading = "Attention in the report"
 

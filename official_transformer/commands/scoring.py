@@ -1,4 +1,4 @@
-"""How translations are scored, as the commands that score them say it.
+"""Flags of scoring, for all commands that score translations.
 
 sacreBLEU takes a moment to import: nothing else waits for it.
 """
@@ -28,7 +28,7 @@ TOKENIZE_HELP = (
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ScoringOptions(Options):
-  """How sure of scores one wants to be, and where COMET is."""
+  """Flags of intervals, significance tests and COMET."""
 
   heading = "Scores, and how sure they are"
 
@@ -96,7 +96,7 @@ class ScoringOptions(Options):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class MetricsOptions(ScoringOptions):
-  """Which metrics are measured, too."""
+  """The same flags, and that of metrics."""
 
   metrics: tuple[str, ...] = flag(
     ("bleu", "chrf", "ter"), "Which of sacreBLEU's metrics to measure."

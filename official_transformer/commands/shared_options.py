@@ -36,7 +36,7 @@ _ONE_DEVICE = (
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ModelDirOptions(Options):
-  """Which model is meant."""
+  """Flag of the model directory."""
 
   heading = "What to do, with which model"
 
@@ -50,7 +50,7 @@ class ModelDirOptions(Options):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DataDirOptions(Options):
-  """Where the data are."""
+  """Flag of the data directory."""
 
   heading = "What to do, with which model"
 
@@ -98,7 +98,7 @@ class DtypeOptions(Options):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ThreadOptions(Options):
-  """How TensorFlow's threads serve GPUs."""
+  """Flags of TensorFlow's threads for GPUs."""
 
   heading = "Precision, compilation, threads"
 
@@ -209,7 +209,7 @@ class PerformanceOptions(DtypeOptions, ThreadOptions):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class GpuOptions(Options):
-  """How many GPUs are used."""
+  """Flag of the number of GPUs."""
 
   heading = "Devices"
 
@@ -269,7 +269,7 @@ class DistributionOptions(GpuOptions):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TpuOptions(Options):
-  """Which TPU is used."""
+  """Flag of the TPU."""
 
   heading = "Devices"
 

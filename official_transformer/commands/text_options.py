@@ -192,7 +192,7 @@ class FormatOptions(Options):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PictureOptions(FormatOptions):
-  """Where pictures go."""
+  """Flags of pictures."""
 
   heading = "Pictures"
 

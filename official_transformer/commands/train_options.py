@@ -53,7 +53,7 @@ _NOT_SAMPLED = (
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class BatchingOptions(BaseOptions, TpuOptions, DistributionOptions):
-  """Which batches are trained on."""
+  """Flags of batches."""
 
   heading = "Training: data and batches"
 
@@ -132,7 +132,7 @@ class SamplingOptions(Options):
 
   @property
   def subword_sampling(self) -> SubwordSampling | None:
-    """How segmentations are drawn, if they are."""
+    """Settings of subword sampling; None if it is off."""
     if self.sampling_alpha is None:
       return None
     return SubwordSampling(
@@ -142,7 +142,7 @@ class SamplingOptions(Options):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LoopOptions(PerformanceOptions):
-  """How a run goes."""
+  """Flags of the training loop."""
 
   heading = "Training: how a run goes"
 
@@ -232,7 +232,7 @@ class LoopOptions(PerformanceOptions):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LengthOptions(TrainStepsOptions, EvaluationOptions):
-  """How long a run is, and when it is evaluated."""
+  """Flags of the length of a run, and of its evaluations."""
 
   heading = "Training: how long, and when it is evaluated"
 

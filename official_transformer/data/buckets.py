@@ -1,4 +1,4 @@
-"""How examples are grouped into batches: by length, or all to one shape.
+"""Groups examples into batches: by length, or all to one shape.
 
 Examples of similar length share a batch, and a batch has as many as fit into a
 budget of tokens, so that little of it is padding and every batch costs about
@@ -39,7 +39,7 @@ def bucket_boundaries(
 
 
 class BatchShape(NamedTuple):
-  """How large a batch is.
+  """Number and length of the examples of a batch.
 
   Attributes:
     sentences: pairs in it.
@@ -100,7 +100,7 @@ class Batching:
 
   @property
   def _widths(self) -> list[int]:
-    """How many tokens a sentence counts for, by bucket."""
+    """The tokens that a sentence counts for, by bucket."""
     return [self.max_length] if self.static_batch else self.bounds
 
   @property
@@ -131,8 +131,8 @@ class Batching:
     Args:
       lengths: lengths of the examples that there are, one of them within
         `max_length`.
-      growth: how many times longer examples may become once they are in a
-        batch, by other segmentations; `max_length` bounds them then, too.
+      growth: largest factor by which other segmentations make an example longer
+        after it is in a batch; `max_length` bounds the result.
     """
     shapes = [
       BatchShape(

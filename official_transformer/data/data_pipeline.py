@@ -42,7 +42,7 @@ class Threads(NamedTuple):
 
   @property
   def number(self) -> int:
-    """How many read."""
+    """Number of reading threads."""
     return self.reading or os.cpu_count() or 1
 
 

@@ -90,7 +90,7 @@ class RecordCheck:
 
   @property
   def pairs(self) -> int:
-    """How many pairs can be used."""
+    """Number of pairs that can be used."""
     return int(np.count_nonzero(self.index.lengths))
 
   def count_longer(self, max_length: int) -> int:

@@ -1,4 +1,4 @@
-"""How segmentations are drawn, without TensorFlow, which flags do without."""
+"""Settings of subword sampling, without TensorFlow, because flags need them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SIDES = ("both", "source", "target")
 
 @dataclasses.dataclass(frozen=True)
 class SubwordSampling:
-  """How segmentations are drawn.
+  """Settings of subword sampling.
 
   Attributes:
     alpha: for a unigram model, how much better segmentations are preferred: 0

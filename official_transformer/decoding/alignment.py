@@ -1,4 +1,4 @@
-"""Which words of a translation come from which words of its source.
+"""Word alignments of a source and its translation.
 
 Word alignments are read from the decoder's attention to the source;
 `AlignmentRule` says how, and `benchmarks/alignments.py` has compared rules.
@@ -165,7 +165,7 @@ def link_words(weights: np.ndarray) -> list[Link]:
 
 @dataclasses.dataclass(frozen=True)
 class Alignment:
-  """Which words of a translation come from which words of its source.
+  """A word alignment of a source and its translation.
 
   Attributes:
     source_words: words of the source, as they are counted.

@@ -41,7 +41,7 @@ from official_transformer.text.vocabulary_files import (
 
 
 class LoadedCheckpoint(NamedTuple):
-  """Which weights a model has.
+  """The checkpoint that a model was loaded from.
 
   Attributes:
     step: finished updates; of the newest, if several are averaged.
@@ -61,7 +61,7 @@ class LoadedCheckpoint(NamedTuple):
 
   @property
   def file_name(self) -> str:
-    """Its name as part of a file's."""
+    """Its name as a part of a file's name."""
     if self.averaged:
       return f"average-of-{len(self.averaged)}-step-{self.step}"
     return f"step-{self.step}"

@@ -60,7 +60,7 @@ def put_back(run: Run, translation: str, alignment: Alignment) -> str:
   """Returns a run's translation with the run's elements and placeholders.
 
   Args:
-    run: the source, as `keep_out` returns it.
+    run: the source, as returned by `keep_out`.
     translation: text of the translation.
     alignment: which of its words come from which of the run's text.
   """
@@ -72,7 +72,7 @@ def put_back(run: Run, translation: str, alignment: Alignment) -> str:
 
 
 class _Placement:
-  """Where the words of a translation are in the elements of its source."""
+  """Places of translated words in the elements of their source."""
 
   def __init__(self, run: Run, translation: str, alignment: Alignment) -> None:
     self._run = run

@@ -1,4 +1,4 @@
-"""How lines are brought to a model, without TensorFlow."""
+"""Options of decoding, without TensorFlow."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _USUAL_BEAM = 4
 
 @dataclasses.dataclass(frozen=True)
 class BatchLimits:
-  """How large a batch may be.
+  """The largest batches of decoding.
 
   Attributes:
     tokens: the number of lines times the tokens of the longest; a longer line
@@ -76,7 +76,7 @@ class StaticShapes:
 
 @dataclasses.dataclass(frozen=True)
 class AlignmentRule:
-  """Where in the attention to the source alignments are read.
+  """The attention to the source that word alignments are read from.
 
   A piece is looked for in the row that predicts it, in the mean of a layer's
   heads. How much it attends to a source piece is multiplied by its share of all

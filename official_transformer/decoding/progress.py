@@ -1,4 +1,4 @@
-"""How far a translation has come: a bar on a terminal, elsewhere the log."""
+"""Progress of a translation: a bar on a terminal, log messages elsewhere."""
 
 from __future__ import annotations
 

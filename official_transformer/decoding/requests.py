@@ -118,7 +118,7 @@ class TranslationRequest:
     """Raises a `RequestError` if a translator cannot meet the request.
 
     Args:
-      options: the translator's.
+      options: options of the translator.
       params: hyper-parameters of the first model.
       target: the target's tokenizer.
       longest_piece: most tokens of a line that is translated in one piece. A

@@ -1,4 +1,4 @@
-"""How probable a model finds given translations.
+"""Log-probabilities of given translations.
 
 Shapes: B batch, S source length, T target length, V vocabulary.
 """
@@ -28,7 +28,7 @@ from official_transformer.text.vocabulary_files import Tokenizers
 
 @dataclasses.dataclass(frozen=True)
 class PairScore:
-  """How probable a target is, given its source.
+  """The log-probability of a target, given its source.
 
   Attributes:
     token_log_probabilities: natural logarithms, one for each token of the

@@ -87,7 +87,7 @@ class SearchTrace:
   found: list[TracedHypothesis]
 
   def to_json(self) -> dict[str, Any]:
-    """Returns it as JSON has it."""
+    """Returns the trace as JSON."""
     return dataclasses.asdict(self)
 
   def best_path(self) -> list[int]:

@@ -1,4 +1,4 @@
-"""Which search a batch gets: the model's own, or one that is guided."""
+"""Chooses the search of a batch: the model's own, or a guided one."""
 
 from __future__ import annotations
 

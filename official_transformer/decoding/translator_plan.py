@@ -1,4 +1,4 @@
-"""Which translator a process loads."""
+"""The plan of a translator that several processes load."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from official_transformer.model_directory.directory import ModelDirectory
 
 @dataclasses.dataclass(frozen=True)
 class TranslatorPlan:
-  """Which translator a process loads; it can travel to another machine.
+  """A plan of a translator; it can be sent to another machine.
 
   Attributes:
     model_dir: where the model is.

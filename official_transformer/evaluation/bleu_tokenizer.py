@@ -1,4 +1,4 @@
-"""Which of sacreBLEU's tokenizers suits the language of references.
+"""Chooses sacreBLEU's tokenizer for the language of references.
 
 Its default, 13a, splits at blanks: of Chinese, Japanese, Thai and others that
 have none, it makes one token of a sentence, and nearly all n-grams are lost.

@@ -1,4 +1,4 @@
-"""Where a translation is good and where it is not.
+"""Strengths and weaknesses of a translation.
 
 Sentences are grouped by length or by their rarest word, and each group is
 scored by itself; n-grams show the words and phrases that a system misses.
@@ -46,7 +46,7 @@ class Group(NamedTuple):
 
 
 class NgramCount(NamedTuple):
-  """How often systems have an n-gram that a reference has, or has not.
+  """Counts of an n-gram in references and in systems.
 
   Attributes:
     ngram: words of the n-gram.

@@ -41,7 +41,7 @@ class Reported:
   """One of the translations.
 
   Attributes:
-    name: such as its file's.
+    name: name of the system, such as its file's.
     lines: one for each source.
     unfinished: whether the model ended each translation at its limit; None if
       unknown.
@@ -61,7 +61,7 @@ class ReportRequest:
     sources: lines.
     references: references of as many.
     systems: one, or two that are compared.
-    settings: how they are scored; each line is, too.
+    settings: settings of scores, also of single lines.
     frequency_text: lines in which words are counted; None takes the references.
     frequency_name: name of the text in which words are counted.
   """

@@ -65,7 +65,7 @@ class Comparison(NamedTuple):
 
   Attributes:
     system: name of the system.
-    baseline: the first's.
+    baseline: name of the first system.
     test: one of `TESTS`.
     lines: whose translations are compared.
     different_lines: lines in which the two systems differ. Without any, no test

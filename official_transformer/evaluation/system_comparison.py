@@ -38,7 +38,7 @@ class ComparisonSettings:
     tokenize: BLEU's tokenizer: `auto`, or sacreBLEU's name of it.
     tests: tests of significance, some of `significance.TESTS`.
     trials: trials of each; 0 is sacreBLEU's own number.
-    sentences: whether each line is scored by itself, too.
+    sentences: whether each line is scored, too.
     comet: a COMET model, if there is one.
   """
 
@@ -55,7 +55,7 @@ class System:
   """One of the translations.
 
   Attributes:
-    name: such as its file's.
+    name: name of the system, such as its file's.
     lines: one for each of the source.
     scores: scores of all lines together.
     sentences: scores of each line, by metric; empty if they were not

@@ -1,4 +1,4 @@
-"""How far the log-probabilities of an export are from the model's."""
+"""Differences between the log-probabilities of an export and of its model."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def own_scores(model: LoadedModel, samples: Samples) -> np.ndarray:
 
 
 def require_equal(differences: np.ndarray, how: str) -> None:
-  """Refuses log-probabilities that are not the model's."""
+  """Refuses log-probabilities that differ from the model's."""
   # NaN is not within anything.
   if not (
     differences.mean() <= MEAN_TOLERANCE and differences.max() <= TOLERANCE

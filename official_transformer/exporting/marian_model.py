@@ -77,7 +77,7 @@ def write_npz(path: str, arrays: Arrays, params: TransformerParams) -> None:
 
   Args:
     path: to write.
-    arrays: as `arrays_of` returns them.
+    arrays: result of `arrays_of`.
     params: hyper-parameters of the model.
   """
   config = config_of(params) | {
@@ -94,7 +94,7 @@ def write_binary(path: str, arrays: Arrays, params: TransformerParams) -> None:
 
   Args:
     path: to write.
-    arrays: as `arrays_of` returns them.
+    arrays: result of `arrays_of`.
     params: hyper-parameters of the model.
   """
   rows = -(-params.vocab_size // _BLOCK_ROWS) * _BLOCK_ROWS

@@ -1,4 +1,4 @@
-"""Which of this machine's devices a run uses."""
+"""Choice of this machine's devices for a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which products are fast on this machine's processor."""
+"""The processor of this machine, and which products are fast on it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How other Transformers name the variables that this one has too.
+"""Names of this model's variables in other implementations.
 
 - `v2`: the official model on TensorFlow 2, whose checkpoints are keyed by
   object graph; with the training model at the root (`fit`) or under `model/`

@@ -199,7 +199,7 @@ def _spare_rows(
     request: the user's request.
 
   Raises:
-    InputError: if the vocabulary is not the table's.
+    InputError: if the vocabulary does not fit the table.
   """
   rows = tables[side]
   spare = rows - vocabularies.sizes[side]
@@ -418,7 +418,7 @@ def _assemble(
   prefix: str,
   target_space_id: int | None,
 ) -> dict[str, np.ndarray]:
-  """Reads all variables and gives them our shapes, by our paths."""
+  """Reads all variables, in the shapes and under the paths of this project."""
   values = {}
   for path, shape in wanted.items():
     parts = sorted(

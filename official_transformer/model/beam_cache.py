@@ -43,7 +43,7 @@ class BeamCache(NamedTuple):
 
 
 class BeamHistory(NamedTuple):
-  """Where the hypotheses' own positions are in the caches of all layers.
+  """The positions of each hypothesis in the caches of all layers.
 
   Attributes:
     bias: float32, hides all but a hypothesis' own positions: [B, 1, K, T * K]

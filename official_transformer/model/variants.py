@@ -237,7 +237,7 @@ class BiasedOutputLayer(ConfiguredLayer):
     self.hidden_size = embedding.hidden_size
 
   def build(self, input_shape: Any = None) -> None:
-    """Creates the bias; the table is the embedding's."""
+    """Creates the bias; the table belongs to the embedding."""
     self.bias = self.add_weight(
       name="bias", shape=(self.embedding.vocab_size,), initializer="zeros"
     )
@@ -328,7 +328,7 @@ def create_tables(params: TransformerParams) -> Tables:
 def add_to_rows(
   embed: Callable[[tf.Tensor], tf.Tensor], vector: Any
 ) -> Callable[[tf.Tensor], tf.Tensor]:
-  """Returns an embedding that adds one vector [D] to every token's."""
+  """Returns an embedding that adds one vector [D] to every token."""
 
   def embed_and_add(ids: tf.Tensor) -> tf.Tensor:
     x = embed(ids)

@@ -57,7 +57,7 @@ class ModelDescription:
     batching: settings that decide, with the seed, which examples each step
       trains on; None before the first training in this directory.
     versions: versions of TensorFlow, Keras and this package, for the record.
-    origin: origin of the first weights, if they are another model's.
+    origin: origin of the first weights, if they come from another model.
     data: identity of the training data; None before the first training in this
       directory, and for models of early versions.
     form: form that all text has before it is tokenized.

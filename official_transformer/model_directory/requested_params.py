@@ -60,7 +60,7 @@ class RequestedParams:
     """Returns a model's own parameters, decoded as the user chose.
 
     Args:
-      stored: the model's.
+      stored: parameters of the existing model.
       where: the model directory, for the message.
       free_fields: fields that the user may change.
 
@@ -109,7 +109,7 @@ class RequestedParams:
     users often repeat a training command with another mode.
 
     Args:
-      stored: the model's.
+      stored: parameters of the existing model.
       where: the model directory, for the message.
 
     Raises:
@@ -131,7 +131,7 @@ class RequestedParams:
     otherwise from the other model.
 
     Args:
-      stored: the other model's.
+      stored: parameters of the other model.
       where: directory of the model, for the message.
       num_gpus: as in `for_new_model`.
 

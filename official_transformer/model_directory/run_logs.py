@@ -47,7 +47,7 @@ def read_curves(directory: ModelDirectory) -> Curves:
 
 
 def _read_events(path: str, curves: dict[str, dict[int, float]]) -> None:
-  """Adds the scalars of a file of TensorBoard's."""
+  """Adds the scalars of a TensorBoard file."""
   first = True
   try:
     for record in tf.data.TFRecordDataset(path):

@@ -154,7 +154,7 @@ def label_log_probabilities(
 
 
 class _Chunking(NamedTuple):
-  """How positions are split into chunks of one size.
+  """Functions that split positions into chunks of one size.
 
   Attributes:
     chunks: how many.

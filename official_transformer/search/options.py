@@ -1,4 +1,4 @@
-"""How a search is guided, and how samples are drawn.
+"""Options that guide a search, and options of sampling.
 
 Without TensorFlow, which takes seconds to import: a mistyped flag is answered
 before.
@@ -39,7 +39,7 @@ class SamplingRule:
 
 @dataclasses.dataclass(frozen=True)
 class Sampling:
-  """How translations are drawn.
+  """Options of sampling.
 
   Attributes:
     rule: settings of the draw: temperature, `top_k` and `top_p`.

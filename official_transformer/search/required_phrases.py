@@ -22,7 +22,7 @@ from official_transformer.search.state import NEG_INF
 
 
 class Progress(NamedTuple):
-  """How far hypotheses have come.
+  """The tokens of phrases that hypotheses have met so far.
 
   Attributes:
     met: bool [B, M, C], phrases that they hold.

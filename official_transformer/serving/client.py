@@ -51,8 +51,8 @@ class TranslationClient:
       # Headers are sent as Latin-1, which UTF-8 passes through unchanged.
       key = f"Bearer {api_key}".encode().decode("latin-1")
       headers["Authorization"] = key
-    # Not by requests, which reads an answer after urllib3 has done with its
-    # attempts: one that is cut in its midst must count among them, too.
+    # Not by requests, which reads an answer after urllib3 has finished its
+    # attempts: an answer that breaks off must count as one of them.
     self._pool = urllib3.PoolManager(
       headers={**headers, "Content-Type": "application/json"},
       timeout=seconds,

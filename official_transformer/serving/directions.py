@@ -27,7 +27,7 @@ class Direction(NamedTuple):
   target: str
 
   def __str__(self) -> str:
-    """Returns it as `--model_dir` names it."""
+    """Returns the direction in the form of `--model_dir`."""
     if self == UNNAMED:
       return ""
     return "-".join(code.replace("-", "_") for code in self)

@@ -280,7 +280,7 @@ class Answer(pydantic.BaseModel):
 
 
 class Error(pydantic.BaseModel):
-  """Why there is no answer."""
+  """The reason why a request is refused."""
 
   status: int
   message: str

@@ -44,7 +44,7 @@ def host_of(field: str) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class ServiceLimits:
-  """How much a service takes on.
+  """The limits of a service.
 
   Attributes:
     body_bytes: bytes of a request; a larger one gets 413.

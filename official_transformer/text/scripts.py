@@ -1,4 +1,4 @@
-"""Which script text is written in, by the letters in it."""
+"""The script of a text, by its letters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where sentences end, in the scripts that mark it.
+"""Ends of sentences, in scripts that mark them.
 
 A full stop is many things: the end of a sentence, of an abbreviation, of an
 initial, of an ordinal number. In doubt it ends none: two sentences that are

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class VocabFiles(NamedTuple):
-  """Where the vocabularies are.
+  """The paths of the vocabularies.
 
   Attributes:
     source: the path of the source vocabulary.

@@ -22,7 +22,7 @@ class Span(NamedTuple):
   end: int
 
   def of(self, text: str) -> str:
-    """Returns them."""
+    """Returns these characters of a text."""
     return text[self.start : self.end]
 
 
@@ -61,8 +61,8 @@ def words_under(words: list[Span], spans: list[Span]) -> list[list[int]]:
   """Returns which words each of some spans has characters of.
 
   Args:
-    words: in order, as `words_of` returns them.
-    spans: in order, too.
+    words: result of `words_of`, in order.
+    spans: spans in order.
   """
   found, first = [], 0
   for span in spans:

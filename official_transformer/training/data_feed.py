@@ -31,7 +31,7 @@ class DataFeed:
   """Training and development batches of a data directory.
 
   Attributes:
-    settings: the run's.
+    settings: settings of the run.
     data: training data; None for synthetic batches.
 
   Raises:
@@ -56,7 +56,7 @@ class DataFeed:
 
   @property
   def _longer(self) -> int:
-    """How many training pairs are too long."""
+    """Number of training pairs that are too long."""
     assert self.data
     return self.data.train.count_longer(self.settings.batching.max_length)
 
@@ -93,7 +93,7 @@ class DataFeed:
   def _check_unchanged(self) -> None:
     """Refuses data that others have taken the place of.
 
-    Their records could be read, and trained on, as if they were the run's.
+    Otherwise, their records would be read, and trained on, as data of the run.
 
     Raises:
       InputError: if the records are others.

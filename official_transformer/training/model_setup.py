@@ -284,11 +284,11 @@ def _check_data(
   vocabularies: LoadedVocabularies,
   model: ModelDescription | None,
 ) -> None:
-  """Refuses data that are tokenized otherwise than the model's.
+  """Refuses data with other vocabularies or another form than the model's.
 
   Args:
     data: data that are to be trained on.
-    vocabularies: the model's.
+    vocabularies: vocabularies of the model.
     model: description of an existing model.
   """
   description = data.description

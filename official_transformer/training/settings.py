@@ -1,4 +1,4 @@
-"""How a run goes, apart from the model's own parameters."""
+"""Settings of a run, apart from the parameters of the model."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Execution:
 
 @dataclasses.dataclass(frozen=True)
 class EarlyStopping:
-  """When evaluations that bring nothing better end a run.
+  """A rule that ends a run after evaluations without improvement.
 
   Attributes:
     measure: the measure to compare, by its name in `Measurements`.
@@ -63,7 +63,8 @@ class TrainingSettings:
     enable_metrics_in_training: whether accuracies are measured on training
       batches.
     enable_tensorboard: whether TensorBoard has something to show.
-    tensorboard_histograms: whether it has the histograms of all weights, too.
+    tensorboard_histograms: whether TensorBoard has histograms of all weights,
+      too.
     num_parallel_calls: threads that read shards; 0 for one a processor.
     evaluated_steps: the steps of all evaluations, if they are not every
       `steps_between_evals`.

@@ -1,4 +1,4 @@
-"""How the workers of a run learn of each other's signals."""
+"""Exchange of signals between the workers of a run."""
 
 from __future__ import annotations
 

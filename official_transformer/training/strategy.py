@@ -1,4 +1,4 @@
-"""Which devices a run uses, and the strategy that spreads it over them."""
+"""The devices of a run, and the strategy that distributes it over them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Distribution:
   """The devices that share a run, and this process's part in it.
 
   Attributes:
-    strategy: TensorFlow's.
+    strategy: TensorFlow's strategy.
     cluster: the processes that take part, if there are several.
   """
 
@@ -52,7 +52,7 @@ class Distribution:
 
   @property
   def replicas_here(self) -> int:
-    """How many of them are this process's."""
+    """Number of replicas that belong to this process."""
     workers = len(self.cluster.workers) if self.cluster else 1
     return self.replicas // workers
 
@@ -190,7 +190,7 @@ def create_distribution(
   Args:
     name: `off`, `one_device`, `mirrored`, `multi_worker_mirrored`, `tpu`, or
       `parameter_server`, which is refused.
-    devices: as `choose_devices` returns them.
+    devices: result of `choose_devices`.
     all_reduce_alg: a key of `ALL_REDUCE` on one machine, of `COMMUNICATION` on
       several; None leaves the choice to TensorFlow.
     num_packs: for `mirrored`, into how many packs gradients are put.

@@ -1,4 +1,4 @@
-"""How much memory a training step takes, before it is tried.
+"""An estimate of a training step's memory, before the first step.
 
 A trial on a CPU that lacks the memory would end the process without a word.
 
@@ -32,8 +32,8 @@ def estimate_step_bytes(
   allocator are not counted.
 
   Args:
-    params: the model's.
-    settings: the run's.
+    params: parameters of the model.
+    settings: settings of the run.
     num_parameters: numbers in the model's variables.
     sentences: B, of this replica.
     length: S and T.

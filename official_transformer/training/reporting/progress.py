@@ -1,4 +1,4 @@
-"""How far a run has come: a bar on a terminal, elsewhere the log."""
+"""Progress of a run: a bar on a terminal, log messages elsewhere."""
 
 from __future__ import annotations
 

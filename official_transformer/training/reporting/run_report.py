@@ -42,7 +42,7 @@ def describe_run(
 
   Args:
     transformer: model that is trained.
-    settings: the run's.
+    settings: settings of the run.
     shapes: shapes of the batches that may need most memory.
     distribution: the devices and processes that share a batch.
   """
@@ -76,8 +76,8 @@ def log_size(
 
   Args:
     variables: the model's, that are trained.
-    params: the model's.
-    settings: the run's.
+    params: parameters of the model.
+    settings: settings of the run.
     shapes: shapes of the batches that may need most memory.
     distribution: the devices and processes that share a batch.
   """
