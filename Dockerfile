@@ -22,7 +22,7 @@ ENTRYPOINT ["transformer_main"]
 
 # Without --target, this one is built.
 FROM base AS service
-ARG MODEL=models/multi30k_en_de
+ARG MODEL=models/en_de
 COPY --chown=10001 ${MODEL} /model
 EXPOSE 8000
 HEALTHCHECK --interval=10s --timeout=5s --start-period=120s CMD \

@@ -9,9 +9,9 @@ cd "$(dirname "$0")"
 
 source ./setup_environment.sh ""
 
-echo "== The model that comes along, of image captions"
-transformer_main --mode=predict --model_dir=models/multi30k_en_de \
-  --text="A dog runs along the beach."
+echo "== The model that comes along, for everyday sentences"
+transformer_main --mode=predict --model_dir=models/en_de \
+  --text="My name is Tom. I live in Boston."
 echo
 
 text=quickstart/text

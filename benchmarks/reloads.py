@@ -1,6 +1,6 @@
 r"""Measures the memory of models that take each other's place.
 
-    python benchmarks/reloads.py --model_dir=models/multi30k_en_de
+    python benchmarks/reloads.py --model_dir=models/en_de
 
 Prints the resident set, in MB, after each `Translator.load` of one process that
 translates a line by each and drops it; and of a service after each time that it

@@ -30,7 +30,7 @@ class Rounding(NamedTuple):
 
 
 # Bounds by the type of the weights or of the computation, the coarsest first.
-# In int8, the model in the box differs by 0.017, and models of 20 to 150 steps
+# In int8, a model of Multi30k differs by 0.017, and models of 20 to 150 steps
 # by 0.05 to 0.3.
 ROUNDINGS = {
   "int8": Rounding(0.25, 1.0),
