@@ -70,7 +70,7 @@ def test_scripts_without_spaces():
 
 def test_joints_are_what_stood_there():
   pieces = cut_line("  a b.\tc d. ", words, 2)
-  assert pieces == [("a b.", ""), ("c d.", " ")]
+  assert [p[:2] for p in pieces] == [("a b.", ""), ("c d.", " ")]
 
 
 @given(st.text(min_size=1), st.integers(1, 20))
@@ -87,7 +87,7 @@ def test_nothing_is_lost_and_no_piece_is_long_or_blank(text, longest):
 
 def test_sentences_are_cut_where_they_stand():
   found = cut_sentences(" A b.\t\tC d!  (E.) f. \u597d\u3002\u597d\u3002 ")
-  assert found == [
+  assert [p[:2] for p in found] == [
     ("A b.", ""),
     ("C d!", "\t\t"),
     ("(E.) f.", "  "),
@@ -97,7 +97,8 @@ def test_sentences_are_cut_where_they_stand():
 
 
 def test_a_tab_divides_what_is_no_sentence():
-  assert cut_sentences("Name:\tTom \t  a dog\t\tb  c") == [
+  found = cut_sentences("Name:\tTom \t  a dog\t\tb  c")
+  assert [p[:2] for p in found] == [
     ("Name:", ""),
     ("Tom", "\t"),
     ("a dog", " \t  "),

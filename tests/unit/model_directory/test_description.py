@@ -133,7 +133,7 @@ def test_each_side_may_have_a_vocabulary_of_its_own():
 
 
 def test_two_vocabularies_have_two_names():
-  with pytest.raises(InputError, match="both named v.model, and differ"):
+  with pytest.raises(InputError, match="both named v.model, but differ"):
     Vocabularies(JOINT.source, Vocabulary("v.model", 300, "cd" * 32))
 
 
