@@ -26,7 +26,7 @@ def test_every_translation_and_score_is_upstreams(
   scores = frozen[f"beam_{beam_size}/scores"][:, 0]
   assert len(sources) == len(expected) == len(scores) == 300
   assert any(line != line.strip() for line in sources)
-  options = DecodingOptions(split_sentences=False)
+  options = DecodingOptions(split_sentences=False, recase=False)
   translator = Translator.load(
     trained_model, options=options, beam_size=beam_size
   )
