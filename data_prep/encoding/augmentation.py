@@ -17,7 +17,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from official_transformer.errors import InputError
-from official_transformer.text.letter_case import WORD_BEGIN
 from official_transformer.text.sentences import (
   are_set_apart,
   ends_a_sentence,
@@ -33,6 +32,9 @@ _LONGEST = 600
 _MOST_PAIRS = 4
 # One typing error for so many characters, and at least one.
 _TYPO_EVERY = 40
+# Fixed, and not the pattern of `text.letter_case`, which knows soft hyphens:
+# the same text and seed make the same data in every version.
+_WORD_BEGINS = re.compile(r"(?<![\w'\u2019\u0300-\u036f])\w")
 # Of letters' scripts, by the first word of the letters' names.
 _FULL_STOPS = {
   **dict.fromkeys(("LATIN", "CYRILLIC", "GREEK", "HANGUL"), "."),
@@ -302,7 +304,7 @@ def _full_stop(line: str) -> str:
 
 def _titled(line: str) -> str:
   """Returns a line in which each word begins with a capital."""
-  return WORD_BEGIN.sub(lambda found: found[0].upper(), line)
+  return _WORD_BEGINS.sub(lambda found: found[0].upper(), line)
 
 
 def _mistyped(line: str, draw: random.Random) -> str:

@@ -107,7 +107,7 @@ class BulkJob(NamedTuple):
       "split_long_lines": plan.options.split_long_lines,
       "longest_piece": plan.options.split_long_lines
       and plan.description.longest_piece,
-      "recase": plan.options.recase is not False,
+      "recase": plan.options.recase,
       "replace_unk": plan.options.replace_unk,
       "markup": plan.options.is_html,
       "keep": plan.options.keep and plan.options.keep.pattern,

@@ -88,7 +88,7 @@ class ReportOptions(
     path=True,
   )
   title: str | None = flag(
-    None, "The page's heading. Unset: the name of the source file."
+    None, "The page's heading. Unset: Translations of SOURCE."
   )
   frequency_text: str | None = flag(
     None,

@@ -158,7 +158,7 @@ class LinePreparer:
       bool(options.split_sentences),
       options.is_html,
       options.keep,
-      options.recase is not False and not is_lowercase(tokenizers.target),
+      bool(options.recase) and not is_lowercase(tokenizers.target),
     )
 
   def prepare(self, request: str | LineRequest) -> PreparedLine:
@@ -284,13 +284,17 @@ class LinePreparer:
     return len(self.tokenizers.source.encode(text, add_eos=True))
 
 
-def _recased(line: str, pieces: Iterable[Piece]) -> list[Piece]:
+def _recased(line: str, pieces: Sequence[Piece]) -> list[Piece]:
   """Returns pieces that are in capitals or title case as sentences.
 
   A line in capitals has only such pieces, even if one by itself may be an
   abbreviation. The cells of a table are not one line.
   """
-  is_upper = "\t" not in line and case_of(line) is LetterCase.CAPITALS
+  is_upper = (
+    len(pieces) > 1
+    and "\t" not in line
+    and case_of(line) is LetterCase.CAPITALS
+  )
   cases = [
     LetterCase.CAPITALS if is_upper else case_of(piece.text) for piece in pieces
   ]

@@ -117,8 +117,8 @@ class DecodingOptions:
     split_long_lines: whether a text of more tokens than nearly all training
       lines is cut, at the end of a clause or else of a word.
     recase: whether text in capitals or title case is translated as a sentence,
-      and the translation gets its letter case; None is as True, but for files
-      of an earlier run. See `letter_case.case_of`.
+      and the translation gets its letter case; see `letter_case.case_of`.
+      None: yes, unless an earlier run of the same files did not.
     replace_unk: whether unknown tokens are replaced by source text; see
       `unknown_words.replace_unknown`.
     is_html: whether lines are HTML, the tags of which come back.
@@ -186,21 +186,24 @@ class DecodingOptions:
     return dataclasses.replace(self.limits, lines=usual.lines)
 
   def as_trained(self, on_sentences: bool) -> DecodingOptions:
-    """Returns options that split sentences if training lines were single ones.
+    """Returns options with the choices that were left open.
 
-    An explicit choice is kept. A log message says if lines are not split.
+    Sentences are split if training lines were single ones, and text in capitals
+    is translated as sentences. Explicit choices are kept. A log message says if
+    lines are not split.
 
     Args:
       on_sentences: whether most training lines were single sentences.
     """
+    decided = dataclasses.replace(self, recase=self.recase is not False)
     if self.split_sentences is not None:
-      return self
+      return decided
     if not on_sentences:
       logging.info(
         "lines are translated whole, as the model was trained on lines of "
         "several sentences; --split_sentences translates each by itself"
       )
-    return dataclasses.replace(self, split_sentences=on_sentences)
+    return dataclasses.replace(decided, split_sentences=on_sentences)
 
   def check_guided(self) -> None:
     """Raises an `InputError` if the engine cannot be guided."""

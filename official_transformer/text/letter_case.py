@@ -18,7 +18,7 @@ from official_transformer.text.sentences import sentence_ends
 
 # The first letter of a word: neither after a letter, a digit or a mark that
 # belongs to a letter, nor after an apostrophe or a soft hyphen.
-WORD_BEGIN = re.compile(r"(?<![\w'\u2019\u0300-\u036f\u00ad])\w")
+_WORD_BEGIN = re.compile(r"(?<![\w'\u2019\u0300-\u036f\u00ad])\w")
 # A word without digits; words with marks that are no letters are in parts.
 _WORD = re.compile(r"(?<!\w)[^\W\d_]+(?!\w)")
 # Letters and digits in one word, as in X5.
@@ -48,7 +48,7 @@ class LetterCase(enum.Enum):
     """Returns a text in this case."""
     if self is LetterCase.CAPITALS:
       return text.upper()
-    return WORD_BEGIN.sub(lambda letter: letter[0].title(), text)
+    return _WORD_BEGIN.sub(lambda letter: letter[0].title(), text)
 
 
 def case_of(text: str) -> LetterCase | None:
@@ -62,6 +62,12 @@ def case_of(text: str) -> LetterCase | None:
   have three letters or fewer; no commas or other signs between words, so that
   names, lists and addresses are ordinary text.
   """
+  # Most text ends the search at its first or second word.
+  if any(
+    begin[0].islower() and begin[0] not in _WITHOUT_CAPITAL
+    for begin in _WORD_BEGIN.finditer(text)
+  ):
+    return None
   letters = [c for c in text if c.isalpha() and c not in _WITHOUT_CAPITAL]
   if not letters or not all(c.isupper() or c.islower() for c in letters):
     return None  # None, or letters of a script without case.
@@ -84,7 +90,7 @@ def case_of(text: str) -> LetterCase | None:
 
 def _in_title_case(text: str) -> bool:
   """Returns whether the first letter of each word is the only capital."""
-  begins = [match.start() for match in WORD_BEGIN.finditer(text)]
+  begins = [match.start() for match in _WORD_BEGIN.finditer(text)]
   inner = set(range(len(text))).difference(begins)
   # Some programs write capitals after apostrophes, too: It'S.
   return not any(text[n].islower() for n in begins) and not any(
