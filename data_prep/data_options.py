@@ -192,6 +192,11 @@ class VocabularyOptions(Options):
     "The vocabulary to make: a SentencePiece model of subwords, the official "
     "model's subtokens, whole words with punctuation split off (a vocabulary "
     "for each side; needs the extra [words]), or single characters.",
+    (lambda o: o.vocab_file, "--vocab_file is a vocabulary that exists"),
+    (
+      lambda o: all(said["type"] or said["file"] for said in o.sides.values()),
+      "each side has a file or a type of its own",
+    ),
     choices=VOCAB_TYPES,
   )
   source_vocab_type: str | None = flag(
@@ -267,7 +272,7 @@ class VocabularyOptions(Options):
   )
 
   def __post_init__(self) -> None:
-    sides = self._sides
+    sides = self.sides
     own = [f"--{side}_vocab_{what}" for side in sides for what in sides[side]]
     given = self._has_own
     if given and (self.vocab_file or "vocab_size" in self.given):
@@ -296,7 +301,8 @@ class VocabularyOptions(Options):
         )
 
   @property
-  def _sides(self) -> dict[str, dict[str, int | str | None]]:
+  def sides(self) -> dict[str, dict[str, int | str | None]]:
+    """What was said of each side's own vocabulary: size, type and file."""
     return {
       "source": {
         "size": self.source_vocab_size,
@@ -313,7 +319,7 @@ class VocabularyOptions(Options):
   @property
   def _has_own(self) -> bool:
     """Whether a flag asks for a vocabulary of one side alone."""
-    return any(any(said.values()) for said in self._sides.values())
+    return any(any(said.values()) for said in self.sides.values())
 
   @property
   def separate(self) -> tuple[WantedVocabulary, WantedVocabulary] | None:
@@ -345,7 +351,7 @@ class VocabularyOptions(Options):
 
   def _type_of(self, side: str) -> str:
     """Returns the kind of vocabulary that is made for a side."""
-    return str(self._sides[side]["type"] or self.vocab_type)
+    return str(self.sides[side]["type"] or self.vocab_type)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,7 @@
 
 The pages are those of the repository, which link to each other and to sources
 by relative paths. They are copied with everything that they link to, so that
-the links lead to the same files on the site.
+the links lead to the same files on the site. Notebooks become pages.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ import re
 import shutil
 import subprocess
 import sys
+
+import nbconvert
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "build" / "site_source"
@@ -41,6 +43,8 @@ PUBLIC_MODULES = (
   "official_transformer.compute_bleu",
   "official_transformer.serving.client",
 )
+_NOTEBOOK = ".ipynb"
+_PAGES = (".md", _NOTEBOOK)
 _LINK = re.compile(r"\]\(([^)#\s]+)(#[^)]*)?\)")
 
 
@@ -61,7 +65,7 @@ def pages_and_links() -> set[pathlib.Path]:
   while waiting:
     path = waiting.pop()
     found.add(path)
-    if path.suffix == ".md":
+    if path.suffix in _PAGES:
       waiting |= linked_files(path) - found
   return found
 
@@ -74,14 +78,28 @@ def make_source() -> None:
     place.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(path, place)
   (SOURCE / INDEX).rename(SOURCE / "index.md")
+  for notebook in SOURCE.rglob(f"*{_NOTEBOOK}"):
+    make_page(notebook)
   for page in SOURCE.rglob("*.md"):
-    text = page.read_text("utf-8")
+    text = page.read_text("utf-8").replace(f"{_NOTEBOOK})", ".md)")
     # A link to the README leads to the index; other folders keep theirs.
     up = "../" * (len(page.relative_to(SOURCE).parts) - 1)
     page.write_text(text.replace(f"]({up}{INDEX}", f"]({up}index.md"), "utf-8")
   modules = "".join(f"::: {name}\n\n" for name in PUBLIC_MODULES)
   reference = f"# Python reference\n\nMade from the docstrings.\n\n{modules}"
   (SOURCE / "reference.md").write_text(reference, "utf-8")
+
+
+def make_page(notebook: pathlib.Path) -> None:
+  """Writes a notebook as a page beside it, with its outputs and pictures."""
+  text, resources = nbconvert.MarkdownExporter().from_filename(str(notebook))
+  text = text.replace("%%bash\n", "")  # Notebooks' word for a cell of bash.
+  # Pictures are numbered alike in all notebooks.
+  for name, content in resources["outputs"].items():
+    own = f"{notebook.stem}_{name}"
+    notebook.with_name(own).write_bytes(content)
+    text = text.replace(f"]({name})", f"]({own})")
+  notebook.with_suffix(".md").write_text(text, "utf-8")
 
 
 def main() -> int:

@@ -25,3 +25,7 @@ def test_the_site_builds():
   assert "docs/data/" in index and "page.png" in index
   reference = (site / "reference" / "index.html").read_text("utf-8")
   assert "sequence_beam_search" in reference
+  notebooks = site / "examples" / "notebooks"
+  page = notebooks / "first_half_hour" / "index.html"
+  assert "What the model looks at" in page.read_text("utf-8")
+  assert list(notebooks.glob("first_half_hour_*.png"))

@@ -4,6 +4,7 @@ import re
 import command_line
 import pytest
 
+from data_prep import prepare_data
 from official_transformer.commands import flags_core as core
 from official_transformer.commands.modes import MODES
 
@@ -77,6 +78,28 @@ def test_a_flag_without_effect_says_so_once(said, arguments, beginning):
 )
 def test_flags_that_are_read_say_nothing(said, arguments):
   assert said(*arguments) == []
+
+
+@pytest.mark.parametrize(
+  ("arguments", "reason"),
+  [
+    (["--source_vocab_type=char", "--target_vocab_type=char"], "each side has"),
+    (["--source_vocab_type=char", "--target_vocab_file=v"], "each side has"),
+    (["--vocab_file=v"], "--vocab_file is a vocabulary that exists"),
+    (["--source_vocab_type=char", "--target_vocab_size=99"], None),
+    (["--vocab_size=99"], None),
+  ],
+)
+def test_the_kind_of_a_vocabulary_that_none_has_is_idle(arguments, reason):
+  with command_line.fresh_flags(command_line.PREPARE):
+    command = ["", "--data_dir=d", "--vocab_type=subtoken", *arguments]
+    core.parse_flags(command)
+    lines = list(core.without_effect(core.parsed(prepare_data.OPTIONS)))
+  if reason is None:
+    assert lines == []
+  else:
+    (line,) = lines
+    assert line.startswith(f"--vocab_type has no effect: {reason}")
 
 
 def own_flags(values):
