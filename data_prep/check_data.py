@@ -98,7 +98,8 @@ def main(_: list[str]) -> int:
   """Runs the command; returns its exit status."""
   options: CheckOptions = flags_core.begin(OPTIONS)
   if options.vocab_file:
-    load_tokenizer(options.vocab_file)  # Raises InputError.
+    # Raises InputError for a file that is no vocabulary.
+    load_tokenizer(options.vocab_file)
   if options.plot_dir:
     check_drawing(options.plot_dir)
   report = Report(options.max_tokens, options.max_length_ratio, options.worst)

@@ -356,7 +356,7 @@ class VocabularyOptions(Options):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class WorkerOptions(Options):
-  """Flags of processes."""
+  """Flag of the number of processes."""
 
   workers: int | None = flag(
     None,

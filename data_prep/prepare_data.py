@@ -92,7 +92,7 @@ class PrepareOptions(
 
   @property
   def augmentation(self) -> Augmentation:
-    """The rewriting of training pairs."""
+    """Settings of the augmentation of training pairs."""
     passes = self.augment_passes if self.augment else 1
     return Augmentation.parse(self.augment, passes, self.seed)
 

@@ -90,8 +90,8 @@ class ImportOptions(Options):
   )
   num_heads: int | None = flag(
     None,
-    "Number of attention heads. Unset: read from the checkpoint if it shows "
-    "it, else that of the parameter set with the same hidden size.",
+    "Number of attention heads. Unset: read from the checkpoint if a shape "
+    "there shows it, else that of the parameter set with the same hidden size.",
     lower_bound=1,
   )
   start_symbol: str | None = flag(

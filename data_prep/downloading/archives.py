@@ -42,7 +42,7 @@ _DAMAGE = (
   RuntimeError,  # It is encrypted.
 )
 _SGML = ".sgm"
-# For text without a match, neither looks more than once at each character.
+# In text without a match, neither pattern reads a character twice.
 _SEGMENT = re.compile(r"<seg[^<>]*>", re.IGNORECASE)
 _SEGMENT_END = re.compile("</seg>", re.IGNORECASE)
 _TARS = (".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz")

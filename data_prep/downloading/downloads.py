@@ -83,7 +83,7 @@ def download(file: RemoteFile, directory: str) -> str:
   if os.path.exists(path):
     if problem := difference(path, file):
       raise RunError(
-        f"{path} is not the file that is known: {problem}; remove it, or put "
+        f"{path} is not the expected file: {problem}; remove it, or put "
         "the right one in its place"
       )
     logging.info("%s is there", path)
@@ -100,7 +100,7 @@ def download(file: RemoteFile, directory: str) -> str:
       logging.warning("%s", problems[-1])
       continue
     if problem := difference(part, file):
-      problems.append(f"{url}: not the file that is known: {problem}")
+      problems.append(f"{url}: not the expected file: {problem}")
       logging.warning("%s", problems[-1])
       # Going on with it would not make it right.
       os.remove(part)
@@ -196,9 +196,10 @@ class _Transfer:
       raise _BrokenOffError(str(error)) from None
 
   def _begun(self) -> tuple[int, str]:
-    """Returns the number of bytes so far, and their file's version.
+    """Returns the number of bytes so far, and the header of their version.
 
-    Without that header, the rest of the file could be of another version.
+    Both are empty without a stored header, because the rest of the file could
+    be of another version.
     """
     try:
       with open(self._note, encoding="utf-8") as stream:
@@ -226,7 +227,7 @@ class _Transfer:
         return
       remove_if_there(self._note)
       raise _BrokenOffError(
-        "the bytes so far belong to another version of the file; starting again"
+        "the server has nothing after the bytes so far; starting again"
       )
     if answer.status_code in _FOR_NOW:
       raise _BrokenOffError(f"status {answer.status_code}")

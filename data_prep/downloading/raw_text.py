@@ -76,7 +76,7 @@ class RawText:
       path = extract(self._archive(text.download), text.name, directory)
     if text.md5 and (found := checksum(path, "md5")) != text.md5:
       raise RunError(
-        f"{path} is not the expected text: its md5 is {found}, not "
+        f"{path} is not the expected file: its md5 is {found}, not "
         f"{text.md5}; remove it and the download it came from, "
         f"{text.download.name}"
       )
@@ -88,7 +88,7 @@ class RawText:
     at_hand = os.path.join(self.at_hand or "", file.name)
     if self.at_hand and os.path.exists(at_hand) and not os.path.exists(path):
       if problem := difference(at_hand, file):
-        raise RunError(f"{at_hand} is not the file that is known: {problem}")
+        raise RunError(f"{at_hand} is not the expected file: {problem}")
       with new_file(path) as aside:
         shutil.copyfile(at_hand, aside)
     return download(file, self.directory)

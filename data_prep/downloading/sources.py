@@ -14,7 +14,7 @@ from data_prep.downloading.downloads import RemoteFile
 
 @dataclasses.dataclass(frozen=True)
 class TextFile:
-  """A file of text, with or without an archive.
+  """A text file: a download, or a file of a downloaded archive.
 
   Attributes:
     download: the download that contains it.
@@ -65,7 +65,7 @@ class Source:
       None is to search always.
     shards: shards of the training data.
     held_out: number of pairs to draw from the training data for development,
-      and as many for a test set, if the corpus has none.
+      and again for a test set; 0 if the corpus has these sets.
   """
 
   about: str
@@ -105,7 +105,8 @@ def _at(host: str, path: str) -> tuple[str]:
 def _checked_at(host: str, path: str) -> tuple[str, str]:
   """Returns the addresses of a file whose checksum is known.
 
-  Certificates of these servers expire, and a checksum detects any other file.
+  The second address is for times when the server's certificate has expired; the
+  checksum detects any other file.
   """
   return f"https://{host}/{path}", f"http://{host}/{path}"
 

@@ -2,9 +2,9 @@
 
 Translation models that have seen only edited text fail on text in capitals and
 on typing errors (Belinkov and Bisk 2018; Khayrallah and Koehn 2018), and leave
-out sentences of lines with several. Some training pairs are therefore
-rewritten: the source as a user might type it, the target as it should be
-answered.
+out sentences of a line that has several sentences. Some training pairs are
+therefore rewritten: the source as a user might type it, the target as it should
+be answered.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ class FilterSettings:
     script_share: how many of the letters that is.
 
   Raises:
-    InputError: if a script does not exist.
+    InputError: if a script is unknown, or `max_ratio` is between 0 and 1.
   """
 
   invalid_utf8: str = "error"

@@ -118,7 +118,7 @@ def report(tag: str, found: Statistics) -> None:
 def publish(
   making: Making, shards: Iterable[str], description: DataDescription
 ) -> None:
-  """Moves finished data to their place, replacing an earlier run's.
+  """Moves finished data to their place, instead of data of an earlier run.
 
   Everything that needs space on the disk is written before files of the earlier
   run are removed; after that, files are only renamed. On a disk, the same
@@ -171,9 +171,9 @@ def publish(
 def directory_beside(making: Making) -> str:
   """Returns a new directory beside the data, which is removed at the end.
 
-  In a remote store, no lock excludes other runs: the directory has a unique
-  name. If publishing is interrupted, it is kept, because the shards are nowhere
-  else then.
+  In a remote store, no lock excludes other runs, so that the directory needs a
+  unique name. If publishing is interrupted, it is kept, because the shards are
+  nowhere else then.
   """
   data_dir = file_system.absolute(making.settings.data_dir)
   path = os.path.join(data_dir, NAME, f"shards-{uuid.uuid4().hex}")
@@ -205,9 +205,8 @@ def _move(path: str, directory: str) -> None:
 def _remove_earlier_run(settings: DataSettings) -> None:
   """Removes an earlier run's shards, description and split text.
 
-  Shards of two runs must not mix, and a description must not name shards of
-  another run; besides, these data may train on sentences of an earlier run's
-  test text.
+  Shards of two runs must not mix, a description must not name shards of another
+  run, and old test text must not have sentences that the new data train on.
   """
   split_dir = os.path.join(settings.data_dir, SPLIT_DIR)
   for name in (*SPLIT_FILES["dev"], *SPLIT_FILES["test"]):

@@ -40,7 +40,7 @@ _PASS = np.uint64(0x9E3779B97F4A7C15)
 
 @dataclasses.dataclass(frozen=True)
 class EncodingPlan:
-  """Settings that turn lines into records; passed to other processes.
+  """Settings for encoding lines as records; sent to other processes.
 
   Attributes:
     vocab_files: the vocabularies.
@@ -153,7 +153,7 @@ class PairCleaner:
   def _decoded(
     self, block: Block
   ) -> tuple[Sequence[str], Sequence[str], dict[int, str]]:
-    """Returns both sides; a missing side is empty, and its reason is noted."""
+    """Returns both sides as text, empty if unusable, and reasons by row."""
     damages = dict.fromkeys(block.too_long, filters.LONG_LINE)
     source_lines, target_lines = block.sources, block.targets
     if target_lines is None:

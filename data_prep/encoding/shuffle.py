@@ -55,7 +55,7 @@ def _splitmix64(state: np.ndarray) -> np.ndarray:
 
 @dataclasses.dataclass(frozen=True)
 class Order:
-  """The shards of records, and their order.
+  """The assignment of records to shards, and their order within a shard.
 
   Attributes:
     shards: how many files.

@@ -76,14 +76,14 @@ class AverageOptions(ModelDirOptions):
       write_only_checkpoint,
     )
 
-    # A training in another process uses the GPU's memory.
+    # A training in another process may need the GPU's memory.
     hide_gpus()
     directory, steps = ModelDirectory(self.model_dir), self.steps()
     try:
       weights = mean_weights([directory.checkpoint_prefix(n) for n in steps])
     except DamagedCheckpointError as error:
       raise InputError(
-        f"{error}; --average_checkpoints takes the steps that you name"
+        f"{error}; name the steps of intact ones in --average_checkpoints"
       ) from None
     weights = to_storage(weights, self.storage)
     weights[AVERAGED_STEPS] = tf.constant(steps, tf.int64)

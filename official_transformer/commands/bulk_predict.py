@@ -48,7 +48,7 @@ _UNFINISHED = "bulk_translation" + INCOMPLETE
 
 
 class Weights(NamedTuple):
-  """The weights for all files.
+  """The checkpoint that translates all files, with its checksum.
 
   Attributes:
     kind: kind of checkpoint.
@@ -69,7 +69,7 @@ class Weights(NamedTuple):
 
 
 class BulkJob(NamedTuple):
-  """Settings that translate files; passed to other processes.
+  """Settings for translating files; sent to other processes.
 
   Attributes:
     plan: plan of the translator.
@@ -273,8 +273,8 @@ def _check_names(job: BulkJob, paths: list[str], file_out: str) -> None:
     output = job.output(path)
     if other := sources.get(output):
       raise InputError(
-        f"{output} is the place of the translation of {path}, and of a file of "
-        f"{other}; translate one of them into another directory"
+        f"the translation of {path} would be {output}, a name that {other} "
+        "needs, too; translate that file into another directory"
       )
     sources[output] = path
     if file_system.is_same(os.path.dirname(path), job.directory):
@@ -310,7 +310,7 @@ def _missing(
     before |= dict.fromkeys(
       ("split_sentences", "recase", "replace_unk", "markup"), False
     )
-    # Descriptions of earlier versions lack it; see `_as_earlier`.
+    # Descriptions of earlier versions lack this entry; see `_as_earlier`.
     before["longest_piece"] = settings["longest_piece"]
     for name, value in settings.items():
       if (had := earlier.settings.get(name, before.get(name))) != value:
@@ -325,8 +325,8 @@ def _missing(
       missing.append(path)
     elif files.get(path) != state:
       raise InputError(
-        f"{output} is not the translation of the present {path}; name another "
-        "--file_out, or remove it"
+        f"{output} is not a translation of {path} in its present state; name "
+        f"another --file_out, or remove {output}"
       )
     files[path] = state
   write_text(

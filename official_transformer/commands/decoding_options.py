@@ -74,11 +74,11 @@ class BeamSearchOptions(AlphaOptions):
   )
   patience: float | None = flag(
     None,
-    "Ends the search of a sentence when this many times --beam_size "
-    "hypotheses have ended (Kasai et al. 2022); 1 is CTranslate2's rule. With "
-    "a large --alpha, the search ends much sooner. 0: the search ends when no "
-    "unfinished hypothesis can still win, as in the official model, and with "
-    "1.5 for --engine=ctranslate2. Unset: the model's own.",
+    "Ends the search of a sentence at the latest when this many times "
+    "--beam_size hypotheses have ended (Kasai et al. 2022), much sooner with "
+    "a large --alpha; 1 is CTranslate2's rule. 0: the search ends when no "
+    "unfinished hypothesis can still win, as in the official model; "
+    "--engine=ctranslate2 then takes 1.5. Unset: the model's own.",
     (lambda o: getattr(o, "sample", False), "samples end one by one"),
     lower_bound=0.0,
   )
@@ -167,7 +167,7 @@ class LineOptions(BatchOptions):
   keep: str | None = flag(
     None,
     "A regular expression, such as '%[sd]'. Text that it matches is not "
-    "translated, but copied to the translation, beside the same word.",
+    "translated, but copied, beside the translation of the word next to it.",
     _NOTHING,
   )
 
@@ -199,7 +199,7 @@ class LineOptions(BatchOptions):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PaddedLineOptions(LineOptions):
-  """The same flags, and those of batches with static shapes."""
+  """Flags of lines, and of batches with static shapes."""
 
   heading = "Decoding: speed and memory"
 

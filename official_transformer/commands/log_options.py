@@ -1,4 +1,4 @@
-"""The format of log lines: short, or absl's own."""
+"""The format of log lines: plain, or absl's."""
 
 from __future__ import annotations
 

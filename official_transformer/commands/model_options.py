@@ -59,7 +59,7 @@ class ModelOptions(ModelDirOptions):
 
   @property
   def names_params(self) -> bool:
-    """Whether flags choose hyper-parameters other than those of decoding."""
+    """Whether `--param_set` or `--params_override` is given."""
     return bool(self.given & {"param_set", "params_override"})
 
   @functools.cached_property

@@ -47,8 +47,8 @@ class PredictOptions(SourceOptions, GuidanceOptions, FormatOptions):
 
   n_best: int = flag(
     1,
-    "Number of hypotheses to write for each line, best first. As text, each "
-    "line has this many lines, empty ones if fewer were found; as JSON, one "
+    "Number of hypotheses to write for each source line, best first: as that "
+    "many lines of text, empty ones if fewer were found, or as one JSON "
     "object.",
     lower_bound=1,
   )
@@ -161,7 +161,8 @@ class PredictOptions(SourceOptions, GuidanceOptions, FormatOptions):
     for path in inputs:
       text_files.check_input(path)
     self.check_output(inputs)
-    _ = self.document  # Raises InputError for another format.
+    # Read now: a damaged document is refused before a model is loaded.
+    _ = self.document
     if self.files_by_line:
       lines = 1 if self.file is None else text_files.count_lines(self.file)
       self.check_line_counts(lines)

@@ -49,7 +49,7 @@ class AttentionOptions(Options):
   attention_lines: tuple[str, ...] | None = flag(
     None,
     "Numbers of the sentences, from 1. Unset: the sentences in which two "
-    "systems differ most, or in which one is worst.",
+    "systems differ most, or that a single system translates worst.",
     (lambda v: not v.model_dir, "there is no --model_dir"),
   )
   attention_count: int = flag(

@@ -84,7 +84,11 @@ class ScoringOptions(Options):
 
   @property
   def comet(self) -> Comet | None:
-    """COMET, if it is asked for; its program and model have been found."""
+    """COMET, or None if it is not asked for.
+
+    Raises:
+      InputError: if its program or its model is missing.
+    """
     from official_transformer.evaluation.comet import Comet
 
     if not self.comet_model:
@@ -96,7 +100,7 @@ class ScoringOptions(Options):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class MetricsOptions(ScoringOptions):
-  """The same flags, and that of metrics."""
+  """Flags of scoring, and the flag of the metrics."""
 
   metrics: tuple[str, ...] = flag(
     ("bleu", "chrf", "ter"), "Which of sacreBLEU's metrics to measure."

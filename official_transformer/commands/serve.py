@@ -118,7 +118,7 @@ class ServiceOptions(LimitOptions, EngineOptions):
   )
   host: str = flag(
     LOCAL_HOSTS[0],
-    "Address to listen at; 0.0.0.0 is every address of this machine, open to "
+    "Address to listen on; 0.0.0.0 is every address of this machine, open to "
     "everyone who can reach it.",
   )
   port: int = flag(

@@ -49,7 +49,7 @@ class SourceOptions(
     AUTO,
     "Format of --file: lines, or a document in which only text is translated: "
     "html, subtitles (srt), gettext's messages (po), or Word's docx. auto: by "
-    "the end of its name.",
+    "the extension of its name.",
     choices=(AUTO, LINES, *FORMATS),
   )
 

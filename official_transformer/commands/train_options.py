@@ -322,7 +322,7 @@ class SavingOptions(LogStepsOptions):
   )
   save_checkpoints_steps: int | None = flag(
     None,
-    "Save a further checkpoint each time after this many updates.",
+    "Updates between further checkpoints, besides those of evaluations.",
     _NOT_SAVED,
     lower_bound=1,
   )

@@ -1,4 +1,4 @@
-"""Groups examples into batches: by length, or all to one shape.
+"""Shapes of batches: one for each range of lengths, or one for all examples.
 
 Examples of similar length share a batch, and a batch has as many as fit into a
 budget of tokens, so that little of it is padding and every batch costs about

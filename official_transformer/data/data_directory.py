@@ -70,7 +70,8 @@ def shard_paths(
     may_lack_some: whether a missing shard is reported only.
 
   Raises:
-    InputError: if there are no shards, or if one is missing.
+    InputError: if there are no shards, or one is missing and `may_lack_some` is
+      False.
   """
   found = _found_shards(data_dir, tag)
   if not found:

@@ -69,7 +69,7 @@ class GuidedSearcher:
 
   Attributes:
     models: models that decide together; the parameters of the first are used.
-    params: these.
+    params: hyper-parameters of the first model.
     target: the target's tokenizer.
   """
 

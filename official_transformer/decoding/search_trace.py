@@ -74,7 +74,7 @@ class SearchTrace:
     source: pieces of the source, the end among them.
     beam_size: K.
     alpha: alpha of the normalisation of lengths.
-    limit: most pieces of a hypothesis.
+    limit: largest number of pieces of a hypothesis.
     steps: of each, the candidates, best first.
     found: best first.
   """
@@ -87,7 +87,7 @@ class SearchTrace:
   found: list[TracedHypothesis]
 
   def to_json(self) -> dict[str, Any]:
-    """Returns the trace as JSON."""
+    """Returns the trace as a dictionary for JSON."""
     return dataclasses.asdict(self)
 
   def best_path(self) -> list[int]:

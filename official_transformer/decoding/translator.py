@@ -224,7 +224,7 @@ class Translator:
   def translate_line(
     self, line: str | LineRequest, aligned: bool = False
   ) -> Translation:
-    """Translates one line at once; with alignments, if asked."""
+    """Translates one line without waiting for others; aligned, if asked."""
     prepared = self.prepare(line)
     aligned |= self.options.alignment is not None
     reads = aligned or bool(prepared.runs)

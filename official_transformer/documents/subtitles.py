@@ -31,8 +31,8 @@ class Subtitles(Document):
   """A `.srt` file.
 
   The lines of a subtitle are translated together, and the translation is
-  divided into as many lines; lines of different speakers are translated
-  separately.
+  divided into as many lines, or fewer if it is short; lines of different
+  speakers are translated separately.
   """
 
   def __init__(self, content: bytes) -> None:

@@ -1,4 +1,4 @@
-"""Strengths and weaknesses of a translation.
+"""Scores by sentence length and word frequency, and counts of n-grams.
 
 Sentences are grouped by length or by their rarest word, and each group is
 scored by itself; n-grams show the words and phrases that a system misses.

@@ -59,7 +59,7 @@ class EvaluationSet:
 
     Args:
       translations: a line for each source.
-      number: most lines to return.
+      number: largest number of lines to return.
     """
     rows = zip(self.sources, self.references, translations, strict=True)
     return list(itertools.islice(rows, number))

@@ -61,7 +61,8 @@ class ReportRequest:
     sources: lines.
     references: references of as many.
     systems: one, or two that are compared.
-    settings: settings of scores, also of single lines.
+    settings: settings of the comparison; its `sentences` and the list of its
+      metrics are not read, because all metrics score all lines.
     frequency_text: lines in which words are counted; None takes the references.
     frequency_name: name of the text in which words are counted.
   """
@@ -236,7 +237,7 @@ def choose_lines(
 
   Args:
     compared: scores of one or two systems, and of each of their lines.
-    number: most lines to return.
+    number: largest number of lines to return.
     usable: for each line, whether it may be chosen.
   """
   name = next(n for n in compared.systems[0].sentences if n.startswith("chrF"))

@@ -212,6 +212,6 @@ def _patience(params: TransformerParams) -> float:
 
 
 def _longest(samples: Samples, params: TransformerParams) -> int:
-  """Returns the most tokens of a translation of the samples."""
+  """Returns the largest number of tokens of a translation of the samples."""
   longest = max(map(len, samples.ids)) + params.extra_decode_length
   return min(longest, params.longest_output or longest)

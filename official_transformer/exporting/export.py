@@ -178,7 +178,7 @@ def _bergamot(job: _Job) -> tuple[str, list[str]]:
 
 
 def _copy_vocabulary(job: _Job) -> None:
-  """Copies the vocabularies into an export whose model takes ids only."""
+  """Copies the vocabularies beside a model that takes tokens, not text."""
   for path in job.vocab_files.different:
     name = os.path.basename(path)
     file_system.copy(path, os.path.join(job.directory, name))

@@ -119,8 +119,8 @@ class NumpyModel:
         "decoder_attention_heads": heads,
         "encoder_layers": config["enc-depth"],
         "decoder_layers": config["dec-depth"],
-        # Hugging Face's configuration lacks the key, because its formula is
-        # fixed.
+        # Hugging Face's configuration lacks this key, because its positions
+        # have a fixed formula.
         "timescales": width // 2 - 1,
       },
       tensors,

@@ -1,4 +1,4 @@
-"""Proving that an export translates as its model does, before it is one.
+"""Verifies that an export translates as its model does.
 
 Sentences go through the export in a new process, and through the model in this
 one. An export that differs is refused.
@@ -135,8 +135,8 @@ def read_back(
     asked, answered = (os.path.join(place, n) for n in ("asked", "answered"))
     with open(asked, "w", encoding="utf-8") as stream:
       json.dump(questions, stream)
-    # Without the script's directory on the path, because its modules are not
-    # meant for it.
+    # -P: the script's directory is not searched for modules, because those of
+    # this package are not meant for the export's process.
     command = [sys.executable, "-P", str(_READ_BACK), kind, directory]
     done = subprocess.run(
       [*command, asked, answered],

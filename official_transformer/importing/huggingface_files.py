@@ -28,7 +28,7 @@ def read_json(path: str) -> Any:
   """Reads a file of JSON.
 
   Raises:
-    InputError: if there is no such file.
+    InputError: if the file cannot be read, or is not JSON.
   """
   try:
     with file_system.open_file(path, "rb") as stream:

@@ -63,8 +63,8 @@ class ImportRequest:
     param_set: the set it was trained with, or None: the one of its size.
     overrides: parameters by field that no size shows, such as `num_heads`.
     target_space_id: row of Tensor2Tensor's target space embedding.
-    spare_rows: number of rows that the table has more than the vocabulary has
-      entries; None accepts as many as rounding adds.
+    spare_rows: rows of the table beyond the entries of the vocabulary; None
+      accepts 0 to `ROUNDED_ROWS`, which rounding adds.
   """
 
   format: str

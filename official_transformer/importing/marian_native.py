@@ -121,7 +121,7 @@ def _read_vocabulary(path: str, vocab_file: str | None) -> LoadedVocabularies:
   """Reads the vocabulary of both sides.
 
   Raises:
-    InputError: if there is no vocabulary, or one that Marian has trained.
+    InputError: if the vocabulary is missing, or was trained by Marian.
   """
   if vocab_file is None:
     vocab_file = os.path.join(os.path.dirname(path), VOCABULARY)

@@ -162,7 +162,7 @@ def _with_positions(
   embedding.
 
   Raises:
-    InputError: if there are no parameters.
+    InputError: if a table of positions is missing.
   """
   if missing := [name for name in POSITION_TABLES if name not in tensors]:
     raise InputError(f"{directory} has no {', '.join(missing)}")

@@ -72,7 +72,7 @@ def empty_cache(
 def ensure_capacity(
   caches: list[BeamCache], origin_beams: tf.Tensor, index: tf.Tensor
 ) -> tuple[list[BeamCache], tf.Tensor]:
-  """Extends the capacity for position `index`, if necessary.
+  """Extends the caches so that they have room for position `index`.
 
   Args:
     caches: caches of all layers.

@@ -256,8 +256,8 @@ class DecoderLayerStep:
       source: keys and values.
       bias: float32 [B, 1, 1, S].
       index: int32 [], the position.
-      observed: list that gets the weights, float32 [B, N, K, S]; None gets
-        none.
+      observed: list to which the weights, float32 [B, N, K, S], are appended;
+        None collects nothing.
     """
     wrapper, attention = self.layer.cross_attention, self._cross_attention
     (query,) = attention.project(wrapper.normalize(x), index)
@@ -350,8 +350,8 @@ class IncrementalDecoder:
       ids: int32 [B*K].
       index: int32 [], the position, counted from 0.
       state: state of the step before.
-      observed: list that gets each layer's attention to the source, float32 [B,
-        N, K, S]; None gets none.
+      observed: list to which each layer's attention to the source, float32
+        [B, N, K, S], is appended; None collects nothing.
     """
     origins, cache = state
     if self.longest is None:
@@ -450,7 +450,7 @@ def length_limits(lengths: tf.Tensor, extra_decode_length: int) -> tf.Tensor:
 
 
 def _static_limit(source: EncodedSource, params: TransformerParams) -> int:
-  """Returns the most tokens of any translation of a batch."""
+  """Returns the largest number of tokens of a translation of a batch."""
   longest = max(source.bias.shape[3] + params.extra_decode_length, 1)
   return min(longest, params.longest_output or longest)
 

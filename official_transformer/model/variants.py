@@ -328,7 +328,7 @@ def create_tables(params: TransformerParams) -> Tables:
 def add_to_rows(
   embed: Callable[[tf.Tensor], tf.Tensor], vector: Any
 ) -> Callable[[tf.Tensor], tf.Tensor]:
-  """Returns an embedding that adds one vector [D] to every token."""
+  """Returns a function that adds one vector [D] to each token's embedding."""
 
   def embed_and_add(ids: tf.Tensor) -> tf.Tensor:
     x = embed(ids)

@@ -38,7 +38,7 @@ class Origin:
     format: origin of the weights: `official_transformer`, or a `--format` of
       `import_checkpoint`.
     checkpoint: absolute path of the checkpoint.
-    step: number of updates of the first weights; None if unknown.
+    step: updates that the checkpoint had seen; None if unknown.
   """
 
   format: str

@@ -117,8 +117,8 @@ class Controller:
       tokens = tf.reshape(tokens, [tf.shape(tokens)[0], -1])
       return best_of_beams(best, tokens)
 
-    # Where nothing is required, both give the same result, and dividing the
-    # beam is the largest part of a step's cost.
+    # If no phrase is required, both functions give the same result; dividing
+    # the beam would be the most expensive part of a step.
     return tf.cond(
       tf.reduce_any(required != PAD_ID),
       lambda: best_with_required(log_probs, history, required, index),

@@ -39,7 +39,7 @@ class SamplingRule:
 
 @dataclasses.dataclass(frozen=True)
 class Sampling:
-  """Options of sampling.
+  """The rule, the seed and the number of samples.
 
   Attributes:
     rule: settings of the draw: temperature, `top_k` and `top_p`.

@@ -22,7 +22,7 @@ from official_transformer.search.state import NEG_INF
 
 
 class Progress(NamedTuple):
-  """The tokens of phrases that hypotheses have met so far.
+  """Progress of hypotheses through the required phrases.
 
   Attributes:
     met: bool [B, M, C], phrases that they hold.

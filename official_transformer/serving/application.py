@@ -193,10 +193,10 @@ def _body_of(*questions: type[pydantic.BaseModel]) -> dict[str, Any]:
 
 
 async def _fields(request: fastapi.Request) -> dict[str, Any]:
-  """Returns the fields of a request, of which without the key none is judged.
+  """Returns the fields of a request; without the key, no field is judged.
 
   Raises:
-    HTTPException: if no model is loaded, or none can be read.
+    HTTPException: if the API key is missing, else as `parse_fields`.
   """
   try:
     # Read first: a connection closed with bytes unread is reset.

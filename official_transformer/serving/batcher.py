@@ -77,7 +77,8 @@ class Job:
         raise TooMuchError(f"more than {most_tokens} tokens")
     encode = translator.tokenizers.target.encode
     self.pieces = [
-      # A search with a prefix takes as long as the prefix is.
+      # With a prefix, the search takes at least as many steps as the prefix has
+      # tokens.
       _Piece(
         self,
         number,
@@ -191,7 +192,9 @@ class Batcher:
 
     Raises:
       RequestError: if the model cannot do what a line asks for.
-      TooMuchError, QueueFullError, ClosedError: if it does not accept them.
+      TooMuchError: if the request has more tokens than the queue may hold.
+      QueueFullError: if the queue is full.
+      ClosedError: if the batcher is closed.
     """
     if self._tokens >= self._limits.queued_tokens:
       with self._changed:

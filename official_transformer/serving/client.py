@@ -51,8 +51,8 @@ class TranslationClient:
       # Headers are sent as Latin-1, which UTF-8 passes through unchanged.
       key = f"Bearer {api_key}".encode().decode("latin-1")
       headers["Authorization"] = key
-    # Not by requests, which reads an answer after urllib3 has finished its
-    # attempts: an answer that breaks off must count as one of them.
+    # urllib3 and not requests, which reads an answer only after the attempts of
+    # urllib3: an answer that breaks off must count as a failed attempt, too.
     self._pool = urllib3.PoolManager(
       headers={**headers, "Content-Type": "application/json"},
       timeout=seconds,

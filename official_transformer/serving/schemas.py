@@ -280,7 +280,7 @@ class Answer(pydantic.BaseModel):
 
 
 class Error(pydantic.BaseModel):
-  """The reason why a request is refused."""
+  """The reason why a request failed."""
 
   status: int
   message: str

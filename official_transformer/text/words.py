@@ -22,7 +22,7 @@ class Span(NamedTuple):
   end: int
 
   def of(self, text: str) -> str:
-    """Returns these characters of a text."""
+    """Returns the characters of a text in this span."""
     return text[self.start : self.end]
 
 

@@ -93,7 +93,7 @@ class DataFeed:
   def _check_unchanged(self) -> None:
     """Refuses data that others have taken the place of.
 
-    Otherwise, their records would be read, and trained on, as data of the run.
+    Otherwise, the new records would be trained on as if they were the run's.
 
     Raises:
       InputError: if the records are others.

@@ -116,7 +116,7 @@ class Evaluations:
         values = self.measure(step)
     except Interrupted:
       logging.warning(
-        "the evaluation after step %d is interrupted; a resumed run makes it",
+        "the evaluation after step %d is interrupted; a resumed run repeats it",
         step,
       )
       return

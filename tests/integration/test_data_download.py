@@ -175,7 +175,7 @@ def test_files_at_hand_need_no_network(server, tmp_path):
   (tmp_path / "raw" / "dev.en").unlink()
   (tmp_path / "data" / "data.json").unlink()
   said = command_line.fail(*command, status=1)
-  assert "hand/dev.tgz is not the file that is known" in said
+  assert "hand/dev.tgz is not the expected file" in said
 
 
 def test_a_corpus_without_a_test_set_is_split(

@@ -111,7 +111,7 @@ def test_a_mirror_takes_over(server, tmp_path, wrong, said, caplog):
 
 def test_a_file_at_its_place_is_checked(server, tmp_path):
   (tmp_path / "text.gz").write_bytes(b"something else")
-  with pytest.raises(RunError, match="text.gz is not the file that is known"):
+  with pytest.raises(RunError, match="text.gz is not the expected file"):
     lib.download(remote(server), str(tmp_path))
   assert content(tmp_path / "text.gz") == b"something else"
   assert not server.requests
