@@ -1,8 +1,8 @@
 r"""Reports on parallel text, or on prepared data, before a training.
 
-    python -m data_prep.check_data --train_source=train.en \
+    check_data --train_source=train.en \
       --train_target=train.de --dev_source=dev.en --dev_target=dev.de
-    python -m data_prep.check_data --data_dir=data
+    check_data --data_dir=data
 
 Its exit status is 1 if something would break a training.
 """

@@ -1,6 +1,6 @@
 r"""Downloads parallel text and makes training data of it.
 
-    python -m data_prep.data_download --data_dir=data --raw_dir=raw
+    data_download --data_dir=data --raw_dir=raw
 
 does what upstream's command of that name does: WMT17 English to German, with
 upstream's vocabulary, shards and names. `--corpus` names another. Whatever is

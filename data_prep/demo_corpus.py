@@ -1,6 +1,6 @@
 """Writes the demo corpus: English and German sentences of a small grammar.
 
-    python -m data_prep.demo_corpus --output_dir=demo
+    demo_corpus --output_dir=demo
 
 writes train, dev and test, no sentence twice, and `test.dictionary.de`: the
 test set translated word by word, with the most frequent German word for each

@@ -1,6 +1,6 @@
 r"""Makes training data from your own parallel text.
 
-    python -m data_prep.prepare_data --train_source=train.en \
+    prepare_data --train_source=train.en \
       --train_target=train.de --dev_source=dev.en --dev_target=dev.de \
       --data_dir=data
 

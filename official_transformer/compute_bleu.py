@@ -1,10 +1,10 @@
 """Scores translations: official BLEU, and sacreBLEU's BLEU, chrF and TER.
 
-python compute_bleu.py --translation=out.de --reference=test.de
+    compute_bleu --translation=out.de --reference=test.de
 
 Several translations are compared with the first:
 
-python compute_bleu.py --translation=a.de --translation=b.de --reference=test.de
+    compute_bleu --translation=a.de --translation=b.de --reference=test.de
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 r"""Makes a model directory of a checkpoint that another Transformer trained.
 
-python import_checkpoint.py --format=v2 --checkpoint=/old/cp-0020.ckpt \
-  --vocab_file=/old/vocab.ende.32768 --model_dir=model
+    import_checkpoint --format=v2 --checkpoint=/old/cp-0020.ckpt \
+      --vocab_file=/old/vocab.ende.32768 --model_dir=model
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 r"""Trains a Transformer, translates with it, and measures its translations.
 
-    python transformer_main.py --mode=train --data_dir=data --model_dir=model
-    python transformer_main.py --mode=average --model_dir=model
-    python transformer_main.py --mode=predict --model_dir=model --file=in.txt
-    python transformer_main.py --mode=eval --model_dir=model \
+    transformer_main --mode=train --data_dir=data --model_dir=model
+    transformer_main --mode=average --model_dir=model
+    transformer_main --mode=predict --model_dir=model --file=in.txt
+    transformer_main --mode=eval --model_dir=model \
       --bleu_source=test.en --bleu_ref=test.de
-    python transformer_main.py --mode=score --model_dir=model \
+    transformer_main --mode=score --model_dir=model \
       --file=test.en --reference_file=test.de
 """
 

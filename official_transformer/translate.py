@@ -1,9 +1,10 @@
 r"""Translates a sentence or a file: the official model's first command line.
 
-    python translate.py --model_dir=model --text="hello world"
-    python translate.py --model_dir=model --file=in.txt --file_out=out.txt
+    python -m official_transformer.translate --model_dir=model --text="A dog."
+    python -m official_transformer.translate --model_dir=model \
+      --file=in.txt --file_out=out.txt
 
-The same as `transformer_main.py --mode=predict`, but for one default of old: a
+The same as `transformer_main --mode=predict`, but for one default of old: a
 translation may be 100 tokens longer than its source.
 
 Upstream's functions are here, too: `translate_file`, `translate_from_text` and

@@ -1,7 +1,7 @@
-"""Makes a page of one translation, or of two beside each other.
+r"""Makes a page of one translation, or of two beside each other.
 
-python translation_report.py --source=test.en --reference=test.de \
-  --translation=a.de --translation=b.de --output=report.html
+    translation_report --source=test.en --reference=test.de \
+      --translation=a.de --translation=b.de --output=report.html
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 r"""Answers requests with translations, over HTTP.
 
-    python translation_server.py --model_dir=model --port=8000
+    translation_server --model_dir=model --port=8000
     curl -d '{"text": "A dog runs."}' -H 'Content-Type: application/json' \
       http://127.0.0.1:8000/translate
 

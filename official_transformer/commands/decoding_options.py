@@ -48,7 +48,8 @@ class AlphaOptions(Options):
 
   alpha: float | None = flag(
     None,
-    "Strength of length normalisation. Unset: the model's own, .6.",
+    "Strength of length normalisation. Unset: the model's own, .6 "
+    "in a new one.",
     lower_bound=0.0,
     upper_bound=10.0,
   )
@@ -63,13 +64,13 @@ class BeamSearchOptions(AlphaOptions):
   beam_size: int | None = flag(
     None,
     "Number of hypotheses that the search keeps; 1 is greedy search. Unset: "
-    "the model's own, 4.",
+    "the model's own, 4 in a new one.",
     lower_bound=1,
   )
   extra_decode_length: int | None = flag(
     None,
     "Tokens a translation may be longer than its source. Unset: the model's "
-    "own, 50.",
+    "own, 50 in a new one.",
     lower_bound=0,
   )
   patience: float | None = flag(

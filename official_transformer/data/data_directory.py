@@ -28,8 +28,7 @@ DESCRIPTION_FILE = "data.json"
 TRAIN_TAG = "train"
 DEV_TAG = "dev"
 HOW_TO_MAKE = (
-  "python -m data_prep.prepare_data --train_source=... --train_target=... "
-  "--data_dir=DIR"
+  "prepare_data --train_source=... --train_target=... --data_dir=DIR"
 )
 
 _SHARD = re.compile(r"-(\d{5})-of-(\d{5})$")

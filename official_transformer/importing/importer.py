@@ -223,7 +223,13 @@ def _find_prefix(checkpoint: str) -> str:
   """Returns a checkpoint's prefix, given it, its index file or directory."""
   prefix: str | None = checkpoint.removesuffix(".index")
   if file_system.is_directory(checkpoint):
-    prefix = tf.train.latest_checkpoint(checkpoint)
+    try:
+      prefix = tf.train.latest_checkpoint(checkpoint)
+    except ValueError as error:
+      raise InputError(
+        f"{checkpoint}/checkpoint names no checkpoint "
+        f"({error}); give --checkpoint the path of one without its ending"
+      ) from None
   if prefix is None or not file_system.exists(prefix + ".index"):
     raise InputError(
       f"no checkpoint {checkpoint}: give its path without the ending, where "

@@ -22,7 +22,11 @@ from official_transformer.model_directory.directory import (
 from official_transformer.model_directory.requested_params import (
   RequestedParams,
 )
-from official_transformer.model_params import DEFAULT_PARAM_SET
+from official_transformer.model_params import (
+  DECODING_FIELDS,
+  DEFAULT_PARAM_SET,
+  TransformerParams,
+)
 from official_transformer.storage.file_system import absolute
 from official_transformer.text.text_form import TextForm
 from official_transformer.text.tokenizer import fitting_params
@@ -182,6 +186,7 @@ def plan_directory(
   vocabularies = _find_vocabularies(request, stored, model)
   if stored and steps and max(steps) > 0:
     params = request.params.for_existing_model(stored.params, model.path)
+    _tell_search(params, stored.params, model)
     if stored.batching:
       request.batching.check(stored.batching, model.path)
     else:
@@ -193,6 +198,20 @@ def plan_directory(
   description = _new_description(request, stored, vocabularies, source, model)
   initial = source.prefix if source else None
   return DirectoryPlan(directory, description, vocabularies, True, initial)
+
+
+def _tell_search(
+  params: TransformerParams, stored: TransformerParams, model: ModelDirectory
+) -> None:
+  """Logs the search settings of this run that the model does not keep."""
+  for name in DECODING_FIELDS:
+    kept, here = getattr(stored, name), getattr(params, name)
+    if here != kept:
+      logging.info(
+        "%s=%s is for this run's translations; %s keeps %s: edit it there to "
+        "change the model's own",
+        *(name, here, model.join(DESCRIPTION_FILE), kept),
+      )
 
 
 def _find_vocabularies(

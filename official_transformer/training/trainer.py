@@ -276,6 +276,8 @@ class Trainer:
       self.model.start_groups(self.checkpoints.restore(prefix))
       step, _ = read_progress(prefix)
       logging.info("the model is that of step %d, in %s", step, prefix)
+    else:
+      logging.info("no checkpoint yet: the first update is step 1")
     self.distribution.check_agreement(
       step, f"the newest checkpoint in --model_dir={self.directory.path}"
     )

@@ -97,6 +97,7 @@ def begun(tmp_path_factory):
     *("--param_set=tiny", "--params_override=num_hidden_layers=1"),
     *("--train_steps=2", "--extra_decode_length=2"),
   )
+  shutil.copytree(model / "model", model / "another_model")
   return {TEXT: text, DATA: data, MODEL: model}
 
 

@@ -159,6 +159,12 @@ def test_a_missing_checkpoint_is_named(run, tmp_path):
     run(variables(), checkpoint=str(tmp_path / "nowhere"))
 
 
+def test_a_list_of_checkpoints_that_is_empty_is_named(run, tmp_path):
+  (tmp_path / "checkpoint").write_text("")
+  with pytest.raises(InputError, match="checkpoint names no checkpoint"):
+    run(variables(), checkpoint=str(tmp_path))
+
+
 def test_an_index_file_names_its_checkpoint(run, tmp_path):
   _, directory = run(variables(), checkpoint=str(tmp_path / "cp.ckpt.index"))
   assert directory.exists()

@@ -122,10 +122,16 @@ def test_contradicting_parameters_name_both_values(tmp_path, data_dirs):
     resume(directory, data_dirs[0], RequestedParams("base", {}))
 
 
-def test_how_to_decode_may_change(tmp_path, data_dirs):
+def test_how_to_decode_may_change_for_one_run(tmp_path, data_dirs, caplog):
   directory, made = trained(tmp_path, data_dirs[0])
   request = RequestedParams("tiny", {"beam_size": 8, "alpha": 1.0})
-  again = resume(directory, data_dirs[0], request)
+  with caplog.at_level("INFO", "absl"):
+    again = resume(directory, data_dirs[0], request)
+  told = [line.partition(";")[0] for line in caplog.messages]
+  assert told == [
+    "beam_size=8 is for this run's translations",
+    "alpha=1.0 is for this run's translations",
+  ]
   assert again.params == dataclasses.replace(
     made.params, beam_size=8, alpha=1.0
   )
