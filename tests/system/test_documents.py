@@ -1,7 +1,9 @@
 """The commands in the documents run, in order, with their steps cut short."""
 
+import json
 import pathlib
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -9,6 +11,7 @@ import sys
 import command_line
 import pytest
 from command_shell import CommandShell
+from running_server import running_server
 from smaller_params import smaller_param_sets
 
 from official_transformer import model_params
@@ -139,6 +142,41 @@ def test_python_runs_as_it_stands(page, begun, tmp_path, monkeypatch):
   monkeypatch.setattr(model_params, "TINY_PARAMS", params)
   code = "\n".join(blocks(page, "python"))
   exec(compile(code, page, "exec"), {"__name__": "page"})
+
+
+def served(page):
+  """Returns a page's blocks that start a server: its flags, what asks it."""
+  pattern = r"^translation_server (.*)\n((?:.|\n)*)"
+  found = (
+    re.search(pattern, block, re.MULTILINE) for block in blocks(page, "sh")
+  )
+  return [(shlex.split(match[1]), match[2]) for match in found if match]
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_server_answers_as_its_page_has_it(number, begun, tmp_path):
+  work = tmp_path / "work"
+  shutil.copytree(begun[MODEL], work)
+  (work / "another_model").rename(work / "reverse_model")
+  (model, *flags), curl = served("docs/deploying.md")[number]
+  clients = blocks("docs/deploying.md", "py")
+  with running_server(
+    model.removeprefix("--model_dir="),
+    work,
+    *(flag for flag in flags if not flag.startswith("--port=")),
+  ) as server:
+
+    def here(text):
+      return text.replace("http://127.0.0.1:8000", server.url(""))
+
+    said = subprocess.run(
+      ["bash", "-c", here(curl)], capture_output=True, text=True, check=True
+    ).stdout
+    assert json.loads(said)["translations"]
+    if number == 1:  # A server of several directions.
+      (client,) = (block for block in clients if "libretranslatepy" in block)
+      pytest.importorskip("libretranslatepy")
+      exec(compile(here(client), "deploying.md", "exec"), {})
 
 
 def test_the_tour_is_made_by_its_command(trained_model, tmp_path):
