@@ -6,6 +6,7 @@ import sys
 
 import pytest
 from command_line import MAIN, SERVER, succeed
+from conftest import MODEL
 
 from official_transformer.serving import http_server
 
@@ -51,12 +52,14 @@ def test_training(opened, demo_data, demo_text, tmp_path):
     "--steps_between_evals=1",
     "--batch_size=512",
     "--max_length=64",
+    "--extra_decode_length=1",
     "--seed=1",
+    *MODEL,
   ]
-  succeed(MAIN, "--mode=train", "--param_set=tiny", "--train_steps=1", *flags)
+  succeed(MAIN, "--mode=train", "--train_steps=1", *flags)
   assert times(opened, vocabulary) == [0, 1, 1]
   opened.clear()
-  succeed(MAIN, "--mode=train", "--param_set=tiny", "--train_steps=2", *flags)
+  succeed(MAIN, "--mode=train", "--train_steps=2", *flags)
   assert times(opened, vocabulary) == [1, 1, 1]
 
 
