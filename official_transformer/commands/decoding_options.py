@@ -296,8 +296,8 @@ class EngineOptions(LineOptions, QuantizationOptions, TranslatorOptions):
   engine: str = flag(
     TENSORFLOW,
     "Library that translates: tensorflow, the reference, or ctranslate2, "
-    "which is faster on many processors and gives the same text on nearly "
-    "every line (extra [ctranslate2]).",
+    "which is faster for small models and in int8, and gives the same text on "
+    "nearly every line (extra [ctranslate2]).",
     choices=tuple(ENGINES),
   )
   decode_workers: int | None = flag(

@@ -1,7 +1,7 @@
 """Lines in, translated lines out, one for one and in order.
 
-    translator = Translator.load("my_model")
-    translator.translate(["A dog runs.", "Two men sit."])
+translator = Translator.load("my_model")
+translator.translate(["A dog runs.", "Two men sit."])
 """
 
 from __future__ import annotations
