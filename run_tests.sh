@@ -37,6 +37,7 @@ run() {
   runs=$((runs + 1))
   case $code in
     0) ;;
+    2 | 3 | 4) exit $code ;;   # Interrupted, or wrong arguments.
     5) empty=$((empty + 1)) ;; # No test was selected.
     *) failed=$code ;;
   esac

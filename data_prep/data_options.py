@@ -302,7 +302,7 @@ class VocabularyOptions(Options):
 
   @property
   def sides(self) -> dict[str, dict[str, int | str | None]]:
-    """What was said of each side's own vocabulary: size, type and file."""
+    """The flags of each side's own vocabulary: size, type and file."""
     return {
       "source": {
         "size": self.source_vocab_size,

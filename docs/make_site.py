@@ -45,6 +45,7 @@ PUBLIC_MODULES = (
 )
 _NOTEBOOK = ".ipynb"
 _PAGES = (".md", _NOTEBOOK)
+_NOTEBOOK_LINK = re.compile(r"(\]\((?!http)[^)#\s]+)\.ipynb\b")
 _LINK = re.compile(r"\]\(([^)#\s]+)(#[^)]*)?\)")
 
 
@@ -81,7 +82,7 @@ def make_source() -> None:
   for notebook in SOURCE.rglob(f"*{_NOTEBOOK}"):
     make_page(notebook)
   for page in SOURCE.rglob("*.md"):
-    text = page.read_text("utf-8").replace(f"{_NOTEBOOK})", ".md)")
+    text = _NOTEBOOK_LINK.sub(r"\1.md", page.read_text("utf-8"))
     # A link to the README leads to the index; other folders keep theirs.
     up = "../" * (len(page.relative_to(SOURCE).parts) - 1)
     page.write_text(text.replace(f"]({up}{INDEX}", f"]({up}index.md"), "utf-8")

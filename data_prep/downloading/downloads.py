@@ -198,8 +198,8 @@ class _Transfer:
   def _begun(self) -> tuple[int, str]:
     """Returns the number of bytes so far, and the header of their version.
 
-    Both are empty without a stored header, because the rest of the file could
-    be of another version.
+    They are 0 and "" if no header of this address is stored, because the rest
+    of the file could be of another version.
     """
     try:
       with open(self._note, encoding="utf-8") as stream:

@@ -118,7 +118,7 @@ def report(tag: str, found: Statistics) -> None:
 def publish(
   making: Making, shards: Iterable[str], description: DataDescription
 ) -> None:
-  """Moves finished data to their place, instead of data of an earlier run.
+  """Moves finished data to their place, replacing those of an earlier run.
 
   Everything that needs space on the disk is written before files of the earlier
   run are removed; after that, files are only renamed. On a disk, the same

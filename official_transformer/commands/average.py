@@ -83,7 +83,8 @@ class AverageOptions(ModelDirOptions):
       weights = mean_weights([directory.checkpoint_prefix(n) for n in steps])
     except DamagedCheckpointError as error:
       raise InputError(
-        f"{error}; name the steps of intact ones in --average_checkpoints"
+        f"{error}; list the steps of intact checkpoints in "
+        "--average_checkpoints"
       ) from None
     weights = to_storage(weights, self.storage)
     weights[AVERAGED_STEPS] = tf.constant(steps, tf.int64)

@@ -274,7 +274,7 @@ def _check_names(job: BulkJob, paths: list[str], file_out: str) -> None:
     if other := sources.get(output):
       raise InputError(
         f"the translation of {path} would be {output}, a name that {other} "
-        "needs, too; translate that file into another directory"
+        f"needs, too; translate {path} into another directory"
       )
     sources[output] = path
     if file_system.is_same(os.path.dirname(path), job.directory):

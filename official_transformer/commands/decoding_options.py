@@ -76,10 +76,11 @@ class BeamSearchOptions(AlphaOptions):
   patience: float | None = flag(
     None,
     "Ends the search of a sentence at the latest when this many times "
-    "--beam_size hypotheses have ended (Kasai et al. 2022), much sooner with "
-    "a large --alpha; 1 is CTranslate2's rule. 0: the search ends when no "
-    "unfinished hypothesis can still win, as in the official model; "
-    "--engine=ctranslate2 then takes 1.5. Unset: the model's own.",
+    "--beam_size hypotheses have ended (Kasai et al. 2022); 1 is CTranslate2's "
+    "rule. This saves most with a large --alpha, with which the official rule "
+    "searches long. 0: the official rule, by which the search ends when no "
+    "unfinished hypothesis can still win; --engine=ctranslate2 then takes 1.5. "
+    "Unset: the model's own.",
     (lambda o: getattr(o, "sample", False), "samples end one by one"),
     lower_bound=0.0,
   )

@@ -75,7 +75,8 @@ class GuidanceOptions(Options):
   )
   forbidden_phrases: str | None = flag(
     None,
-    "A file of phrases, one a line, that no translation holds as whole words.",
+    "A file of phrases, one a line, that translations must not contain as "
+    "whole words. One that remains is reported as unmet.",
     path=True,
   )
   no_repeat_ngram_size: int = flag(

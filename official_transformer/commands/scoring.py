@@ -21,8 +21,9 @@ NO_TEST = "none"
 TOKENIZE_HELP = (
   "sacreBLEU's tokenizer for BLEU: 13a, intl, zh, "
   "ja-mecab, ko-mecab, char, none, or spm, flores101 and flores200, which are "
-  "downloaded. auto: zh for Chinese references, ja-mecab and ko-mecab for "
-  "Japanese and Korean ones, else 13a."
+  "downloaded. auto: zh for Chinese references; ja-mecab and ko-mecab for "
+  "Japanese and Korean ones, or char where these are not installed and for "
+  "other scripts without blanks; else 13a."
 )
 
 

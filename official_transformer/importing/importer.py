@@ -228,7 +228,8 @@ def _find_prefix(checkpoint: str) -> str:
     except ValueError as error:
       raise InputError(
         f"{checkpoint}/checkpoint names no checkpoint "
-        f"({error}); give --checkpoint the path of one without its ending"
+        f"({error}); pass the path of a checkpoint, without .index, as "
+        "--checkpoint"
       ) from None
   if prefix is None or not file_system.exists(prefix + ".index"):
     raise InputError(

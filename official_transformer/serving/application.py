@@ -193,10 +193,11 @@ def _body_of(*questions: type[pydantic.BaseModel]) -> dict[str, Any]:
 
 
 async def _fields(request: fastapi.Request) -> dict[str, Any]:
-  """Returns the fields of a request; without the key, no field is judged.
+  """Returns the fields of a request.
 
   Raises:
-    HTTPException: if the API key is missing, else as `parse_fields`.
+    HTTPException: as `read_body` and `parse_fields`; 401 instead if the headers
+      lack the API key.
   """
   try:
     # Read first: a connection closed with bytes unread is reset.

@@ -99,7 +99,9 @@ class Guidance(pydantic.BaseModel):
     examples=[[["Hund"]]],
   )
   forbidden_phrases: _Strings = pydantic.Field(
-    [], description="What no translation holds as whole words."
+    [],
+    description="Phrases that translations must not contain as whole words. "
+    "One that remains is reported as unmet.",
   )
   no_repeat_ngram_size: int = 0
   repetition_penalty: float = 1.0

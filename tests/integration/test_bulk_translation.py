@@ -122,7 +122,7 @@ def test_translations_of_two_kinds_do_not_mix(trained_model, files, tmp_path):
   assert "0 of 4 files are to be translated" in done.stderr
   (files / "one.en").write_bytes(b"another\n")
   said = fail(*bulk(trained_model, files, out))
-  assert "one.en is not the translation of" in said
+  assert "one.en is not a translation of" in said
   (out / "bulk_translation.json").write_text("[")
   assert "is damaged" in fail(*bulk(trained_model, files, out))
 
@@ -131,8 +131,8 @@ def test_translations_of_two_kinds_do_not_mix(trained_model, files, tmp_path):
   ("changed", "complaint"),
   [
     (["--file={files}/none*"], "there is no file"),
-    (["--file={files}/one.en,{twin}/one.en"], "and of a file of"),
-    (["--file={twin}/*.json"], "and of a file of this command"),
+    (["--file={files}/one.en,{twin}/one.en"], "one.en needs, too"),
+    (["--file={twin}/*.json"], "this command needs, too"),
     (["--file=,"], "names no file"),
     (["--file_out="], "the directory of their translations"),
     (["--file_out={files}"], "name another directory"),

@@ -738,7 +738,7 @@ def test_bleu_variants(demo_text):
     (["--mode=eval", "--bleu_source={demo_text}/test.en",
       "--bleu_ref={demo_text}/dev.de"], "has 20 lines and"),
     (["--mode=train", "--data_dir=/nowhere", "--model_dir=/tmp/never_made"],
-     "python -m data_prep.prepare_data"),
+     "with: prepare_data"),
     (["--mode=train", "--data_dir={demo_data}", "--seed=2"],
      "whose run has seed 1"),
     (["--mode=train", "--data_dir={demo_data}", "--params_override=depth=3"],

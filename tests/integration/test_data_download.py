@@ -271,7 +271,7 @@ def test_a_known_text_is_checked(server, tmp_path, monkeypatch):
     f"--raw_dir={tmp_path / 'raw'}",
     status=1,
   )
-  assert "dev.en is not the expected text" in said
+  assert "dev.en is not the expected file" in said
 
 
 def test_every_source_is_whole():

@@ -158,12 +158,13 @@ def served(page):
 
 
 @pytest.mark.parametrize("number", [0, 1])
-def test_a_server_answers_as_its_page_has_it(number, begun, tmp_path):
+def test_a_server_answers_as_its_page_has_it(number, begun, tmp_path, capsys):
   work = tmp_path / "work"
   shutil.copytree(begun[MODEL], work)
   (work / "another_model").rename(work / "reverse_model")
-  (model, *flags), curl = served("docs/deploying.md")[number]
-  clients = blocks("docs/deploying.md", "py")
+  servers = served("docs/deploying.md")
+  assert len(servers) == 2
+  (model, *flags), curl = servers[number]
   with running_server(
     model.removeprefix("--model_dir="),
     work,
@@ -177,10 +178,18 @@ def test_a_server_answers_as_its_page_has_it(number, begun, tmp_path):
       ["bash", "-c", here(curl)], capture_output=True, text=True, check=True
     ).stdout
     assert json.loads(said)["translations"]
-    if number == 1:  # A server of several directions.
-      (client,) = (block for block in clients if "libretranslatepy" in block)
+    if "," in model:  # Of several directions, as LibreTranslate's clients need.
       pytest.importorskip("libretranslatepy")
+      (client,) = (
+        block
+        for block in blocks("docs/deploying.md", "py")
+        if "libretranslatepy" in block
+      )
       exec(compile(here(client), "deploying.md", "exec"), {})
+      # Two lines with a blank one between them.
+      assert [bool(line) for line in capsys.readouterr().out.split("\n")] == [
+        *(True, False, True, False)
+      ]
 
 
 def test_the_tour_is_made_by_its_command(trained_model, tmp_path):
