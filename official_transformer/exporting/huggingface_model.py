@@ -27,11 +27,14 @@ from official_transformer.importing.huggingface_names import (
   OWN_PARAMS,
   PEGASUS,
   POSITION_TABLES,
+  RESIDUAL_SCALE,
   SHARED,
   SOFTMAX_TABLE,
   architecture,
   layer_name,
+  residual_scale,
   turned,
+  with_residual_scale,
 )
 from official_transformer.model.transformer import Transformer
 from official_transformer.model_params import (
@@ -125,6 +128,7 @@ def _config(params: TransformerParams) -> dict[str, Any]:
   }
   if kind == PEGASUS:
     return config | {
+      RESIDUAL_SCALE: residual_scale(params),
       "vocab_size": max(params.vocab_size, start + 1),
       "max_position_embeddings": longest(params),
       "normalize_before": True,
@@ -160,6 +164,7 @@ def _tensors(transformer: Transformer, config: dict[str, Any]) -> Tensors:
   tensors[BIAS] = _logits_bias(weights, transformer.params, config)
   if config["model_type"] == PEGASUS:
     tensors |= _encodings(transformer, weights)
+    return with_residual_scale(tensors, config[RESIDUAL_SCALE])
   return tensors
 
 

@@ -31,6 +31,7 @@ from official_transformer.text.vocabulary_files import Tokenizers, VocabFiles
 
 START = "<start>"
 # A language to translate to, as a piece of ours and as one of Marian's.
+_SPACE = "\u2581"  # As SentencePiece writes a blank.
 _LANGUAGE = re.compile("^\u2581(>>[^<>\\s]+<<)$")
 _CODE = re.compile(r">>.+?<<")
 _UNUSED = 5  # SentencePiece's type for pieces that are never used in text.
@@ -128,13 +129,16 @@ def _unigram(model: Any) -> Any:
     steps += [
       normalizers.Strip(),
       normalizers.Replace(Regex(" {2,}"), " "),
+      # A line may hold the sign itself.
+      normalizers.Replace(Regex(f"[ {_SPACE}]+$"), ""),
     ]
-  if steps:
-    found.normalizer = normalizers.Sequence(steps)
+  if model.normalizer_spec.add_dummy_prefix:
+    steps.append(normalizers.Prepend(_SPACE))
+  found.normalizer = normalizers.Sequence(steps)
   scheme = "always" if model.normalizer_spec.add_dummy_prefix else "never"
   found.pre_tokenizer = pre_tokenizers.Sequence(
     [
-      pre_tokenizers.Metaspace(prepend_scheme=scheme, split=False),
+      pre_tokenizers.Metaspace(prepend_scheme="never", split=False),
       # Text that looks like a special piece is ordinary text.
       pre_tokenizers.Split(
         Regex("|".join(_beginning(piece, known) for piece in special)),

@@ -18,8 +18,10 @@ from typing import Any
 
 import numpy as np
 
-# Default of PyTorch's layer norms, and Marian's epsilon.
-_TORCH_EPSILON, _MARIAN_EPSILON = 1e-5, 1e-6
+from official_transformer.importing.huggingface_names import TORCH_EPSILON
+
+# Of layer norms.
+_MARIAN_EPSILON = 1e-6
 # Parts of a layer by Marian's names, and by Hugging Face's.
 _MARIAN_PARTS = {
   "self": "self_attn",
@@ -77,7 +79,7 @@ class NumpyModel:
     with open(os.path.join(directory, "config.json"), encoding="utf-8") as file:
       config = json.load(file)
     tensors = load_file(os.path.join(directory, "model.safetensors"))
-    return cls(config, tensors, _TORCH_EPSILON)
+    return cls(config, tensors, TORCH_EPSILON)
 
   @classmethod
   def of_marian(

@@ -5,7 +5,9 @@ Of a product, PyTorch's kernel is [out, in], and ours [in, out].
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -29,6 +31,9 @@ POSITION_TABLES = (
 BIAS = "final_logits_bias"
 # Key of config.json for values that `transformers` does not read.
 OWN_PARAMS = "official_transformer_params"
+RESIDUAL_SCALE = "official_transformer_residual_scale"
+# Epsilon of layer norms in PyTorch, which Pegasus' class does not set.
+TORCH_EPSILON = 1e-5
 # The SentencePiece model that tokenizer.json was made of.
 VOCABULARY = "spiece.model"
 _SUB_LAYERS = {"self_attention": "self_attn", "cross_attention": "encoder_attn"}
@@ -47,6 +52,36 @@ _LAYER = re.compile(
 _OUTPUT_NORM = re.compile(
   r"transformer/(encoder|decoder)_stack/output_norm/(gamma|beta)"
 )
+# What is added to the residual stream of a pre-norm model; and the norm whose
+# output meets the embeddings once more, in the softmax.
+_ADDED = re.compile(
+  r"model\.(shared|\w+\.embed_\w+)\.weight|.+\.(out_proj|fc2)\.(weight|bias)"
+)
+_BEFORE_SOFTMAX = re.compile(r"model\.decoder\.layer_norm\.(weight|bias)")
+
+
+def residual_scale(params: TransformerParams) -> float:
+  """Returns how many times larger an exported residual stream is than ours.
+
+  Layer norms divide the size out, except that their epsilon weighs less: with 4
+  times as large a stream, PyTorch's 1e-5 is as 6.3e-7 would be, next to our
+  1e-6. A power of two costs no bit.
+  """
+  times = math.sqrt(TORCH_EPSILON / params.layer_norm_epsilon)
+  return 2.0 ** round(math.log2(times))
+
+
+def with_residual_scale(
+  tensors: Mapping[str, np.ndarray], scale: float
+) -> dict[str, np.ndarray]:
+  """Returns a Pegasus model that is the same but for the stream's size."""
+  scaled = dict(tensors)
+  for name, value in tensors.items():
+    if _ADDED.fullmatch(name):
+      scaled[name] = value * np.float32(scale)
+    elif _BEFORE_SOFTMAX.fullmatch(name):
+      scaled[name] = value / np.float32(scale)
+  return scaled
 
 
 def layer_name(path: str) -> str | None:

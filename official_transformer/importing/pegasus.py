@@ -28,8 +28,10 @@ from official_transformer.importing.huggingface_names import (
   BIAS,
   OWN_PARAMS,
   POSITION_TABLES,
+  RESIDUAL_SCALE,
   SHARED,
   VOCABULARY,
+  with_residual_scale,
 )
 from official_transformer.importing.model_writing import (
   new_directory,
@@ -66,10 +68,11 @@ def import_pegasus(
     InputError: if the files are missing, or were not exported from here.
   """
   target = new_directory(model_dir)
-  params = _params(directory, overrides)
+  params, scale = _params(directory, overrides)
   tensors = read_tensors(directory)
   params = _with_biases(params, tensors)
-  params = _with_positions(params, tensors, directory)
+  params = _with_positions(params, tensors, scale, directory)
+  tensors = with_residual_scale(tensors, 1 / scale)
   transformer = build_transformer(params)
   values = _assemble(tensors, transformer, directory)
   check_values(values, transformer, tensors, directory)
@@ -85,8 +88,10 @@ def import_pegasus(
   return summary(values, params, model_dir)
 
 
-def _params(directory: str, overrides: Mapping[str, Any]) -> TransformerParams:
-  """Returns the parameters that the export has noted."""
+def _params(
+  directory: str, overrides: Mapping[str, Any]
+) -> tuple[TransformerParams, float]:
+  """Returns the parameters and the residual scale that the export has noted."""
   if wrong := sorted(set(overrides) - set(DECODING_FIELDS)):
     raise InputError(
       f"{', '.join(wrong)}: the export says that; what can be chosen is "
@@ -103,7 +108,11 @@ def _params(directory: str, overrides: Mapping[str, Any]) -> TransformerParams:
     params = read_record(TransformerParams, config[OWN_PARAMS])
   except DAMAGE as error:
     raise InputError(f"{path}: {OWN_PARAMS} is damaged: {error}") from None
-  return dataclasses.replace(params, **overrides)
+  # Earlier exports had no scale.
+  scale = config.get(RESIDUAL_SCALE, 1.0)
+  if not isinstance(scale, (int, float)) or scale <= 0:
+    raise InputError(f"{path}: {RESIDUAL_SCALE} is {scale!r}, not above 0")
+  return dataclasses.replace(params, **overrides), scale
 
 
 def _with_biases(
@@ -154,6 +163,7 @@ def _assemble(
 def _with_positions(
   params: TransformerParams,
   tensors: Mapping[str, np.ndarray],
+  scale: float,
   directory: str,
 ) -> TransformerParams:
   """Returns parameters with learnt positions, if they are not the formula's.
@@ -169,7 +179,8 @@ def _with_positions(
   stored = [tensors[name] for name in POSITION_TABLES]
   if params.positions != "learned":
     formula = POSITIONS[params.positions](params).source(len(stored[0]))
-    if all(_is_rounded(formula.numpy(), table) for table in stored):
+    exact = formula.numpy() * np.float32(scale)
+    if all(_is_rounded(exact, table) for table in stored):
       return params
   return dataclasses.replace(
     params,

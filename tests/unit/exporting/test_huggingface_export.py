@@ -13,7 +13,7 @@ from random_model import LINES, random_model, train_vocabulary
 from official_transformer.decoding.loading import load_model, open_model
 from official_transformer.decoding.scorer import Scorer
 from official_transformer.errors import InputError, RunError
-from official_transformer.exporting import huggingface_export, numpy_model
+from official_transformer.exporting import huggingface_export
 from official_transformer.exporting.huggingface_model import write_model
 from official_transformer.exporting.huggingface_tokenizer import (
   check_vocabulary,
@@ -24,8 +24,10 @@ from official_transformer.exporting.numpy_model import NumpyModel
 from official_transformer.exporting.verification import Samples
 from official_transformer.importing.huggingface_names import (
   OWN_PARAMS,
+  RESIDUAL_SCALE,
   VOCABULARY,
   architecture,
+  with_residual_scale,
 )
 from official_transformer.importing.pegasus import import_pegasus
 from official_transformer.model_params import TransformerParams
@@ -57,12 +59,8 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", [n for n in VARIANTS if n not in REFUSED])
-def test_numpy_computes_the_same_of_what_is_written(
-  name, tmp_path, monkeypatch
-):
+def test_numpy_computes_the_same_of_what_is_written(name, tmp_path):
   transformer = make(name)
-  epsilon = transformer.params.layer_norm_epsilon
-  monkeypatch.setattr(numpy_model, "_TORCH_EPSILON", epsilon)
   write_model(transformer, str(tmp_path))
   export = NumpyModel.of_huggingface(str(tmp_path))
   scorer = Scorer(transformer, None)
@@ -118,6 +116,31 @@ def test_an_export_is_imported_bit_by_bit(exported, model, tmp_path):
     np.testing.assert_array_equal(ours.numpy(), again.numpy())
 
 
+def test_an_export_of_the_stream_as_it_is_is_read_too(
+  exported, model, tmp_path
+):
+  from safetensors.numpy import load_file, save_file
+
+  directory, _ = exported
+  path = directory / "model.safetensors"
+  config = json.loads((directory / "config.json").read_text())
+  scale = config.pop(RESIDUAL_SCALE)
+  assert scale == 4
+  (directory / "config.json").write_text(json.dumps(config))
+  save_file(with_residual_scale(load_file(path), 1 / scale), path)
+  import_pegasus(str(directory), str(tmp_path / "back"), {})
+  back = load_model(*open_model(str(tmp_path / "back")))
+  assert back.transformer.params == model.transformer.params
+  for ours, again in zip(
+    model.transformer.weights, back.transformer.weights, strict=True
+  ):
+    np.testing.assert_array_equal(ours.numpy(), again.numpy())
+  config[RESIDUAL_SCALE] = "4"
+  (directory / "config.json").write_text(json.dumps(config))
+  with pytest.raises(InputError, match="'4', not above 0"):
+    import_pegasus(str(directory), str(tmp_path / "damaged"), {})
+
+
 def test_the_search_is_told_to_transformers(exported):
   directory, _ = exported
   said = json.loads((directory / "generation_config.json").read_text())
@@ -149,7 +172,7 @@ def test_what_training_moved_is_kept_or_refused(exported, tmp_path):
     for w in load_model(there, found).transformer.weights
     if "source_positions" in w.path
   )
-  np.testing.assert_array_equal(table, tensors[positions] + 1)
+  np.testing.assert_array_equal(table, (tensors[positions] + 1) / 4)
   half = {name: value.astype(np.float16) for name, value in tensors.items()}
   save_file(half, path)
   import_pegasus(str(directory), str(tmp_path / "half"), {})
@@ -218,6 +241,7 @@ def cut(vocabulary, tmp_path_factory):
         [
           *("</s>", "<unk>", "<pad>", "</", "\t", "  ", "\u00a0", "\u00ad"),
           *("e\u0301", "½", "ﬁ", "\u2028", "\ufeff", "中文", "😀", "\x00"),
+          *("\u2581", "\u2581A"),
           *("dog", " runs", "läuft", "."),
         ]
       ),
