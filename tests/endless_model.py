@@ -8,6 +8,8 @@ from official_transformer.model_directory.checkpoint_files import (
   WEIGHTS,
   read_tensors,
   stored_shapes,
+)
+from official_transformer.model_directory.checkpoint_writing import (
   write_checkpoint,
 )
 from official_transformer.model_directory.directory import ModelDirectory

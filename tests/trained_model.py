@@ -14,7 +14,9 @@ from official_transformer.importing.importer import (
   ImportRequest,
   import_checkpoint,
 )
-from official_transformer.model_directory.checkpoint_files import write_bundle
+from official_transformer.model_directory.checkpoint_writing import (
+  write_bundle,
+)
 from official_transformer.text.vocabulary_files import VocabFiles
 
 _FIXTURES = pathlib.Path(__file__).parent / "fidelity" / "fixtures"

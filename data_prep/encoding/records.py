@@ -12,12 +12,10 @@ import functools
 import struct
 from collections.abc import Sequence
 
-import google_crc32c
-
+from official_transformer.storage.checksums import masked_checksum
 from official_transformer.text.packed_ids import pack
 
 _LENGTH_DELIMITED = 2
-_MASK_DELTA = 0xA282EAD8
 
 
 def _field_head(number: int, size: int) -> bytes:
@@ -66,20 +64,14 @@ def serialize_packed(inputs: bytes, targets: bytes) -> bytes:
   return _example_head(len(features)) + features
 
 
-def _masked_checksum(data: bytes) -> int:
-  """Returns CRC-32C, turned and moved as TFRecord files have it."""
-  crc = google_crc32c.value(data)
-  return ((crc >> 15 | crc << 17) + _MASK_DELTA) & 0xFFFFFFFF
-
-
 @functools.lru_cache(maxsize=1 << 14)
 def _record_head(size: int) -> bytes:
   length = struct.pack("<Q", size)
-  return length + struct.pack("<I", _masked_checksum(length))
+  return length + struct.pack("<I", masked_checksum(length))
 
 
 def framed(data: bytes) -> bytes:
   """Returns a record as TFRecord files hold it, with length and checksums."""
   return b"".join(
-    (_record_head(len(data)), data, struct.pack("<I", _masked_checksum(data)))
+    (_record_head(len(data)), data, struct.pack("<I", masked_checksum(data)))
   )

@@ -72,6 +72,8 @@ class AverageOptions(ModelDirOptions):
       AVERAGED_STEPS,
       DamagedCheckpointError,
       mean_weights,
+    )
+    from official_transformer.model_directory.checkpoint_writing import (
       to_storage,
       write_only_checkpoint,
     )

@@ -318,6 +318,11 @@ class EngineOptions(LineOptions, QuantizationOptions, TranslatorOptions):
     """Whether CTranslate2 has the weights."""
     return self.engine == CTRANSLATE2
 
+  @property
+  def needs_tensorflow(self) -> bool:
+    """Whether TensorFlow translates; its import takes seconds."""
+    return self.engine == TENSORFLOW
+
   def plan_for(
     self, directory: ModelDirectory, description: ModelDescription
   ) -> TranslatorPlan:

@@ -184,7 +184,8 @@ def _computing(translator: Translator) -> list[str]:
   engine = translator.options.engine
   if engine.name != TENSORFLOW:
     return [engine.name, engine.quantization]
-  return [] if translator.dtype == "float32" else [translator.dtype]
+  dtype = translator.searchers.engine.dtype
+  return [] if dtype == "float32" else [dtype]
 
 
 @dataclasses.dataclass(frozen=True)

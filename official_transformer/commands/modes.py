@@ -70,7 +70,7 @@ class Runnable(Protocol):
     """Refuses wrong input before TensorFlow is imported."""
 
   def run(self) -> None:
-    """Runs the mode; TensorFlow has been imported."""
+    """Runs the mode; TensorFlow has been imported, if it is needed."""
 
 
 def run_mode(options: Runnable) -> None:
@@ -82,5 +82,6 @@ def run_mode(options: Runnable) -> None:
   # It takes seconds to import: --help, a mistyped flag and a missing file are
   # answered before it is.
   options.check()
-  start_tensorflow()
+  if getattr(options, "needs_tensorflow", True):
+    start_tensorflow()
   options.run()

@@ -184,7 +184,7 @@ class PredictOptions(SourceOptions, GuidanceOptions, FormatOptions):
 
   def _translate_files(self, runner: str) -> None:
     """Translates many files, by Beam's workers."""
-    # It imports TensorFlow.
+    # It imports Apache Beam.
     from official_transformer.commands.bulk_predict import bulk_predict
 
     bulk_predict(
@@ -200,7 +200,10 @@ class PredictOptions(SourceOptions, GuidanceOptions, FormatOptions):
 
   def _translate_text(self, text: str) -> None:
     """Translates the only sentence of this process."""
-    with grappler_disabled():
+    runs_once = (
+      grappler_disabled if self.needs_tensorflow else contextlib.nullcontext
+    )
+    with runs_once():
       translator = self.load_one_by_one()
       (line,) = self.requests([text])
       self._write(iter([translator.translate_line(line)]))

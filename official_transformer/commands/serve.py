@@ -213,7 +213,8 @@ class ServiceOptions(LimitOptions, EngineOptions):
         command = [sys.executable, "-m", _MODULE, *sys.argv[1:]]
         Supervisor(listener, command, self.server_workers).run()
         return
-    start_tensorflow()
+    if self.needs_tensorflow:
+      start_tensorflow()
     self._serve(listener, key)
 
   def _serve(self, listener: socket.socket, key: str | None) -> None:

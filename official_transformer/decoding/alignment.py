@@ -12,11 +12,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from official_transformer.decoding.attention import AttentionReader
 from official_transformer.decoding.options import AlignmentRule
 from official_transformer.model_params import EOS_ID
 from official_transformer.text.tokenizer import (
@@ -25,6 +24,9 @@ from official_transformer.text.tokenizer import (
   formed_text,
 )
 from official_transformer.text.words import Span, words_of, words_under
+
+if TYPE_CHECKING:
+  from official_transformer.decoding.attention import AttentionReader
 
 _LEAST = 1e-6  # Smallest divisor, for rows and columns of zeros.
 _ROUNDS = 3  # More changed little: benchmarks/history/measurements.md.

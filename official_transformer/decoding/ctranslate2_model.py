@@ -10,21 +10,21 @@ Shapes: D hidden size, V vocabulary, P positions.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import ctranslate2
 import numpy as np
-import tensorflow as tf
 from ctranslate2.specs import common_spec, transformer_spec
 
+from official_transformer.decoding.loading import ModelWeights
 from official_transformer.errors import InputError
-from official_transformer.model.transformer import Transformer
 from official_transformer.model_params import (
   EOS_ID,
   PAD_ID,
   TransformerParams,
 )
+from official_transformer.ops.timescales import position_table
 from official_transformer.text.tokenizer import Tokenizer
 from official_transformer.text.vocabulary_files import Tokenizers
 
@@ -38,12 +38,12 @@ ACTIVATIONS = {
 _NEVER = -6e4
 
 # An array by a variable's path.
-Weights = dict[str, np.ndarray]
+Weights = Mapping[str, np.ndarray]
 
 
 def write_ctranslate2_model(
-  transformer: Transformer,
-  tokenizers: Tokenizers,
+  model: ModelWeights,
+  names: tuple[Sequence[str], Sequence[str]],
   directory: str,
   quantization: str,
   positions: int,
@@ -51,14 +51,19 @@ def write_ctranslate2_model(
   """Writes a directory that `ctranslate2.Translator` opens.
 
   Args:
-    transformer: with float32 weights.
-    tokenizers: tokenizers of source and target.
+    model: parameters and weights.
+    names: result of `both_entries`.
     directory: exists, and is empty.
     quantization: how weights are kept; one of `engines.QUANTIZATIONS`.
     positions: P, the most tokens of a source or a translation.
   """
-  spec = _specification(transformer, positions)
-  sources, entries = both_entries(tokenizers, transformer.params)
+  try:
+    spec = _specification(model.params, model.arrays, positions)
+  except KeyError as error:
+    raise InputError(
+      f"the checkpoint does not fit this model: it lacks {error.args[0]}"
+    ) from None
+  sources, entries = names
   spec.register_source_vocabulary(sources)
   spec.register_target_vocabulary(entries)
   spec.config.add_source_eos = True
@@ -67,7 +72,7 @@ def write_ctranslate2_model(
   spec.config.decoder_start_token = entries[PAD_ID]
   # It must be one that there is, and subtokens know none: never asked for.
   spec.config.unk_token = entries[PAD_ID]
-  spec.config.layer_norm_epsilon = transformer.params.layer_norm_epsilon
+  spec.config.layer_norm_epsilon = model.params.layer_norm_epsilon
   spec.validate()
   if quantization == "bfloat16":
     _round_to_bfloat16(spec)
@@ -117,21 +122,24 @@ def unique_entries(tokenizer: Tokenizer, rows: int) -> list[str]:
   return entries
 
 
-def _specification(transformer: Transformer, positions: int) -> Any:
+def _specification(
+  params: TransformerParams, weights: Weights, positions: int
+) -> Any:
   """Returns the model with all its weights."""
-  params = transformer.params
   if params.norm not in ("pre", "post"):
     raise InputError(f"CTranslate2 has no norm {params.norm!r}")
-  weights = {w.path: w.numpy() for w in transformer.weights}
   spec = transformer_spec.TransformerSpec.from_config(
     num_layers=(params.encoder_layers, params.decoder_layers),
     num_heads=params.num_heads,
     pre_norm=params.norm == "pre",
     activation=ACTIVATIONS[params.activation],
   )
-  source_encoding = transformer.positions.source(positions).numpy()
-  encoding = transformer.positions.target(positions).numpy()
-  table = weights["transformer/embedding/weights"]
+  source_encoding, encoding = (
+    position_table(params, weights, side, positions)
+    for side in ("source", "target")
+  )
+  # Copies: CTranslate2 rounds tables in place.
+  table = weights["transformer/embedding/weights"].copy()
   if params.target_space_embedding:
     # It is added to every source token, as the encoding is.
     source_encoding = (
@@ -139,12 +147,11 @@ def _specification(transformer: Transformer, positions: int) -> Any:
     )
   spec.encoder.position_encodings.encodings = source_encoding
   spec.decoder.position_encodings.encodings = encoding
-  own = weights.get("transformer/source_embedding/weights")
-  spec.encoder.embeddings[0].weight = table if own is None else own
+  own = weights.get("transformer/source_embedding/weights", table)
+  spec.encoder.embeddings[0].weight = table if own is table else own.copy()
   spec.decoder.embeddings.weight = table
-  spec.decoder.projection.weight = weights.get(
-    "transformer/softmax/weights", table
-  )
+  scoring = weights.get("transformer/softmax/weights", table)
+  spec.decoder.projection.weight = table if scoring is table else scoring.copy()
   if params.output_bias or params.suppress_pad:
     spec.decoder.projection.bias = _softmax_bias(weights, params)
   spec.decoder.start_from_zero_embedding = params.start_symbol == "zero"
@@ -219,7 +226,8 @@ def _set_kernels(spec: Any, weights: Weights, paths: Sequence[str]) -> None:
 
 def _round_to_bfloat16(spec: Any) -> None:
   """Rounds all weights, which CTranslate2 itself leaves to PyTorch."""
-  bfloat16 = tf.bfloat16.as_numpy_dtype
+  # It comes with TensorFlow.
+  from ml_dtypes import bfloat16
 
   def round_one(owner: Any, name: str, value: Any) -> None:
     if getattr(value, "dtype", None) == "float32" and not value.is_scalar():

@@ -23,6 +23,7 @@ from official_transformer.decoding.ctranslate2_model import (
 )
 from official_transformer.decoding.engines import Engine
 from official_transformer.decoding.hypotheses import FoundSequence
+from official_transformer.decoding.loading import ModelWeights
 from official_transformer.decoding.memory_bounds import (
   check_positions,
   lacks_memory,
@@ -30,7 +31,6 @@ from official_transformer.decoding.memory_bounds import (
 )
 from official_transformer.errors import InputError
 from official_transformer.hardware.cpu_threads import threads_of_each
-from official_transformer.model.transformer import Transformer
 from official_transformer.model_params import (
   EOS_ID,
   PAD_ID,
@@ -86,7 +86,7 @@ class CTranslate2Searcher:
   @classmethod
   def of(
     cls,
-    transformer: Transformer,
+    model: ModelWeights,
     tokenizers: Tokenizers,
     engine: Engine,
     workers: int,
@@ -94,14 +94,15 @@ class CTranslate2Searcher:
     """Converts a model.
 
     Args:
-      transformer: with float32 weights; not needed after this.
+      model: not needed after this.
       tokenizers: tokenizers of source and target.
       engine: quantization of the weights, and whether a GPU computes.
       workers: batches searched side by side.
     """
+    names = both_entries(tokenizers, model.params)
     with tempfile.TemporaryDirectory() as directory:
       write_ctranslate2_model(
-        transformer, tokenizers, directory, engine.quantization, POSITIONS
+        model, names, directory, engine.quantization, POSITIONS
       )
       translator = ctranslate2.Translator(
         directory,
@@ -116,9 +117,9 @@ class CTranslate2Searcher:
         translator.compute_type,
       )
     return cls(
-      transformer.params,
+      model.params,
       translator,
-      both_entries(tokenizers, transformer.params),
+      names,
       tokenizers.target.vocab_size,
     )
 

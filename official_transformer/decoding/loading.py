@@ -1,26 +1,30 @@
-"""Opening model directories and loading their checkpoints."""
+"""Opening model directories and loading their checkpoints.
+
+TensorFlow is imported where a model is made for it, and not before.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 from absl import logging
 
+from official_transformer.decoding.engines import TENSORFLOW
 from official_transformer.errors import InputError
 from official_transformer.hardware.processor import is_fast_dtype
-from official_transformer.model.building import build_transformer
-from official_transformer.model.transformer import (
-  Transformer,
-)
 from official_transformer.model_directory.checkpoint_files import (
   AVERAGED_STEPS,
+  WEIGHTS,
   best_weights_group,
   check_sizes,
+  check_variables,
   first_readable,
   read_integers,
-  restore_variables,
+  read_weights,
+  stored_shapes,
 )
 from official_transformer.model_directory.description import (
   DESCRIPTION_FILE,
@@ -31,13 +35,16 @@ from official_transformer.model_directory.directory import (
   LATEST,
   ModelDirectory,
 )
-from official_transformer.model_params import DECODING_FIELDS
+from official_transformer.model_params import DECODING_FIELDS, TransformerParams
 from official_transformer.text.tokenizer import fitting_params
 from official_transformer.text.vocabulary_files import (
   Tokenizers,
   VocabFiles,
   load_vocabularies,
 )
+
+if TYPE_CHECKING:
+  from official_transformer.model.transformer import Transformer
 
 
 class LoadedCheckpoint(NamedTuple):
@@ -67,8 +74,47 @@ class LoadedCheckpoint(NamedTuple):
     return f"step-{self.step}"
 
 
+@dataclasses.dataclass(frozen=True)
+class ModelWeights:
+  """A model without a library that computes it.
+
+  Attributes:
+    params: hyper-parameters, and how to decode.
+    arrays: float32 arrays by the paths of `Transformer.weights`.
+  """
+
+  params: TransformerParams
+  arrays: Mapping[str, np.ndarray]
+
+  @classmethod
+  def of(cls, model: ModelWeights | Transformer) -> ModelWeights:
+    """Returns the weights that a model has now."""
+    if isinstance(model, ModelWeights):
+      return model
+    arrays = {w.path: w.numpy() for w in model.weights}
+    return cls(model.params, arrays)
+
+
+class StoredModel(NamedTuple):
+  """A model as its directory has it.
+
+  Attributes:
+    model: parameters and weights.
+    tokenizers: tokenizers of source and target.
+    longest_piece: most tokens of text that it translates in one piece.
+    checkpoint: whose weights they are.
+    splits_sentences: whether it was trained on sentences, not on paragraphs.
+  """
+
+  model: ModelWeights
+  tokenizers: Tokenizers
+  longest_piece: int
+  checkpoint: LoadedCheckpoint
+  splits_sentences: bool = True
+
+
 class LoadedModel(NamedTuple):
-  """A model to decode or score with.
+  """A model for TensorFlow to decode or score with.
 
   Attributes:
     transformer: with the checkpoint's weights.
@@ -83,6 +129,14 @@ class LoadedModel(NamedTuple):
   longest_piece: int
   checkpoint: LoadedCheckpoint
   splits_sentences: bool = True
+
+  @property
+  def model(self) -> Transformer:
+    """The transformer."""
+    return self.transformer
+
+
+AnyModel = LoadedModel | StoredModel
 
 
 def fast_dtype(dtype: str) -> str:
@@ -121,24 +175,18 @@ def open_model(
   return directory, dataclasses.replace(stored, params=params)
 
 
-def load_model(
+def read_model(
   directory: ModelDirectory,
   description: ModelDescription,
-  dtype: str = "fp32",
   checkpoint: str = LATEST,
-  as_asked: bool = False,
-) -> LoadedModel:
-  """Loads a checkpoint of a model directory, and its vocabulary.
+) -> StoredModel:
+  """Reads a checkpoint of a model directory, and its vocabulary.
 
   Args:
     directory: the model directory.
     description: description of its model, with the parameters to decode with.
-    dtype: type of the computation: `fp32`, `bf16` or `fp16`; float32 is used if
-      nothing here computes faster in that type, as on most processors.
     checkpoint: `latest`, instead of which an older one is taken if it cannot
       be read; `best`; `average`; or a step.
-    as_asked: whether it is of `dtype` even if that is slow here: it is meant
-      for elsewhere.
 
   Raises:
     InputError: if the directory holds no usable model.
@@ -146,48 +194,83 @@ def load_model(
   kind, steps = directory.choose_checkpoints(checkpoint)
   tokenizers = _load_tokenizers(directory, description)
   params = fitting_params(description.params, tokenizers.target)
-  first_readable(
-    directory,
-    steps,
-    kind,
-    lambda prefix: check_sizes(prefix, params),
-  )
-  transformer = build_transformer(
-    params,
-    dtype if as_asked else fast_dtype(dtype),
-    is_train=False,
-  )
-  step, damaged = first_readable(
-    directory,
-    steps,
-    kind,
-    lambda prefix: restore_variables(
-      prefix, best_weights_group(prefix), transformer.weights
-    ),
-  )
+  weights: dict[str, np.ndarray] = {}
+
+  def read(prefix: str) -> None:
+    check_sizes(prefix, params)
+    group = best_weights_group(prefix)
+    found = read_weights(prefix, stored_shapes(prefix, group))
+    weights.update(
+      (name.removeprefix(f"{group}/"), value) for name, value in found.items()
+    )
+
+  step, damaged = first_readable(directory, steps, kind, read)
   for problem in damaged:
     logging.error("%s; using the one of step %d", problem, step)
   averaged = _averaged_steps(directory, step) if kind == AVERAGE else ()
-  return LoadedModel(
-    transformer,
+  prefix = directory.checkpoint_prefix(step, kind)
+  return StoredModel(
+    ModelWeights(params, weights),
     tokenizers,
     description.longest_piece,
-    LoadedCheckpoint(step, averaged, directory.checkpoint_prefix(step, kind)),
+    LoadedCheckpoint(step, averaged, prefix),
     description.splits_sentences,
   )
+
+
+def load_model(
+  directory: ModelDirectory,
+  description: ModelDescription,
+  dtype: str = "fp32",
+  checkpoint: str = LATEST,
+  as_asked: bool = False,
+) -> LoadedModel:
+  """Loads a checkpoint into a model of TensorFlow's.
+
+  Args:
+    directory: as in `read_model`.
+    description: as in `read_model`.
+    dtype: type of the computation: `fp32`, `bf16` or `fp16`; float32 is used if
+      nothing here computes faster in that type, as on most processors.
+    checkpoint: as in `read_model`.
+    as_asked: whether it is of `dtype` even if that is slow here: it is meant
+      for elsewhere.
+
+  Raises:
+    InputError: if the directory holds no usable model.
+  """
+  from official_transformer.model.building import build_transformer
+
+  stored = read_model(directory, description, checkpoint)
+  transformer = build_transformer(
+    stored.model.params,
+    dtype if as_asked else fast_dtype(dtype),
+    is_train=False,
+  )
+  check_variables(
+    stored.checkpoint.prefix,
+    WEIGHTS,
+    {path: value.shape for path, value in stored.model.arrays.items()},
+    {variable.path: variable.shape for variable in transformer.weights},
+  )
+  for variable in transformer.weights:
+    variable.assign(stored.model.arrays[variable.path])
+  return LoadedModel(transformer, *stored[1:])
 
 
 def load_models(
   opened: Sequence[tuple[ModelDirectory, ModelDescription]],
   dtype: str = "fp32",
   checkpoint: str = LATEST,
-) -> list[LoadedModel]:
-  """Loads models that are to decide together.
+  engine: str = TENSORFLOW,
+) -> list[AnyModel]:
+  """Loads models that are to decide together, for an engine.
 
   Args:
     opened: results of `open_model`.
     dtype: as in `load_model`.
     checkpoint: checkpoint of each, as in `load_model`.
+    engine: one of `ENGINES`; for another than TensorFlow, models are only read.
 
   Returns:
     The models. All hide the unknown token if the first is asked to.
@@ -207,13 +290,16 @@ def load_models(
         f"{first.path} {described.vocabularies} ({described.form}): only "
         "models of one vocabulary can decide together"
       )
-  models = []
+  models: list[AnyModel] = []
   for directory, description in opened:
     params = dataclasses.replace(
       description.params, suppress_unk=described.params.suppress_unk
     )
     description = dataclasses.replace(description, params=params)
-    models.append(load_model(directory, description, dtype, checkpoint))
+    if engine == TENSORFLOW:
+      models.append(load_model(directory, description, dtype, checkpoint))
+    else:
+      models.append(read_model(directory, description, checkpoint))
   return models
 
 

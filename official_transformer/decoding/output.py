@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from official_transformer.decoding.scorer import PairScore
 from official_transformer.decoding.translation import Hypothesis, Translation
+
+if TYPE_CHECKING:
+  from official_transformer.decoding.scorer import PairScore
 
 
 def lines_of(

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from typing import Any
 
-from official_transformer.decoding.engines import (
-  TENSORFLOW,
-  SequenceSearcher,
-  check_installed,
-)
-from official_transformer.decoding.guided_searcher import GuidedSearcher
+from official_transformer.decoding.engines import TENSORFLOW, check_installed
 from official_transformer.decoding.hypotheses import FoundSequence, as_one_line
 from official_transformer.decoding.line_preparation import PieceToTranslate
+from official_transformer.decoding.loading import ModelWeights
 from official_transformer.decoding.mbr import by_risk
 from official_transformer.decoding.options import DecodingOptions
-from official_transformer.decoding.searcher import Searcher
+from official_transformer.decoding.started_engine import StartedEngine
 from official_transformer.errors import InputError
-from official_transformer.model.transformer import Transformer
 from official_transformer.search.options import SearchOptions
+from official_transformer.text.tokenizer import Tokenizer
 from official_transformer.text.vocabulary_files import Tokenizers
 
 
@@ -26,35 +23,38 @@ class Searchers:
   """Searches with a model, or with several; safe to call from several threads.
 
   Attributes:
-    plain: searcher of pieces without guidance: the engine or, for several
-      models, the guided searcher.
+    engine: what the engine offers.
+    plain: searcher of pieces without guidance; the engine's.
   """
 
   def __init__(
-    self,
-    transformers: Sequence[Transformer],
+    self, engine: StartedEngine, target: Tokenizer, options: DecodingOptions
+  ) -> None:
+    self.engine = engine
+    self.plain = engine.plain
+    self._target = target
+    self._options = options
+
+  @classmethod
+  def of(
+    cls,
+    models: Sequence[Any],
     tokenizers: Tokenizers,
     options: DecodingOptions,
-  ) -> None:
-    """Initializes the searchers.
+  ) -> Searchers:
+    """Starts the engine that `options` name.
+
+    Args:
+      models: one `Transformer`, or several that decide together; for
+        CTranslate2, one or its `ModelWeights`.
+      tokenizers: tokenizers of source and target.
+      options: the engine, and how it searches.
 
     Raises:
-      InputError: if several models cannot decide together.
+      InputError: if the engine cannot search so.
     """
-    self._options = options
-    self._target = tokenizers.target
-    self._guided = GuidedSearcher(transformers, tokenizers)
-    if len(transformers) == 1:
-      self.plain = _engine_searcher(transformers[0], tokenizers, options)
-      return
-    if options.engine.name != TENSORFLOW or options.padded_length:
-      raise InputError(
-        "several models decide together in TensorFlow's search alone, which "
-        "XLA does not compile then: leave --engine and --padded_decode out"
-      )
-    for model in transformers:
-      options.check_length(options.search, model.params)
-    self.plain = self._guided
+    engine = _started(models, tokenizers, options)
+    return cls(engine, tokenizers.target, options)
 
   def search(
     self, batch: Sequence[PieceToTranslate]
@@ -89,8 +89,9 @@ class Searchers:
     if not guided:
       return self.plain.search(sources)
     self._options.check_guided()
+    assert self.engine.guided is not None
     constraints = [piece.constraints for piece in batch]
-    return self._guided.search(sources, constraints, batch[0].search)
+    return self.engine.guided.search(sources, constraints, batch[0].search)
 
   def search_best(
     self, batch: Sequence[PieceToTranslate], number: int
@@ -121,18 +122,26 @@ class Searchers:
     return as_one_line(self._target.decode(found.ids))
 
 
-def _engine_searcher(
-  transformer: Transformer, tokenizers: Tokenizers, options: DecodingOptions
-) -> SequenceSearcher:
-  """Returns the engine's searcher for one model."""
+def _started(
+  models: Sequence[Any], tokenizers: Tokenizers, options: DecodingOptions
+) -> StartedEngine:
+  """Returns the engine that `options` name, with models."""
   if options.engine.name == TENSORFLOW:
-    size = tokenizers.target.vocab_size
-    shapes = options.static_shapes(transformer.params)
-    return Searcher(transformer, size, shapes)
+    from official_transformer.decoding import tensorflow_engine
+
+    return tensorflow_engine.start_tensorflow_engine(
+      models, tokenizers, options
+    )
+  if len(models) > 1:
+    raise InputError(
+      "several models decide together in TensorFlow's search alone: leave "
+      "--engine out"
+    )
   check_installed()
   # It may not be installed.
   from official_transformer.decoding import ctranslate2_searcher
 
-  return ctranslate2_searcher.CTranslate2Searcher.of(
-    transformer, tokenizers, options.engine, options.workers
+  searcher = ctranslate2_searcher.CTranslate2Searcher.of(
+    ModelWeights.of(models[0]), tokenizers, options.engine, options.workers
   )
+  return StartedEngine(searcher)

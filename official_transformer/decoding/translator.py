@@ -11,6 +11,7 @@ import dataclasses
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
 
 from absl import logging
 
@@ -19,13 +20,8 @@ from official_transformer.decoding.alignment import (
   Alignment,
   TranslatedPiece,
 )
-from official_transformer.decoding.attention import (
-  AttentionReader,
-  LineAttention,
-)
 from official_transformer.decoding.batching import map_by_length, windows
 from official_transformer.decoding.engines import (
-  TENSORFLOW,
   Engine,
   SequenceSearcher,
 )
@@ -36,8 +32,9 @@ from official_transformer.decoding.line_preparation import (
   PreparedLine,
 )
 from official_transformer.decoding.loading import (
+  AnyModel,
   LoadedCheckpoint,
-  LoadedModel,
+  ModelWeights,
   load_models,
   open_model,
 )
@@ -63,11 +60,19 @@ from official_transformer.decoding.translation import (
 from official_transformer.decoding.unknown_words import replace_unknown
 from official_transformer.decoding.window_batches import start_window
 from official_transformer.errors import InputError
-from official_transformer.model.transformer import Transformer
 from official_transformer.model_directory.directory import LATEST
 from official_transformer.model_params import DEFAULT_MAX_LENGTH, EOS_ID
 from official_transformer.text.tokenizer import Tokenizer, has_unknown
 from official_transformer.text.vocabulary_files import Tokenizers
+
+if TYPE_CHECKING:
+  from official_transformer.decoding.attention import (
+    AttentionReader,
+    LineAttention,
+  )
+  from official_transformer.model.transformer import Transformer
+
+  _Model = Transformer | ModelWeights
 
 
 class Translator:
@@ -81,24 +86,27 @@ class Translator:
     longest_piece: most tokens of a line that is translated in one piece, EOS
       included; longer ones are cut, unless `options` say otherwise.
     checkpoint: the one that was loaded, if one was.
-    dtype: type of TensorFlow's computation, such as `float32`.
     searchers: search for each batch's best sequences.
-    attention_reader: computes the first model's attention; None if another
-      engine than TensorFlow searches.
   """
 
   checkpoint: LoadedCheckpoint | None = None
 
   def __init__(
     self,
-    transformer: Transformer | Sequence[Transformer],
+    transformer: _Model | Sequence[_Model],
     tokenizers: Tokenizer | Tokenizers,
     options: DecodingOptions | None = None,
     longest_piece: int = DEFAULT_MAX_LENGTH,
   ) -> None:
+    """Starts the engine that `options` name, with one model or several.
+
+    CTranslate2 is content with the weights of one.
+
+    Raises:
+      InputError: if the engine cannot search so.
+    """
     models = transformer if isinstance(transformer, Sequence) else [transformer]
     self.params = params = models[0].params
-    self.dtype: str = models[0].compute_dtype
     self.tokenizers = Tokenizers.of(tokenizers)
     options = (options or DecodingOptions()).as_trained(on_sentences=True)
     options.check(params)
@@ -108,12 +116,7 @@ class Translator:
     )
     self.longest_piece = longest_piece
     self._preparer = LinePreparer.of(self.tokenizers, options, longest_piece)
-    self.searchers = Searchers(models, self.tokenizers, self.options)
-    self.attention_reader = None
-    if options.engine.name == TENSORFLOW:
-      self.attention_reader = AttentionReader(
-        models[0], self.tokenizers, self.options.limits
-      )
+    self.searchers = Searchers.of(models, self.tokenizers, self.options)
 
   @classmethod
   def load(
@@ -145,19 +148,20 @@ class Translator:
     if isinstance(model_dir, (str, os.PathLike)):
       model_dir = [model_dir]
     opened = [open_model(os.fspath(name), **decoding) for name in model_dir]
-    return cls.of(load_models(opened, dtype, checkpoint), options)
+    models = load_models(opened, dtype, checkpoint, options.engine.name)
+    return cls.of(models, options)
 
   @classmethod
   def of(
     cls,
-    model: LoadedModel | Sequence[LoadedModel],
+    model: AnyModel | Sequence[AnyModel],
     options: DecodingOptions | None = None,
   ) -> Translator:
     """Returns a translator with models that have been loaded."""
-    models = [model] if isinstance(model, LoadedModel) else model
+    models = [model] if isinstance(model, AnyModel) else model
     first = models[0]
     translator = cls(
-      [m.transformer for m in models],
+      [m.model for m in models],
       first.tokenizers,
       (options or DecodingOptions()).as_trained(
         all(m.splits_sentences for m in models)
@@ -269,12 +273,13 @@ class Translator:
     return Aligner(self._attention(), rule).align(pieces)
 
   def _attention(self) -> AttentionReader:
-    if self.attention_reader is None:
+    reader = self.searchers.engine.attention_reader
+    if reader is None:
       raise InputError(
         "only TensorFlow has attention to show, but the engine is "
         f"{self.options.engine.name}"
       )
-    return self.attention_reader
+    return reader
 
   def prepare(self, line: str | LineRequest) -> PreparedLine:
     """Cuts a line into pieces and tokens."""

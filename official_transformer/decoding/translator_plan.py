@@ -11,10 +11,14 @@ from official_transformer.decoding.loading import load_models
 from official_transformer.decoding.options import DecodingOptions
 from official_transformer.decoding.translator import Translator
 from official_transformer.hardware.cpu_threads import (
+  default_workers,
   serve_single_lines,
   share_processors,
 )
-from official_transformer.hardware.devices import choose_devices
+from official_transformer.hardware.devices import (
+  choose_devices,
+  ctranslate2_has_gpu,
+)
 from official_transformer.model_directory.description import ModelDescription
 from official_transformer.model_directory.directory import ModelDirectory
 
@@ -50,23 +54,28 @@ class TranslatorPlan:
       InputError: if the model cannot be used, or not so.
     """
     options = self.options
-    on_tensorflow = options.engine.name == TENSORFLOW
-    on_cpu = choose_devices(self.num_gpus, on_tensorflow) == ["CPU:0"]
-    if not on_tensorflow:
+    if options.engine.name == TENSORFLOW:
+      on_cpu = choose_devices(self.num_gpus) == ["CPU:0"]
+    else:
+      on_cpu = not ctranslate2_has_gpu(self.num_gpus)
       engine = dataclasses.replace(options.engine, on_gpu=not on_cpu)
       options = dataclasses.replace(options, engine=engine)
     if self.workers and not on_cpu:
       logging.warning("--decode_workers has no effect: it is for CPUs")
-    if on_cpu and options.limits.lines == 1:
-      serve_single_lines(self.description.params.hidden_size)
-    elif on_cpu and not options.padded_length:
-      workers = share_processors(self.workers)
+    by_line = options.limits.lines == 1
+    if on_cpu and not by_line and not options.padded_length:
+      workers = self.workers or default_workers()
       options = dataclasses.replace(options, workers=workers)
+    if on_cpu and options.engine.name == TENSORFLOW:
+      if by_line:
+        serve_single_lines(self.description.params.hidden_size)
+      elif not options.padded_length:
+        share_processors(options.workers)
     together = ((self.model_dir, self.description), *self.others)
     models = load_models(
       [(ModelDirectory(path), described) for path, described in together],
-      # CTranslate2 is given the weights as they are.
-      self.dtype if on_tensorflow else "fp32",
+      self.dtype,
       self.checkpoint,
+      options.engine.name,
     )
     return Translator.of(models, options)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from official_transformer.decoding.alignment import piece_weights
-from official_transformer.decoding.attention import AttentionReader
 from official_transformer.decoding.hypotheses import FoundSequence, as_one_line
 from official_transformer.decoding.line_preparation import PieceToTranslate
 from official_transformer.decoding.options import AlignmentRule
@@ -31,6 +31,9 @@ from official_transformer.text.word_vocabulary import (
   places_of,
 )
 from official_transformer.text.words import Span, words_of, words_under
+
+if TYPE_CHECKING:
+  from official_transformer.decoding.attention import AttentionReader
 
 _BLANK = "\u2581"  # As SentencePiece writes it.
 _UNKNOWN = "\u2047"  # As `Tokenizer.decode` does.

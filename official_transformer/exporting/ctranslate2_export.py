@@ -21,7 +21,7 @@ from official_transformer.decoding.ctranslate2_model import (
   both_entries,
   write_ctranslate2_model,
 )
-from official_transformer.decoding.loading import LoadedModel
+from official_transformer.decoding.loading import LoadedModel, ModelWeights
 from official_transformer.exporting.differences import (
   ROUNDINGS,
   Rounding,
@@ -161,7 +161,11 @@ def _write_and_ask(
     log-probability from the model's.
   """
   write_ctranslate2_model(
-    model.transformer, model.tokenizers, directory, quantization, POSITIONS
+    ModelWeights.of(model.transformer),
+    both_entries(model.tokenizers, model.transformer.params),
+    directory,
+    quantization,
+    POSITIONS,
   )
   questions = {**wanted.questions, "length_penalties": penalties}
   answers = read_back("ctranslate2", directory, questions)

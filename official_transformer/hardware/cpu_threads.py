@@ -3,13 +3,14 @@
 A decoding step is many small operations between a few large products. Two
 batches with a thread each keep two processors busier than one batch with two
 threads, which wait for each other at every operation's end.
+
+TensorFlow is imported only where its own threads are set.
 """
 
 from __future__ import annotations
 
 import os
 
-import tensorflow as tf
 from absl import logging
 
 # Each worker holds a batch in memory.
@@ -30,21 +31,17 @@ def serve_single_lines(hidden_size: int) -> None:
     _set_threads(intra_op=1, inter_op=1)
 
 
-def share_processors(workers: int | None) -> int:
-  """Gives each worker its share of TensorFlow's threads.
+def default_workers() -> int:
+  """Returns how many batches are decoded side by side: one a processor."""
+  return min(processors(), MOST_WORKERS)
+
+
+def share_processors(workers: int) -> None:
+  """Gives each of so many workers its share of TensorFlow's threads.
 
   Takes no effect once TensorFlow has computed anything.
-
-  Args:
-    workers: batches decoded side by side; None is one a processor, up to
-      `MOST_WORKERS`.
-
-  Returns:
-    The number of workers.
   """
-  workers = workers or min(processors(), MOST_WORKERS)
   _set_threads(threads_of_each(workers), max(2, workers))
-  return workers
 
 
 def threads_of_each(workers: int) -> int:
@@ -70,6 +67,8 @@ def _found() -> int:
 
 
 def _set_threads(intra_op: int, inter_op: int) -> None:
+  import tensorflow as tf
+
   # TensorFlow that computes already, as in a process with other work, keeps
   # the threads that it has.
   try:

@@ -6,8 +6,7 @@ import contextlib
 import ctypes
 import gc
 import pathlib
-
-import tensorflow as tf
+import sys
 
 _MEMINFO = pathlib.Path("/proc/meminfo")
 # A container's limit, its use, and the part of its use that caches files and
@@ -24,7 +23,10 @@ _LIMITS = (
 
 
 def computes_on_cpu() -> bool:
-  """Returns whether nothing but this machine's processor computes."""
+  """Returns whether TensorFlow computes on nothing but this processor."""
+  tf = sys.modules.get("tensorflow")
+  if tf is None:
+    return True
   kinds = {device.device_type for device in tf.config.list_logical_devices()}
   return kinds == {"CPU"}
 

@@ -16,6 +16,11 @@ import numpy as np
 import tensorflow as tf
 
 from official_transformer.errors import InputError
+from official_transformer.importing.foreign_checkpoint import (
+  read_tensors,
+  read_weights,
+  stored_shapes,
+)
 from official_transformer.importing.formats import (
   EMBEDDING,
   FORMATS,
@@ -30,11 +35,6 @@ from official_transformer.importing.model_writing import (
   write_model,
 )
 from official_transformer.model.building import build_transformer
-from official_transformer.model_directory.checkpoint_files import (
-  read_tensors,
-  read_weights,
-  stored_shapes,
-)
 from official_transformer.model_directory.description import Origin
 from official_transformer.model_params import (
   DEFAULT_PARAM_SET,

@@ -11,6 +11,8 @@ from official_transformer.model.transformer import Transformer
 from official_transformer.model_directory.checkpoint_files import (
   WEIGHTS,
   bundle_key,
+)
+from official_transformer.model_directory.checkpoint_writing import (
   write_checkpoint,
 )
 from official_transformer.model_directory.description import (

@@ -16,19 +16,17 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-import keras
 import numpy as np
-import tensorflow as tf
 
 from official_transformer.errors import InputError
 from official_transformer.model_directory.description import DESCRIPTION_FILE
-from official_transformer.model_directory.directory import (
-  CHECKPOINTS,
-  ModelDirectory,
-)
+from official_transformer.model_directory.directory import ModelDirectory
 from official_transformer.model_params import TransformerParams
 from official_transformer.storage import file_system
-from official_transformer.storage.durable_files import new_directory
+from official_transformer.storage.tensor_bundle import (
+  DamagedBundleError,
+  TensorBundle,
+)
 
 WEIGHTS = "weights"
 OPTIMIZER = "optimizer"
@@ -41,14 +39,8 @@ _TABLE = "transformer/embedding/weights"
 _SOURCE_TABLE = "transformer/source_embedding/weights"
 _LAYER = re.compile(r"/decoder_stack/layer_(\d+)/")
 
-# Types in which weights may be stored, by their `--dtype` names. Types of two
-# bytes are read as float32.
-STORAGE = {"fp32": tf.float32, "fp16": tf.float16, "bf16": tf.bfloat16}
-
 # Of NumPy's data types: booleans, whole and real numbers.
 _REAL_KINDS = "biuf"
-# TensorFlow's readers raise the builtin that is nearest to their own error.
-_READ_ERRORS = (tf.errors.OpError, LookupError, ValueError, RuntimeError)
 
 
 def bundle_key(group: str, variable: Any) -> str:
@@ -60,98 +52,17 @@ class DamagedCheckpointError(InputError):
   """A checkpoint that cannot be read."""
 
 
-def write_checkpoint(
-  directory: ModelDirectory,
-  step: int,
-  tensors: Mapping[str, Any],
-  kind: str = CHECKPOINTS,
-  marks: Iterable[str] = (),
-) -> str:
-  """Writes a checkpoint into a directory of its own, whole or not at all.
-
-  Args:
-    directory: the model directory.
-    step: step of the checkpoint; stored too.
-    tensors: tensors by the name each is to be stored under.
-    kind: `CHECKPOINTS`, `BEST` or `AVERAGE`.
-    marks: names of empty files to put beside it.
-
-  Returns:
-    The checkpoint's directory.
-
-  Raises:
-    OSError: if the system refuses; earlier files are unchanged.
-  """
-  path = directory.checkpoint_directory(step, kind)
-  with new_directory(path) as aside:
-    write_bundle(
-      directory.prefix_in(aside),
-      {**tensors, "step": tf.constant(step, tf.int64)},
-    )
-    for name in marks:
-      with file_system.open_file(os.path.join(aside, name), "wb"):
-        pass
-  return path
-
-
-def write_only_checkpoint(
-  directory: ModelDirectory, step: int, tensors: Mapping[str, Any], kind: str
-) -> str:
-  """Writes a checkpoint, then removes the others of its kind.
-
-  Args:
-    directory: the model directory.
-    step: step of the checkpoint; stored too.
-    tensors: tensors by the name each is to be stored under.
-    kind: `BEST` or `AVERAGE`.
-
-  Returns:
-    The checkpoint's directory.
-
-  Raises:
-    OSError: if the system refuses; earlier files are unchanged.
-  """
-  path = write_checkpoint(directory, step, tensors, kind)
-  for other in directory.checkpoint_steps(kind):
-    if other != step:
-      directory.remove_checkpoint(other, kind)
-  return path
-
-
-def write_bundle(prefix: str, tensors: Mapping[str, Any]) -> None:
-  """Writes tensors as `prefix.index` and its data.
-
-  A crash can leave an incomplete file; `write_checkpoint` does not.
-
-  Args:
-    prefix: DIRECTORY/NAME; the directory exists.
-    tensors: tensors by the name each is to be stored under.
-
-  Raises:
-    OSError: if the system refuses.
-  """
-  try:
-    tf.raw_ops.SaveV2(
-      prefix=prefix,
-      tensor_names=list(tensors),
-      shape_and_slices=[""] * len(tensors),
-      tensors=[tf.convert_to_tensor(t) for t in tensors.values()],
-    )
-  except tf.errors.OpError as error:  # A full disk, a permission.
-    raise OSError(f"cannot write {prefix}: {error.message}") from None
-
-
 def check_bundle(prefix: str) -> None:
   """Reads a whole checkpoint, checksums included, and drops it.
 
   Raises:
     DamagedCheckpointError: if it cannot be read, or weights are not finite.
   """
-  with _reader(prefix) as reader:
-    for name in reader.get_variable_to_shape_map():
-      value = reader.get_tensor(name)
+  with _opened(prefix) as bundle:
+    for name in bundle.shapes:
+      value = bundle.read(name)
       if name.partition("/")[0] in _OF_WEIGHTS:
-        _check_weights(prefix, name, value)
+        check_weights(prefix, name, value)
 
 
 def first_readable(
@@ -256,8 +167,8 @@ def read_tensors(prefix: str, names: Iterable[str]) -> dict[str, Any]:
   Raises:
     DamagedCheckpointError: if it cannot be read.
   """
-  with _reader(prefix) as reader:
-    return {name: _widened(reader.get_tensor(name)) for name in names}
+  with _opened(prefix) as bundle:
+    return {name: widened(bundle.read(name)) for name in names}
 
 
 def read_weights(prefix: str, names: Iterable[str]) -> dict[str, Any]:
@@ -275,11 +186,11 @@ def read_weights(prefix: str, names: Iterable[str]) -> dict[str, Any]:
   """
   tensors = read_tensors(prefix, names)
   for name, value in tensors.items():
-    _check_weights(prefix, name, value)
+    check_weights(prefix, name, value)
   return tensors
 
 
-def _check_weights(prefix: str, name: str, value: Any) -> None:
+def check_weights(prefix: str, name: str, value: Any) -> None:
   """Raises a `DamagedCheckpointError` if a stored array is no weights."""
   if problem := problem_of_weights(value):
     raise DamagedCheckpointError(
@@ -290,7 +201,7 @@ def _check_weights(prefix: str, name: str, value: Any) -> None:
 
 def problem_of_weights(value: Any) -> str | None:
   """Returns why an array is no weights, if so: "holds ..."."""
-  array = np.asarray(_widened(value))
+  array = np.asarray(widened(value))
   if not np.issubdtype(array.dtype, np.floating):
     return f"holds no real numbers, but {array.dtype}"
   with np.errstate(over="ignore"):  # Of float64, which weights are not.
@@ -320,33 +231,11 @@ def read_integers(prefix: str, name: str) -> tuple[int, ...]:
   return tuple(map(int, value.reshape([-1])))
 
 
-def _widened(array: Any) -> Any:
+def widened(array: Any) -> Any:
   """Converts float16 and bfloat16 to float32, and no other type."""
-  halves = [STORAGE[name].as_numpy_dtype for name in ("fp16", "bf16")]
-  is_half = getattr(array, "dtype", None) in halves
+  kind = getattr(array, "dtype", None)
+  is_half = kind == np.float16 or str(kind) == "bfloat16"
   return array.astype(np.float32) if is_half else array
-
-
-def to_storage(tensors: Mapping[str, Any], storage: str) -> dict[str, Any]:
-  """Rounds tensors to the type in which they are stored.
-
-  Args:
-    tensors: float32 arrays by name.
-    storage: one of `STORAGE`.
-
-  Raises:
-    InputError: if a number is too large for it.
-  """
-  dtype = STORAGE[storage]
-  stored = {name: tf.cast(value, dtype) for name, value in tensors.items()}
-  for name, value in tensors.items():
-    lost = np.isfinite(value) & ~tf.math.is_finite(stored[name]).numpy()
-    if lost.any():
-      raise InputError(
-        f"--storage={storage}: {name} has numbers that are too large for it; "
-        + ("bf16 or fp32 hold them" if storage == "fp16" else "fp32 holds them")
-      )
-  return stored
 
 
 def stored_shapes(
@@ -361,11 +250,10 @@ def stored_shapes(
   Raises:
     DamagedCheckpointError: if it cannot be read.
   """
-  with _reader(prefix) as reader:
-    shapes = reader.get_variable_to_shape_map()
+  with _opened(prefix) as bundle:
     return {
-      name: tuple(shapes[name])
-      for name in sorted(shapes)
+      name: shape
+      for name, shape in bundle.shapes.items()
       if group is None or name.startswith(f"{group}/")
     }
 
@@ -401,21 +289,18 @@ def mean_weights(prefixes: Sequence[str]) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def _reader(prefix: str) -> Iterator[Any]:
+def _opened(prefix: str) -> Iterator[TensorBundle]:
   """Opens a checkpoint; errors of reading become DamagedCheckpointError."""
   try:
-    # `tf.train.load_checkpoint` takes a prefix for a directory where names
-    # that begin alike look like one.
-    yield tf.compat.v1.train.NewCheckpointReader(prefix)
-  except _READ_ERRORS as error:
-    reason = str(error).split("\n")[0]
+    yield TensorBundle(prefix)
+  except (DamagedBundleError, OSError) as error:
     raise DamagedCheckpointError(
-      f"the checkpoint {prefix} is missing or damaged ({reason})"
+      f"the checkpoint {prefix} is missing or damaged ({error})"
     ) from None
 
 
 def restore_variables(
-  prefix: str, group: str, variables: Iterable[keras.Variable]
+  prefix: str, group: str, variables: Iterable[Any]
 ) -> None:
   """Assigns stored values to variables, all or none.
 
@@ -429,23 +314,13 @@ def restore_variables(
     InputError: if lists of variables or shapes differ; every difference is
       named.
   """
-  stored = stored_shapes(prefix, group)
   wanted = {bundle_key(group, v): v for v in variables}
-  problems = [f"missing: {name}" for name in sorted(wanted.keys() - stored)]
-  problems += [f"unknown: {name}" for name in sorted(stored.keys() - wanted)]
-  problems += [
-    f"shape of {name}: stored {stored[name]}, needed {tuple(v.shape)}"
-    for name, v in wanted.items()
-    if name in stored and stored[name] != tuple(v.shape)
-  ]
-  if problems:
-    raise InputError(
-      f"the checkpoint {prefix} does not fit this model; was it trained with "
-      "other parameters"
-      + (", or another --freeze" if group == OPTIMIZER else "")
-      + "?\n  "
-      + "\n  ".join(problems)
-    )
+  check_variables(
+    prefix,
+    group,
+    stored_shapes(prefix, group),
+    {name: v.shape for name, v in wanted.items()},
+  )
   # Other values of a run, such as the number of steps, are no weights.
   read = read_weights if group in _OF_WEIGHTS else read_tensors
   values = read(prefix, wanted)
@@ -457,3 +332,37 @@ def restore_variables(
       )
   for name, variable in wanted.items():
     variable.assign(values[name])
+
+
+def check_variables(
+  prefix: str,
+  group: str,
+  stored: Mapping[str, Sequence[int]],
+  wanted: Mapping[str, Sequence[int]],
+) -> None:
+  """Refuses a checkpoint that has other variables than a model.
+
+  Args:
+    prefix: the checkpoint's path without `.index`.
+    group: `WEIGHTS` or `OPTIMIZER`.
+    stored: shapes in the checkpoint, by name.
+    wanted: shapes in the model, by name.
+
+  Raises:
+    InputError: if names or shapes differ; every difference is named.
+  """
+  problems = [f"missing: {name}" for name in sorted(wanted.keys() - stored)]
+  problems += [f"unknown: {name}" for name in sorted(stored.keys() - wanted)]
+  problems += [
+    f"shape of {name}: stored {tuple(stored[name])}, needed {tuple(shape)}"
+    for name, shape in wanted.items()
+    if name in stored and tuple(stored[name]) != tuple(shape)
+  ]
+  if problems:
+    raise InputError(
+      f"the checkpoint {prefix} does not fit this model; was it trained with "
+      "other parameters"
+      + (", or another --freeze" if group == OPTIMIZER else "")
+      + "?\n  "
+      + "\n  ".join(problems)
+    )

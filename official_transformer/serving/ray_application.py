@@ -136,17 +136,18 @@ class TranslationReplica:
 
   def __init__(self, arguments: Arguments) -> None:
     # Imported in the replica's own process.
-    from official_transformer.decoding.engines import Engine
+    from official_transformer.decoding.engines import TENSORFLOW, Engine
     from official_transformer.decoding.loading import open_model
     from official_transformer.decoding.options import DecodingOptions
     from official_transformer.decoding.translator import Translator
     from official_transformer.hardware import cpu_threads
     from official_transformer.hardware.startup import start_tensorflow
 
-    start_tensorflow()
     workers = max(1, int(arguments.num_cpus))
     cpu_threads.limit_processors(workers)
-    cpu_threads.share_processors(workers)
+    if arguments.engine == TENSORFLOW:
+      start_tensorflow()
+      cpu_threads.share_processors(workers)
     _, description = open_model(arguments.model_dir)
     options = DecodingOptions(
       workers=workers,

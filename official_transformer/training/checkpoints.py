@@ -22,6 +22,8 @@ from official_transformer.model_directory.checkpoint_files import (
   read_integers,
   restore_variables,
   stored_shapes,
+)
+from official_transformer.model_directory.checkpoint_writing import (
   write_checkpoint,
   write_only_checkpoint,
 )

@@ -16,6 +16,8 @@ from official_transformer.model_directory.checkpoint_files import (
   first_readable,
   read_weights,
   stored_shapes,
+)
+from official_transformer.model_directory.checkpoint_writing import (
   write_checkpoint,
 )
 from official_transformer.model_directory.description import (

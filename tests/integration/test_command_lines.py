@@ -31,7 +31,9 @@ from endless_model import make_endless
 
 from official_transformer.evaluation import evaluation_set
 from official_transformer.evaluation.evaluation_set import EvaluationSet
-from official_transformer.model_directory.checkpoint_files import write_bundle
+from official_transformer.model_directory.checkpoint_writing import (
+  write_bundle,
+)
 from official_transformer.model_directory.directory_lock import DirectoryLock
 from official_transformer.text.subtokenizer import Subtokenizer
 from official_transformer.text.tokenizer import load_tokenizer

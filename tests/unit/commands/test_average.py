@@ -2,7 +2,7 @@ import pytest
 
 from official_transformer.commands import average as lib
 from official_transformer.errors import InputError
-from official_transformer.model_directory.checkpoint_files import (
+from official_transformer.model_directory.checkpoint_writing import (
   write_checkpoint,
 )
 from official_transformer.model_directory.directory import (

@@ -1,6 +1,8 @@
 """CTranslate2 beside our own search, on random and on trained models."""
 
 import dataclasses
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from official_transformer.decoding.ctranslate2_searcher import (
   CTranslate2Searcher,
 )
 from official_transformer.decoding.engines import Engine
+from official_transformer.decoding.loading import ModelWeights
 from official_transformer.decoding.options import DecodingOptions
 from official_transformer.decoding.scorer import Scorer
 from official_transformer.decoding.searcher import Searcher
@@ -63,7 +66,7 @@ def searcher(transformer, vocab_size=18, **params):
   if transformer.params.source_vocab_size:
     tokenizers = Tokenizers(Numbers(23, "s"), tokenizers.target)
   made = CTranslate2Searcher.of(
-    transformer, tokenizers, Engine("ctranslate2"), workers=1
+    ModelWeights.of(transformer), tokenizers, Engine("ctranslate2"), workers=1
   )
   made.params = dataclasses.replace(made.params, **params)
   return made
@@ -86,6 +89,19 @@ def test_given_targets_have_the_same_probabilities(transformer):
   for mine, theirs in zip(expected, found, strict=True):
     np.testing.assert_allclose(
       theirs.log_probs, mine.token_log_probabilities, atol=2e-5
+    )
+
+
+def test_missing_weights_are_told(transformer, tmp_path):
+  whole = ModelWeights.of(transformer)
+  path = "transformer/decoder_stack/layer_1/ffn/network/filter_kernel"
+  arrays = {name: v for name, v in whole.arrays.items() if name != path}
+  with pytest.raises(InputError, match=f"does not fit this model.*{path}"):
+    CTranslate2Searcher.of(
+      dataclasses.replace(whole, arrays=arrays),
+      Tokenizers.of(Numbers()),
+      Engine("ctranslate2"),
+      workers=1,
     )
 
 
@@ -257,3 +273,39 @@ def test_static_shapes_are_not_for_ctranslate2():
 def test_unknown_engines_are_refused(wrong):
   with pytest.raises(InputError, match="is none of"):
     Engine(*wrong)
+
+
+_WITHOUT_TENSORFLOW = """
+import sys
+# An import of these fails from now on.
+sys.modules["tensorflow"] = sys.modules["keras"] = None
+from official_transformer.transformer_main import run
+run()
+"""
+
+
+def run_without_tensorflow(*flags):
+  found = subprocess.run(
+    [sys.executable, "-c", _WITHOUT_TENSORFLOW, *flags],
+    capture_output=True,
+    text=True,
+  )
+  assert found.returncode == 0, found.stderr
+  return found.stdout
+
+
+def test_tensorflow_is_not_imported(trained_model, tmp_path):
+  """Translating starts within a second, and takes little memory."""
+  (tmp_path / "lines").write_text("A man works.\n\nA dog runs.\n")
+  flags = [
+    *("--mode=predict", f"--model_dir={trained_model}"),
+    "--engine=ctranslate2",
+  ]
+  found = run_without_tensorflow(*flags, f"--file={tmp_path / 'lines'}")
+  lines = ["A man works.", "", "A dog runs."]
+  expected = Translator.load(trained_model, engine="ctranslate2")
+  assert found.splitlines() == expected.translate(lines)
+  # NumPy has no such type of its own.
+  run_without_tensorflow(
+    *flags, "--quantization=bfloat16", "--text=A man works."
+  )

@@ -19,6 +19,8 @@ from official_transformer.model.building import build_transformer
 from official_transformer.model_directory.checkpoint_files import (
   WEIGHTS,
   bundle_key,
+)
+from official_transformer.model_directory.checkpoint_writing import (
   write_checkpoint,
 )
 from official_transformer.model_directory.description import ModelDescription
@@ -181,7 +183,7 @@ def test_a_translator_that_is_dropped_leaves_nothing(trained_model, led):
   translator = Translator.load(
     trained_model, options=options if led else DecodingOptions()
   )
-  transformer = translator.attention_reader.transformer
+  transformer = translator.searchers.engine.attention_reader.transformer
   translator.translate(["A man works."])
   if not led:
     translator.attention("A man works.")

@@ -10,6 +10,7 @@ import tensorflow as tf
 from model_variants import COMBINED, SOURCE, TARGET, make
 
 from official_transformer.decoding.engines import Engine
+from official_transformer.decoding.loading import ModelWeights
 from official_transformer.decoding.scorer import Scorer
 from official_transformer.exporting.saved_model import TranslationModule
 from official_transformer.ops import dense
@@ -49,7 +50,10 @@ def test_ctranslate2_computes_the_same(name):
   transformer = make(name)
   tokenizers = tokenizers_of(transformer.params)
   exported = CTranslate2Searcher.of(
-    transformer, tokenizers, Engine("ctranslate2"), workers=1
+    ModelWeights.of(transformer),
+    tokenizers,
+    Engine("ctranslate2"),
+    workers=1,
   )
   found = exported.translator.score_batch(
     [[exported.sources[i] for i in ids[:-1]] for ids in SOURCES],

@@ -1,4 +1,5 @@
 import pytest
+import tensorflow as tf
 
 from official_transformer.errors import InputError
 from official_transformer.hardware import devices as lib
@@ -11,11 +12,9 @@ def gpus(monkeypatch):
 
   def pretend(number):
     names = [f"gpu {n}" for n in range(number)]
+    monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: names)
     monkeypatch.setattr(
-      lib.tf.config, "list_physical_devices", lambda kind: names
-    )
-    monkeypatch.setattr(
-      lib.tf.config,
+      tf.config,
       "set_visible_devices",
       lambda devices, kind: visible.append(devices),
     )

@@ -20,6 +20,8 @@ from official_transformer.model_directory.checkpoint_files import (
   read_tensors,
   read_weights,
   restore_variables,
+)
+from official_transformer.model_directory.checkpoint_writing import (
   to_storage,
   write_bundle,
   write_checkpoint,

@@ -15,7 +15,7 @@ from official_transformer.data.data_directory import DataDirectory
 from official_transformer.data.prepared_data import read_prepared_data
 from official_transformer.data.trained_lines import TrainedLines
 from official_transformer.errors import InputError
-from official_transformer.model_directory.checkpoint_files import (
+from official_transformer.model_directory.checkpoint_writing import (
   write_checkpoint,
 )
 from official_transformer.model_directory.description import Origin

@@ -28,7 +28,7 @@ from written_shards import write_shards
 from official_transformer.data.buckets import Batching
 from official_transformer.data.prepared_data import read_prepared_data
 from official_transformer.errors import InputError, Interrupted, RunError
-from official_transformer.model_directory.checkpoint_files import (
+from official_transformer.model_directory.checkpoint_writing import (
   write_only_checkpoint,
 )
 from official_transformer.model_directory.directory import (
