@@ -82,7 +82,7 @@ class Tour:
   def __init__(self, model_dir: str, page: pathlib.Path) -> None:
     options = DecodingOptions(alignment=AlignmentRule())
     self.translator = Translator.load(model_dir, options=options)
-    reader = self.translator.searchers.engine.attention_reader
+    reader = self.translator.attention_reader
     assert reader
     self.transformer: Transformer = reader.transformer
     self.page = page

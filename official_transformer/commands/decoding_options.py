@@ -20,6 +20,7 @@ from official_transformer.decoding.engines import (
   TENSORFLOW,
   Engine,
   check_installed,
+  check_number,
 )
 from official_transformer.decoding.options import BatchLimits, DecodingOptions
 from official_transformer.errors import InputError
@@ -340,11 +341,7 @@ class EngineOptions(LineOptions, QuantizationOptions, TranslatorOptions):
     """Refuses an engine that is not there, or not so."""
     if self.engine == TENSORFLOW:
       return
-    if len(self.model_directories) > 1:
-      raise InputError(
-        "several models decide together in TensorFlow's search alone: leave "
-        f"--engine={self.engine} out"
-      )
+    check_number(self.engine, len(self.model_directories))
     check_installed()
 
 

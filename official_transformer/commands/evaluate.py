@@ -185,7 +185,7 @@ def _computing(translator: Translator) -> list[str]:
   if engine.name != TENSORFLOW:
     return [engine.name, engine.quantization]
   dtype = translator.searchers.engine.dtype
-  return [] if dtype == "float32" else [dtype]
+  return [] if dtype in (None, "float32") else [dtype]
 
 
 @dataclasses.dataclass(frozen=True)

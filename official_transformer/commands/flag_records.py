@@ -124,6 +124,11 @@ class Options:
     default=frozenset(), compare=False, repr=False
   )
 
+  @property
+  def needs_tensorflow(self) -> bool:
+    """Whether TensorFlow, which takes seconds, is imported before it runs."""
+    return True
+
   def __post_init__(self) -> None:
     """Ends the chain of `__post_init__` methods of records."""
 

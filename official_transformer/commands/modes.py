@@ -66,6 +66,10 @@ MODES = Modes(
 class Runnable(Protocol):
   """The interface of a mode's record."""
 
+  @property
+  def needs_tensorflow(self) -> bool:
+    """Whether TensorFlow is to be imported before it runs."""
+
   def check(self) -> None:
     """Refuses wrong input before TensorFlow is imported."""
 
@@ -82,6 +86,6 @@ def run_mode(options: Runnable) -> None:
   # It takes seconds to import: --help, a mistyped flag and a missing file are
   # answered before it is.
   options.check()
-  if getattr(options, "needs_tensorflow", True):
+  if options.needs_tensorflow:
     start_tensorflow()
   options.run()

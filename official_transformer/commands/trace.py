@@ -36,7 +36,7 @@ class TraceWriter:
     self.translator = translator
     self.directory, self.formats = directory, formats
     self.lines = self.written = 0
-    reader = translator.searchers.engine.attention_reader
+    reader = translator.attention_reader
     assert reader  # TensorFlow searches.
     self._tracer = SearchTracer(reader.transformer, *translator.tokenizers)
     file_system.make_directories(directory)

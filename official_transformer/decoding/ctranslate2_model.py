@@ -17,14 +17,13 @@ import ctranslate2
 import numpy as np
 from ctranslate2.specs import common_spec, transformer_spec
 
-from official_transformer.decoding.loading import ModelWeights
+from official_transformer.decoding.model_weights import ModelWeights
 from official_transformer.errors import InputError
 from official_transformer.model_params import (
   EOS_ID,
   PAD_ID,
   TransformerParams,
 )
-from official_transformer.ops.timescales import position_table
 from official_transformer.text.tokenizer import Tokenizer
 from official_transformer.text.vocabulary_files import Tokenizers
 
@@ -43,7 +42,7 @@ Weights = Mapping[str, np.ndarray]
 
 def write_ctranslate2_model(
   model: ModelWeights,
-  names: tuple[Sequence[str], Sequence[str]],
+  both: tuple[Sequence[str], Sequence[str]],
   directory: str,
   quantization: str,
   positions: int,
@@ -52,18 +51,20 @@ def write_ctranslate2_model(
 
   Args:
     model: parameters and weights.
-    names: result of `both_entries`.
+    both: result of `both_entries`.
     directory: exists, and is empty.
     quantization: how weights are kept; one of `engines.QUANTIZATIONS`.
     positions: P, the most tokens of a source or a translation.
   """
-  try:
-    spec = _specification(model.params, model.arrays, positions)
-  except KeyError as error:
+  params = model.params
+  if params.norm not in ("pre", "post") or params.activation not in ACTIVATIONS:
     raise InputError(
-      f"the checkpoint does not fit this model: it lacks {error.args[0]}"
-    ) from None
-  sources, entries = names
+      f"CTranslate2 has no norm {params.norm!r} with activation "
+      f"{params.activation!r}: leave --engine out"
+    )
+  model.check()
+  spec = _specification(model, positions)
+  sources, entries = both
   spec.register_source_vocabulary(sources)
   spec.register_target_vocabulary(entries)
   spec.config.add_source_eos = True
@@ -72,7 +73,7 @@ def write_ctranslate2_model(
   spec.config.decoder_start_token = entries[PAD_ID]
   # It must be one that there is, and subtokens know none: never asked for.
   spec.config.unk_token = entries[PAD_ID]
-  spec.config.layer_norm_epsilon = model.params.layer_norm_epsilon
+  spec.config.layer_norm_epsilon = params.layer_norm_epsilon
   spec.validate()
   if quantization == "bfloat16":
     _round_to_bfloat16(spec)
@@ -122,12 +123,9 @@ def unique_entries(tokenizer: Tokenizer, rows: int) -> list[str]:
   return entries
 
 
-def _specification(
-  params: TransformerParams, weights: Weights, positions: int
-) -> Any:
+def _specification(model: ModelWeights, positions: int) -> Any:
   """Returns the model with all its weights."""
-  if params.norm not in ("pre", "post"):
-    raise InputError(f"CTranslate2 has no norm {params.norm!r}")
+  params, weights = model.params, model.arrays
   spec = transformer_spec.TransformerSpec.from_config(
     num_layers=(params.encoder_layers, params.decoder_layers),
     num_heads=params.num_heads,
@@ -135,11 +133,9 @@ def _specification(
     activation=ACTIVATIONS[params.activation],
   )
   source_encoding, encoding = (
-    position_table(params, weights, side, positions)
-    for side in ("source", "target")
+    model.positions(side, positions) for side in ("source", "target")
   )
-  # Copies: CTranslate2 rounds tables in place.
-  table = weights["transformer/embedding/weights"].copy()
+  table = weights["transformer/embedding/weights"]
   if params.target_space_embedding:
     # It is added to every source token, as the encoding is.
     source_encoding = (
@@ -147,11 +143,14 @@ def _specification(
     )
   spec.encoder.position_encodings.encodings = source_encoding
   spec.decoder.position_encodings.encodings = encoding
-  own = weights.get("transformer/source_embedding/weights", table)
-  spec.encoder.embeddings[0].weight = table if own is table else own.copy()
-  spec.decoder.embeddings.weight = table
-  scoring = weights.get("transformer/softmax/weights", table)
-  spec.decoder.projection.weight = table if scoring is table else scoring.copy()
+  # Copies: CTranslate2 rounds tables in place.
+  spec.encoder.embeddings[0].weight = weights.get(
+    "transformer/source_embedding/weights", table
+  ).copy()
+  spec.decoder.embeddings.weight = table.copy()
+  spec.decoder.projection.weight = weights.get(
+    "transformer/softmax/weights", table
+  ).copy()
   if params.output_bias or params.suppress_pad:
     spec.decoder.projection.bias = _softmax_bias(weights, params)
   spec.decoder.start_from_zero_embedding = params.start_symbol == "zero"

@@ -23,12 +23,12 @@ from official_transformer.decoding.ctranslate2_model import (
 )
 from official_transformer.decoding.engines import Engine
 from official_transformer.decoding.hypotheses import FoundSequence
-from official_transformer.decoding.loading import ModelWeights
 from official_transformer.decoding.memory_bounds import (
   check_positions,
   lacks_memory,
   out_of_memory,
 )
+from official_transformer.decoding.model_weights import ModelWeights
 from official_transformer.errors import InputError
 from official_transformer.hardware.cpu_threads import threads_of_each
 from official_transformer.model_params import (
@@ -99,10 +99,10 @@ class CTranslate2Searcher:
       engine: quantization of the weights, and whether a GPU computes.
       workers: batches searched side by side.
     """
-    names = both_entries(tokenizers, model.params)
+    entries = both_entries(tokenizers, model.params)
     with tempfile.TemporaryDirectory() as directory:
       write_ctranslate2_model(
-        model, names, directory, engine.quantization, POSITIONS
+        model, entries, directory, engine.quantization, POSITIONS
       )
       translator = ctranslate2.Translator(
         directory,
@@ -119,7 +119,7 @@ class CTranslate2Searcher:
     return cls(
       model.params,
       translator,
-      names,
+      entries,
       tokenizers.target.vocab_size,
     )
 

@@ -1,7 +1,7 @@
 """Engines that compute a search: TensorFlow, or CTranslate2.
 
 Both engines take token lists and find hypotheses behind one interface.
-CTranslate2 is imported only if it is used.
+TensorFlow and CTranslate2 are imported only if they are used.
 """
 
 from __future__ import annotations
@@ -77,6 +77,15 @@ class SequenceSearcher(Protocol):
     Raises:
       InputError: if the memory does not suffice.
     """
+
+
+def check_number(engine: str, models: int) -> None:
+  """Raises an `InputError` if an engine cannot search with so many models."""
+  if engine != TENSORFLOW and models > 1:
+    raise InputError(
+      "several models decide together in TensorFlow's search alone: leave "
+      f"--engine={engine} out"
+    )
 
 
 def check_installed() -> None:

@@ -6,13 +6,14 @@ TensorFlow is imported where a model is made for it, and not before.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from absl import logging
 
-from official_transformer.decoding.engines import TENSORFLOW
+from official_transformer.decoding.engines import TENSORFLOW, check_number
+from official_transformer.decoding.model_weights import ModelWeights
 from official_transformer.errors import InputError
 from official_transformer.hardware.processor import is_fast_dtype
 from official_transformer.model_directory.checkpoint_files import (
@@ -35,7 +36,7 @@ from official_transformer.model_directory.directory import (
   LATEST,
   ModelDirectory,
 )
-from official_transformer.model_params import DECODING_FIELDS, TransformerParams
+from official_transformer.model_params import DECODING_FIELDS
 from official_transformer.text.tokenizer import fitting_params
 from official_transformer.text.vocabulary_files import (
   Tokenizers,
@@ -72,27 +73,6 @@ class LoadedCheckpoint(NamedTuple):
     if self.averaged:
       return f"average-of-{len(self.averaged)}-step-{self.step}"
     return f"step-{self.step}"
-
-
-@dataclasses.dataclass(frozen=True)
-class ModelWeights:
-  """A model without a library that computes it.
-
-  Attributes:
-    params: hyper-parameters, and how to decode.
-    arrays: float32 arrays by the paths of `Transformer.weights`.
-  """
-
-  params: TransformerParams
-  arrays: Mapping[str, np.ndarray]
-
-  @classmethod
-  def of(cls, model: ModelWeights | Transformer) -> ModelWeights:
-    """Returns the weights that a model has now."""
-    if isinstance(model, ModelWeights):
-      return model
-    arrays = {w.path: w.numpy() for w in model.weights}
-    return cls(model.params, arrays)
 
 
 class StoredModel(NamedTuple):
@@ -210,7 +190,7 @@ def read_model(
   averaged = _averaged_steps(directory, step) if kind == AVERAGE else ()
   prefix = directory.checkpoint_prefix(step, kind)
   return StoredModel(
-    ModelWeights(params, weights),
+    ModelWeights(params, weights, prefix),
     tokenizers,
     description.longest_piece,
     LoadedCheckpoint(step, averaged, prefix),
@@ -278,6 +258,7 @@ def load_models(
   Raises:
     InputError: as `load_model`; if they have not all the same vocabularies.
   """
+  check_number(engine, len(opened))
   first, described = opened[0]
   for directory, description in opened[1:]:
     if (

@@ -1,4 +1,4 @@
-"""Chooses the search of a batch: the model's own, or a guided one."""
+"""Starts an engine, and chooses the search of each batch: plain, or guided."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-from official_transformer.decoding.engines import TENSORFLOW, check_installed
+from official_transformer.decoding.engines import (
+  TENSORFLOW,
+  check_installed,
+  check_number,
+)
 from official_transformer.decoding.hypotheses import FoundSequence, as_one_line
 from official_transformer.decoding.line_preparation import PieceToTranslate
-from official_transformer.decoding.loading import ModelWeights
 from official_transformer.decoding.mbr import by_risk
+from official_transformer.decoding.model_weights import ModelWeights
 from official_transformer.decoding.options import DecodingOptions
 from official_transformer.decoding.started_engine import StartedEngine
-from official_transformer.errors import InputError
 from official_transformer.search.options import SearchOptions
 from official_transformer.text.tokenizer import Tokenizer
 from official_transformer.text.vocabulary_files import Tokenizers
@@ -24,7 +27,8 @@ class Searchers:
 
   Attributes:
     engine: what the engine offers.
-    plain: searcher of pieces without guidance; the engine's.
+    plain: searcher of pieces without guidance: the engine's. It is a guided
+      one if several models decide together.
   """
 
   def __init__(
@@ -127,16 +131,14 @@ def _started(
 ) -> StartedEngine:
   """Returns the engine that `options` name, with models."""
   if options.engine.name == TENSORFLOW:
+    if any(isinstance(model, ModelWeights) for model in models):
+      raise TypeError("TensorFlow searches with a Transformer, not its weights")
     from official_transformer.decoding import tensorflow_engine
 
     return tensorflow_engine.start_tensorflow_engine(
       models, tokenizers, options
     )
-  if len(models) > 1:
-    raise InputError(
-      "several models decide together in TensorFlow's search alone: leave "
-      "--engine out"
-    )
+  check_number(options.engine.name, len(models))
   check_installed()
   # It may not be installed.
   from official_transformer.decoding import ctranslate2_searcher

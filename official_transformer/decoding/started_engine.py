@@ -19,10 +19,11 @@ class StartedEngine(NamedTuple):
     guided: the search under constraints; None if the engine has none.
     attention_reader: computes the first model's attention; None if the engine
       shows none.
-    dtype: type of the computation, such as `float32`.
+    dtype: type of TensorFlow's computation, such as `float32`; None if another
+      library computes.
   """
 
   plain: SequenceSearcher
   guided: GuidedSearcher | None = None
   attention_reader: AttentionReader | None = None
-  dtype: str = "float32"
+  dtype: str | None = None

@@ -23,7 +23,6 @@ from official_transformer.decoding.alignment import (
 from official_transformer.decoding.batching import map_by_length, windows
 from official_transformer.decoding.engines import (
   Engine,
-  SequenceSearcher,
 )
 from official_transformer.decoding.hypotheses import FoundSequence
 from official_transformer.decoding.line_preparation import (
@@ -34,7 +33,6 @@ from official_transformer.decoding.line_preparation import (
 from official_transformer.decoding.loading import (
   AnyModel,
   LoadedCheckpoint,
-  ModelWeights,
   load_models,
   open_model,
 )
@@ -70,6 +68,7 @@ if TYPE_CHECKING:
     AttentionReader,
     LineAttention,
   )
+  from official_transformer.decoding.model_weights import ModelWeights
   from official_transformer.model.transformer import Transformer
 
   _Model = Transformer | ModelWeights
@@ -133,7 +132,7 @@ class Translator:
     Args:
       model_dir: as training made it; nothing else is needed. Of several, which
         have one vocabulary, the probabilities are averaged.
-      dtype: type of the computation, as in `load_model`.
+      dtype: type of TensorFlow's computation, as in `load_model`.
       options: how lines are brought to the model.
       checkpoint: which one, as in `load_model`.
       engine: `tensorflow` or `ctranslate2`; None is the one of `options`.
@@ -208,12 +207,12 @@ class Translator:
       yield from _telling_of_pieces(stream, self.longest_piece)
 
   @property
-  def searcher(self) -> SequenceSearcher:
-    """The engine for lines without search options of their own."""
-    return self.searchers.plain
+  def attention_reader(self) -> AttentionReader | None:
+    """Computes the first model's attention; None without TensorFlow."""
+    return self.searchers.engine.attention_reader
 
   def warm_up(self) -> None:
-    """Makes TensorFlow trace the search now, not when a line waits for it."""
+    """Makes an engine trace the search now, not when a line waits for it."""
     # An empty line would be no work for some engines.
     ids = [self.tokenizers.source.vocab_size - 1, EOS_ID]
     self.searchers.search(
@@ -273,13 +272,12 @@ class Translator:
     return Aligner(self._attention(), rule).align(pieces)
 
   def _attention(self) -> AttentionReader:
-    reader = self.searchers.engine.attention_reader
-    if reader is None:
+    if self.attention_reader is None:
       raise InputError(
         "only TensorFlow has attention to show, but the engine is "
         f"{self.options.engine.name}"
       )
-    return reader
+    return self.attention_reader
 
   def prepare(self, line: str | LineRequest) -> PreparedLine:
     """Cuts a line into pieces and tokens."""

@@ -6,7 +6,7 @@ import dataclasses
 
 from absl import logging
 
-from official_transformer.decoding.engines import TENSORFLOW
+from official_transformer.decoding.engines import TENSORFLOW, check_installed
 from official_transformer.decoding.loading import load_models
 from official_transformer.decoding.options import DecodingOptions
 from official_transformer.decoding.translator import Translator
@@ -15,10 +15,7 @@ from official_transformer.hardware.cpu_threads import (
   serve_single_lines,
   share_processors,
 )
-from official_transformer.hardware.devices import (
-  choose_devices,
-  ctranslate2_has_gpu,
-)
+from official_transformer.hardware.devices import choose_devices
 from official_transformer.model_directory.description import ModelDescription
 from official_transformer.model_directory.directory import ModelDirectory
 
@@ -54,10 +51,11 @@ class TranslatorPlan:
       InputError: if the model cannot be used, or not so.
     """
     options = self.options
-    if options.engine.name == TENSORFLOW:
-      on_cpu = choose_devices(self.num_gpus) == ["CPU:0"]
-    else:
-      on_cpu = not ctranslate2_has_gpu(self.num_gpus)
+    on_tensorflow = options.engine.name == TENSORFLOW
+    if not on_tensorflow:
+      check_installed()
+    on_cpu = choose_devices(self.num_gpus, on_tensorflow) == ["CPU:0"]
+    if not on_tensorflow:
       engine = dataclasses.replace(options.engine, on_gpu=not on_cpu)
       options = dataclasses.replace(options, engine=engine)
     if self.workers and not on_cpu:
@@ -66,7 +64,7 @@ class TranslatorPlan:
     if on_cpu and not by_line and not options.padded_length:
       workers = self.workers or default_workers()
       options = dataclasses.replace(options, workers=workers)
-    if on_cpu and options.engine.name == TENSORFLOW:
+    if on_cpu and on_tensorflow:
       if by_line:
         serve_single_lines(self.description.params.hidden_size)
       elif not options.padded_length:

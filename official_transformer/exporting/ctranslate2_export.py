@@ -21,7 +21,8 @@ from official_transformer.decoding.ctranslate2_model import (
   both_entries,
   write_ctranslate2_model,
 )
-from official_transformer.decoding.loading import LoadedModel, ModelWeights
+from official_transformer.decoding.loading import LoadedModel
+from official_transformer.decoding.model_weights import ModelWeights
 from official_transformer.exporting.differences import (
   ROUNDINGS,
   Rounding,

@@ -30,8 +30,8 @@ from official_transformer.text.tokenizer import (
 from official_transformer.text.vocabulary_files import Tokenizers, VocabFiles
 
 START = "<start>"
-# A language to translate to, as a piece of ours and as one of Marian's.
 _SPACE = "\u2581"  # As SentencePiece writes a blank.
+# A language to translate to, as a piece of ours and as one of Marian's.
 _LANGUAGE = re.compile("^\u2581(>>[^<>\\s]+<<)$")
 _CODE = re.compile(r">>.+?<<")
 _UNUSED = 5  # SentencePiece's type for pieces that are never used in text.

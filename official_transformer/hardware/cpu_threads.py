@@ -32,7 +32,10 @@ def serve_single_lines(hidden_size: int) -> None:
 
 
 def default_workers() -> int:
-  """Returns how many batches are decoded side by side: one a processor."""
+  """Returns how many batches are decoded side by side.
+
+  It is one a processor, up to `MOST_WORKERS`.
+  """
   return min(processors(), MOST_WORKERS)
 
 

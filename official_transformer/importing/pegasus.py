@@ -9,6 +9,7 @@ Shapes: V vocabulary, D hidden size, P positions.
 from __future__ import annotations
 
 import dataclasses
+import math
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -110,8 +111,8 @@ def _params(
     raise InputError(f"{path}: {OWN_PARAMS} is damaged: {error}") from None
   # Earlier exports had no scale.
   scale = config.get(RESIDUAL_SCALE, 1.0)
-  if not isinstance(scale, (int, float)) or scale <= 0:
-    raise InputError(f"{path}: {RESIDUAL_SCALE} is {scale!r}, not above 0")
+  if type(scale) not in (int, float) or not 0 < scale < math.inf:
+    raise InputError(f"{path}: {RESIDUAL_SCALE} is {scale!r}, no size")
   return dataclasses.replace(params, **overrides), scale
 
 

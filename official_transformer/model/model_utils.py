@@ -5,10 +5,12 @@ Shapes: B batch, L length, S source length, T target length, D hidden size.
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
 import tensorflow as tf
 
 from official_transformer.model_params import PAD_ID
-from official_transformer.ops.timescales import inverse_timescales
 
 # Added to attention logits where attention is forbidden: large enough that
 # softmax gives exactly zero beside any real logit in float32.
@@ -36,9 +38,13 @@ def get_position_encoding(
   Returns:
     float32 [length, D].
   """
-  scales = inverse_timescales(hidden_size, min_timescale, max_timescale)
+  num_timescales = hidden_size // 2
+  increment = math.log(max_timescale / min_timescale) / (num_timescales - 1)
+  inverse_timescales = min_timescale * np.exp(
+    np.arange(num_timescales, dtype=np.float32) * -np.float32(increment)
+  )
   positions = tf.cast(tf.range(length), tf.float32)
-  scaled_time = positions[:, None] * tf.constant(scales)[None, :]
+  scaled_time = positions[:, None] * tf.constant(inverse_timescales)[None, :]
   return tf.concat([tf.sin(scaled_time), tf.cos(scaled_time)], axis=1)
 
 

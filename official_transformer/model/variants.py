@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from official_transformer.model.embedding_layer import EmbeddingSharedWeights
@@ -20,7 +21,6 @@ from official_transformer.model_params import TransformerParams
 from official_transformer.ops.dropout import Dropout
 from official_transformer.ops.layer import ConfiguredLayer
 from official_transformer.ops.layer_norm import LayerNormalization
-from official_transformer.ops.timescales import paper_timescales
 
 # A length to float32 [length, D].
 PositionEncoding = Callable[[int | tf.Tensor], tf.Tensor]
@@ -115,7 +115,8 @@ def create_stack_end(params: TransformerParams) -> keras.layers.Layer:
 
 def _paper_angles(length: int | tf.Tensor, hidden_size: int) -> tf.Tensor:
   """Returns `position / 10000^(2i / D)` (paper, 3.5), float32 [L, D / 2]."""
-  rates = tf.constant(paper_timescales(hidden_size))
+  exponents = np.arange(0, hidden_size, 2, dtype=np.float64) / hidden_size
+  rates = tf.constant(10000.0**-exponents, tf.float32)
   return tf.cast(tf.range(length), tf.float32)[:, None] * rates
 
 

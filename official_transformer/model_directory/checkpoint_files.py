@@ -1,4 +1,4 @@
-"""Writing and reading a checkpoint's variables by their paths.
+"""Reading a checkpoint's variables by their paths; `checkpoint_writing` writes.
 
 A checkpoint is a TensorFlow tensor bundle of plain names: `weights/PATH` for
 each of the model's variables, `optimizer/PATH` for each of the optimizer's,
@@ -53,7 +53,7 @@ class DamagedCheckpointError(InputError):
 
 
 def check_bundle(prefix: str) -> None:
-  """Reads a whole checkpoint, checksums included, and drops it.
+  """Reads all numbers of a checkpoint, checksums included, and drops them.
 
   Raises:
     DamagedCheckpointError: if it cannot be read, or weights are not finite.
@@ -234,7 +234,8 @@ def read_integers(prefix: str, name: str) -> tuple[int, ...]:
 def widened(array: Any) -> Any:
   """Converts float16 and bfloat16 to float32, and no other type."""
   kind = getattr(array, "dtype", None)
-  is_half = kind == np.float16 or str(kind) == "bfloat16"
+  # NumPy knows bfloat16 by name alone.
+  is_half = kind == np.float16 or getattr(kind, "name", "") == "bfloat16"
   return array.astype(np.float32) if is_half else array
 
 
@@ -292,7 +293,8 @@ def mean_weights(prefixes: Sequence[str]) -> dict[str, Any]:
 def _opened(prefix: str) -> Iterator[TensorBundle]:
   """Opens a checkpoint; errors of reading become DamagedCheckpointError."""
   try:
-    yield TensorBundle(prefix)
+    with TensorBundle(prefix) as bundle:
+      yield bundle
   except (DamagedBundleError, OSError) as error:
     raise DamagedCheckpointError(
       f"the checkpoint {prefix} is missing or damaged ({error})"

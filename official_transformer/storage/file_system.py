@@ -245,6 +245,18 @@ class _RemoteFile(io.RawIOBase):
     buffer[: len(data)] = data
     return len(data)
 
+  def seekable(self) -> bool:
+    return self._mode == "r"
+
+  def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+    with _as_os_errors():
+      self._file.seek(offset, whence)
+    return self.tell()
+
+  def tell(self) -> int:
+    with _as_os_errors():
+      return self._file.tell()
+
   def write(self, data: Any) -> int:
     with _as_os_errors():
       self._file.write(bytes(data))

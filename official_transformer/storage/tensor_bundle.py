@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 
@@ -52,7 +52,6 @@ class _Place(NamedTuple):
 
   type: int
   shape: tuple[int, ...]
-  shard: int
   offset: int
   size: int
   checksum: int
@@ -61,9 +60,13 @@ class _Place(NamedTuple):
 class TensorBundle:
   """A bundle of one data file, as this project writes them.
 
+  It is a context manager, and closes its data file.
+
   Attributes:
     shapes: shape of each tensor, by name, sorted by name.
   """
+
+  _data: IO[bytes] | None = None
 
   def __init__(self, prefix: str) -> None:
     """Reads the index.
@@ -81,12 +84,19 @@ class TensorBundle:
       header = dict(_fields(entries.pop(b"")))
       places = {key.decode(): _place(entries[key]) for key in sorted(entries)}
     except (IndexError, KeyError, ValueError, struct.error) as error:
-      raise DamagedBundleError(f"its index is none: {error}") from None
+      raise DamagedBundleError(f"its index cannot be read: {error}") from None
     # The numbers of shards and of the byte order: one, and little-endian.
     if header.get(1) != 1 or header.get(2, 0) != 0:
       raise DamagedBundleError("its data are in several files, or big-endian")
     self._places = places
     self.shapes = {name: place.shape for name, place in places.items()}
+
+  def __enter__(self) -> TensorBundle:
+    return self
+
+  def __exit__(self, *_: object) -> None:
+    if self._data is not None:
+      self._data.close()
 
   def read(self, name: str) -> np.ndarray:
     """Returns a tensor, bfloat16 as float32.
@@ -102,19 +112,20 @@ class TensorBundle:
     if name not in self._places:
       raise DamagedBundleError(f"it has no {name}")
     place = self._places[name]
-    with file_system.open_file(
-      f"{self._prefix}.data-00000-of-00001", "rb"
-    ) as stream:
-      stream.seek(place.offset)
-      data = stream.read(place.size)
     if place.type not in _TYPES:
       return np.empty(place.shape, object)
+    if self._data is None:
+      # Open from now on: a training may remove a checkpoint that is read.
+      self._data = file_system.open_file(
+        f"{self._prefix}.data-00000-of-00001", "rb"
+      )
+    self._data.seek(place.offset)
+    data = self._data.read(place.size)
     if len(data) < place.size or masked_checksum(data) != place.checksum:
       raise DamagedBundleError(f"{name} is not as it was written")
     try:
-      found: np.ndarray = np.frombuffer(data, _TYPES[place.type]).reshape(
-        place.shape
-      )
+      flat: np.ndarray = np.frombuffer(data, _TYPES[place.type])
+      found = flat.reshape(place.shape)
     except ValueError as error:
       raise DamagedBundleError(f"{name}: {error}") from None
     if place.type == _BFLOAT16:
@@ -147,6 +158,8 @@ def _block(
 ) -> Iterator[tuple[bytes, bytes]]:
   """Yields keys and values; a key is stored without what the last one had."""
   end = offset + size
+  if end + _TRAILER.size > len(data):
+    raise ValueError("a block lies behind its end")
   compression, checksum = _TRAILER.unpack_from(data, end)
   if compression or masked_checksum(data[offset : end + 1]) != checksum:
     raise ValueError("a block is not as it was written")
@@ -177,7 +190,6 @@ def _place(message: bytes) -> _Place:
   return _Place(
     fields.get(1, 0),
     tuple(shape),
-    fields.get(3, 0),
     fields.get(4, 0),
     fields.get(5, 0),
     fields.get(6, 0),
@@ -208,11 +220,12 @@ def _fields(message: bytes) -> Iterator[tuple[int, Any]]:
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-  """Returns a number, seven bits a byte, and where it ends."""
+  """Returns a number of 64 bits, seven of them a byte, and where it ends."""
   value = shift = 0
-  while True:
-    byte = data[at]
+  for end in range(at + 1, at + 11):
+    byte = data[end - 1]
     value |= (byte & 127) << shift
-    at, shift = at + 1, shift + 7
+    shift += 7
     if byte < 128:
-      return value, at
+      return value, end
+  raise ValueError("a number has no end")

@@ -78,7 +78,7 @@ def test_lines_become_the_same_ids(imported):
 def test_logits_are_hugging_faces(imported):
   translator, answers = imported
   ours, order = numbers(answers, translator)
-  transformer = translator.searcher.transformer
+  transformer = translator.searchers.plain.transformer
   for row in answers["found"][:10]:
     source, target = (
       np.array([[ours[i] for i in row[f"{side}_ids"]]])
@@ -156,7 +156,7 @@ def test_translations_are_those_of_generate(imported, lines):
   """
   translator, answers = imported
   ours, _ = numbers(answers, translator)
-  transformer = translator.searcher.transformer
+  transformer = translator.searchers.plain.transformer
   hooks = SearchHooks(propose=generate_rule)
   equal = at_limit = 0
   for start in range(0, lines, 50):
@@ -185,7 +185,7 @@ def test_translations_are_those_of_generate(imported, lines):
 def test_our_own_search_finds_what_is_no_less_probable(imported):
   translator, answers = imported
   ours, _ = numbers(answers, translator)
-  found = translator.searcher.search(
+  found = translator.searchers.plain.search(
     [[ours[i] for i in row["source_ids"]] for row in answers["found"]]
   )
   pairs = [
@@ -201,7 +201,7 @@ def test_our_own_search_finds_what_is_no_less_probable(imported):
 
 def test_no_translation_holds_pad(imported):
   translator, _ = imported
-  found = translator.searcher.search([[5, 9, 12, 1], [7, 1]])
+  found = translator.searchers.plain.search([[5, 9, 12, 1], [7, 1]])
   assert all(0 not in sequence.ids for row in found for sequence in row)
 
 

@@ -44,7 +44,7 @@ def test_all_hypotheses_are_upstreams(frozen, trained_model):
     ids = translator.tokenizers.source.encode(
       sources[row].strip(), add_eos=True
     )
-    (found,) = translator.searcher.search([ids])
+    (found,) = translator.searchers.plain.search([ids])
     scores = frozen["beam_4/scores"][row]
     real = scores > -1e6  # Upstream fills its lists up.
     np.testing.assert_allclose(

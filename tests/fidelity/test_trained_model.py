@@ -107,8 +107,8 @@ def test_translations_are_those_of_the_plain_search(
     beam_size=beam_size,
     options=DecodingOptions(BatchLimits(lines=32), n_best=min(2, beam_size)),
   )
-  plain.searcher.search_function = tf.function(
-    lambda ids: reference_beam_search(plain.searcher.transformer, ids),
+  plain.searchers.plain.search_function = tf.function(
+    lambda ids: reference_beam_search(plain.searchers.plain.transformer, ids),
     input_signature=[tf.TensorSpec([None, None], tf.int32)],
     autograph=False,
   )

@@ -183,7 +183,7 @@ def test_a_translator_that_is_dropped_leaves_nothing(trained_model, led):
   translator = Translator.load(
     trained_model, options=options if led else DecodingOptions()
   )
-  transformer = translator.searchers.engine.attention_reader.transformer
+  transformer = translator.attention_reader.transformer
   translator.translate(["A man works."])
   if not led:
     translator.attention("A man works.")

@@ -27,9 +27,11 @@ def translator(trained_model):
 
 @pytest.fixture(scope="module", params=SENTENCES)
 def traced(request, translator):
-  tracer = SearchTracer(translator.searcher.transformer, *translator.tokenizers)
+  tracer = SearchTracer(
+    translator.searchers.plain.transformer, *translator.tokenizers
+  )
   ids = translator.prepare(request.param).ids[0]
-  return tracer.trace(ids), translator.searcher.search([ids])[0]
+  return tracer.trace(ids), translator.searchers.plain.search([ids])[0]
 
 
 def test_it_finds_what_the_search_finds(traced, translator):

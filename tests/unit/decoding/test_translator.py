@@ -176,7 +176,7 @@ def test_long_lines_come_in_smaller_batches(transformer, monkeypatch):
     found = searcher_lib.FoundSequence([5], -1.0, True)
     return [[found]] * len(sources)
 
-  monkeypatch.setattr(translator.searcher, "search", search)
+  monkeypatch.setattr(translator.searchers.plain, "search", search)
   assert translator.translate(["d" * 70] * 2 + ["ab"] * 4) == ["d"] * 6
   assert shapes == [(1, 71)] * 2 + [(4, 3)]
 
@@ -284,7 +284,7 @@ def test_a_lack_of_memory_has_a_remedy(translator, monkeypatch):
   def search(_):
     raise tf.errors.ResourceExhaustedError(None, None, "OOM of [9]\nmore")
 
-  monkeypatch.setattr(translator.searcher, "search_function", search)
+  monkeypatch.setattr(translator.searchers.plain, "search_function", search)
   with pytest.raises(InputError, match=r"OOM of \[9\]\).*decode_batch_tokens"):
     translator.translate(["abc"])
 
@@ -333,7 +333,7 @@ def test_one_text_in_several_spellings_is_one_hypothesis(make, monkeypatch):
     for ids, score in (([5, 6], -1.0), ([5, 19, 6], -2.0), ([6], -3.0))
   ]
   monkeypatch.setattr(
-    translator.searcher, "search", lambda sources: [found] * len(sources)
+    translator.searchers.plain, "search", lambda sources: [found] * len(sources)
   )
   # 19 is a piece that stands for nothing.
   monkeypatch.setattr(
@@ -349,13 +349,17 @@ def test_one_text_in_several_spellings_is_one_hypothesis(make, monkeypatch):
 def test_an_unknown_token_in_a_translation_is_told(make, monkeypatch, ids):
   translator = make()
   found = searcher_lib.FoundSequence(ids, -1.0, True)
-  monkeypatch.setattr(translator.searcher, "search", lambda rows: [[found]])
+  monkeypatch.setattr(
+    translator.searchers.plain, "search", lambda rows: [[found]]
+  )
   monkeypatch.setattr(lib, "has_unknown", lambda tokenizer, ids: UNK_ID in ids)
   (translation,) = translator.translate_stream(["ab"])
   assert ("unknown" in flags_of(translation)) == (UNK_ID in ids)
   # The official vocabularies spell what they do not know.
   monkeypatch.undo()
-  monkeypatch.setattr(translator.searcher, "search", lambda rows: [[found]])
+  monkeypatch.setattr(
+    translator.searchers.plain, "search", lambda rows: [[found]]
+  )
   (translation,) = translator.translate_stream(["ab"])
   assert flags_of(translation) == []
 

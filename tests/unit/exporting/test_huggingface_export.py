@@ -13,7 +13,10 @@ from random_model import LINES, random_model, train_vocabulary
 from official_transformer.decoding.loading import load_model, open_model
 from official_transformer.decoding.scorer import Scorer
 from official_transformer.errors import InputError, RunError
-from official_transformer.exporting import huggingface_export
+from official_transformer.exporting import (
+  huggingface_export,
+  huggingface_model,
+)
 from official_transformer.exporting.huggingface_model import write_model
 from official_transformer.exporting.huggingface_tokenizer import (
   check_vocabulary,
@@ -68,6 +71,32 @@ def test_numpy_computes_the_same_of_what_is_written(name, tmp_path):
   for pair, score in zip(pairs, scorer.score_batch(pairs), strict=True):
     found = export.token_log_probabilities(*pair)
     np.testing.assert_allclose(found, score.token_log_probabilities, atol=2e-5)
+
+
+def test_a_small_residual_stream_is_exported_as_well(tmp_path, monkeypatch):
+  """PyTorch's epsilon would change it, were it not exported larger."""
+  transformer = make("learned")
+  added = ("embedding/weights", "table", "output_kernel", "output_bias")
+  for weight in transformer.weights:
+    if weight.path.endswith(added):
+      weight.assign(weight * 0.03)
+  pairs = list(zip(SOURCES, TARGETS, strict=True))
+  wanted = np.concatenate(
+    [
+      s.token_log_probabilities
+      for s in Scorer(transformer, None).score_batch(pairs)
+    ]
+  )
+
+  def difference():
+    write_model(transformer, str(tmp_path))
+    export = NumpyModel.of_huggingface(str(tmp_path))
+    found = [export.token_log_probabilities(*pair) for pair in pairs]
+    return np.abs(np.concatenate(found) - wanted).max()
+
+  larger = difference()
+  monkeypatch.setattr(huggingface_model, "residual_scale", lambda _: 1.0)
+  assert larger < 0.1 * difference()
 
 
 @pytest.mark.parametrize("name", REFUSED)
@@ -135,10 +164,11 @@ def test_an_export_of_the_stream_as_it_is_is_read_too(
     model.transformer.weights, back.transformer.weights, strict=True
   ):
     np.testing.assert_array_equal(ours.numpy(), again.numpy())
-  config[RESIDUAL_SCALE] = "4"
-  (directory / "config.json").write_text(json.dumps(config))
-  with pytest.raises(InputError, match="'4', not above 0"):
-    import_pegasus(str(directory), str(tmp_path / "damaged"), {})
+  for wrong in ("4", 0, True, float("inf"), float("nan")):
+    config[RESIDUAL_SCALE] = wrong
+    (directory / "config.json").write_text(json.dumps(config))
+    with pytest.raises(InputError, match="no size"):
+      import_pegasus(str(directory), str(tmp_path / "damaged"), {})
 
 
 def test_the_search_is_told_to_transformers(exported):

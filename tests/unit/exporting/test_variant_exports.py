@@ -10,7 +10,7 @@ import tensorflow as tf
 from model_variants import COMBINED, SOURCE, TARGET, make
 
 from official_transformer.decoding.engines import Engine
-from official_transformer.decoding.loading import ModelWeights
+from official_transformer.decoding.model_weights import ModelWeights
 from official_transformer.decoding.scorer import Scorer
 from official_transformer.exporting.saved_model import TranslationModule
 from official_transformer.ops import dense

@@ -12,7 +12,9 @@ def gpus(monkeypatch):
 
   def pretend(number):
     names = [f"gpu {n}" for n in range(number)]
-    monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: names)
+    monkeypatch.setattr(
+      tf.config, "list_physical_devices", lambda kind=None: names
+    )
     monkeypatch.setattr(
       tf.config,
       "set_visible_devices",
@@ -52,3 +54,21 @@ def test_more_gpus_than_there_are_is_refused(
     lib.choose_devices(asked)
   # What TensorFlow said when it looked for them may tell why.
   assert capsys.readouterr().err == "no driver here\n"
+
+
+@pytest.mark.parametrize(
+  ("seen", "there", "devices"),
+  [(0, 1, ["CPU:0"]), (1, 1, ["GPU:0"]), (1, 0, ["CPU:0"])],
+)
+def test_ctranslate2_asks_tensorflow_for_the_gpus_it_sees(
+  gpus, seen, there, devices, monkeypatch
+):
+  """TensorFlow lists a GPU if the libraries of CUDA can be loaded."""
+  ctranslate2 = pytest.importorskip("ctranslate2")
+  monkeypatch.setattr(ctranslate2, "get_cuda_device_count", lambda: seen)
+  visible = gpus(there)
+  assert lib.choose_devices(None, for_tensorflow=False) == devices
+  assert visible == [[]]
+  if not seen:
+    with pytest.raises(InputError, match="CTranslate2 sees 0"):
+      lib.choose_devices(2, for_tensorflow=False)

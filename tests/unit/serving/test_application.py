@@ -32,9 +32,9 @@ LIMITS = ServiceLimits(
 @pytest.fixture
 def host():
   host = ModelHost(lambda _: make_translator(), lambda: Newest(1), LIMITS)
-  host.translator.searcher.began.acquire()  # By the warming up.
+  host.translator.searchers.plain.began.acquire()  # By the warming up.
   yield host
-  host.translator.searcher.go.set()
+  host.translator.searchers.plain.go.set()
   host.close()
 
 
@@ -206,7 +206,7 @@ def test_json_has_several_names(client, kind):
 
 
 def test_what_waits_is_counted_down(host):
-  searcher = host.translator.searcher
+  searcher = host.translator.searchers.plain
   searcher.go.clear()
   prefix = DecodingConstraints(prefix="abcdefghi")
   jobs = [
@@ -220,7 +220,7 @@ def test_what_waits_is_counted_down(host):
 
 
 def test_too_much_and_too_late(client, host):
-  searcher = host.translator.searcher
+  searcher = host.translator.searchers.plain
   searcher.go.clear()
   hasty = dataclasses.replace(LIMITS, seconds=0.5)
   late = TestClient(
@@ -238,9 +238,9 @@ def test_too_much_and_too_late(client, host):
 
 
 def test_a_lack_of_memory_and_a_defect(client, host):
-  host.translator.searcher.error = InputError("out of memory")
+  host.translator.searchers.plain.error = InputError("out of memory")
   refusal(client.post("/translate", json={"text": "ab"}), 413)
-  host.translator.searcher.error = ZeroDivisionError("secret")
+  host.translator.searchers.plain.error = ZeroDivisionError("secret")
   message = refusal(client.post("/translate", json={"text": "ab"}), 500)
   assert "secret" not in message
   assert ask(client, text="ab")["translations"][0]["translation"] == "ba"

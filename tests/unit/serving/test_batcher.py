@@ -24,7 +24,7 @@ def make():
 
   yield make
   for batcher in made:
-    batcher.translator.searcher.go.set()
+    batcher.translator.searchers.plain.go.set()
     batcher.close()
 
 
@@ -34,7 +34,7 @@ def texts(job):
 
 def hold(batcher):
   """Has the worker busy with a line; what comes next waits."""
-  searcher = batcher.translator.searcher
+  searcher = batcher.translator.searchers.plain
   searcher.go.clear()
   job = batcher.submit(asked(["z"]))
   assert searcher.began.acquire(timeout=120)
@@ -66,7 +66,7 @@ def test_requests_share_batches_of_like_lengths(make):
   jobs = [
     batcher.submit(asked([line])) for line in ("a", "abcdefg", "b", "c", "d")
   ]
-  batcher.translator.searcher.go.set()
+  batcher.translator.searchers.plain.go.set()
   assert [texts(job) for job in jobs] == [
     ["a"],
     ["gfedcba"],
@@ -76,7 +76,7 @@ def test_requests_share_batches_of_like_lengths(make):
   ]
   sizes = [
     sorted(len(ids) for ids in batch)
-    for batch in batcher.translator.searcher.batches[1:]
+    for batch in batcher.translator.searchers.plain.batches[1:]
   ]
   # The oldest first, with the nearest; nothing waits for ever.
   assert sizes == [[2, 2, 2], [2, 8]]
@@ -85,7 +85,7 @@ def test_requests_share_batches_of_like_lengths(make):
 def test_free_workers_share_what_waits(make):
   limits = dataclasses.replace(LIMITS, batch_wait=5.0)
   batcher = make(limits, workers=2, lines=8)
-  searcher = batcher.translator.searcher
+  searcher = batcher.translator.searchers.plain
   searcher.go.clear()
   job = batcher.submit(asked(list("abcdef")))
   for _ in range(2):
@@ -107,7 +107,7 @@ def test_a_line_waits_for_company_but_not_for_long(make):
   # Nor does anybody when no company can come.
   batcher.close()
   assert [texts(job) for job in jobs[2:]] == [["c"], ["d"]]
-  assert [len(b) for b in batcher.translator.searcher.batches] == [2, 2]
+  assert [len(b) for b in batcher.translator.searchers.plain.batches] == [2, 2]
 
 
 def test_what_is_too_much_is_not_taken_on(make):
@@ -119,7 +119,7 @@ def test_what_is_too_much_is_not_taken_on(make):
   assert batcher.queued_tokens == 56
   with pytest.raises(lib.QueueFullError):
     batcher.submit(asked(["abcd"]))
-  batcher.translator.searcher.go.set()
+  batcher.translator.searchers.plain.go.set()
   assert texts(job) == ["fedcba"] * 8
   assert batcher.queued_tokens == 0
   assert texts(batcher.submit(asked(["abcd"]))) == ["dcba"]
@@ -131,15 +131,15 @@ def test_what_nobody_waits_for_is_not_translated(make):
   gone = batcher.submit(asked(["abc"] * 10))
   wanted = batcher.submit(asked(["xy"]))
   gone.future.cancel()
-  batcher.translator.searcher.go.set()
+  batcher.translator.searchers.plain.go.set()
   assert texts(wanted) == ["yx"]
   assert batcher.queued_tokens == 0
-  assert len(batcher.translator.searcher.batches) == 2
+  assert len(batcher.translator.searchers.plain.batches) == 2
 
 
 def test_an_error_belongs_to_its_lines(make):
   batcher = make()
-  batcher.translator.searcher.error = InputError("out of memory")
+  batcher.translator.searchers.plain.error = InputError("out of memory")
   with pytest.raises(InputError, match="out of memory"):
     batcher.submit(asked(["ab"])).future.result(20)
   assert texts(batcher.submit(asked(["ab"]))) == ["ba"]
@@ -148,7 +148,7 @@ def test_an_error_belongs_to_its_lines(make):
 
 def test_a_lack_of_memory_is_that_of_the_line_that_lacks_it(make):
   batcher = make()
-  searcher = batcher.translator.searcher
+  searcher = batcher.translator.searchers.plain
   search = searcher.search
 
   def search_short(sources):
@@ -181,7 +181,7 @@ def test_what_cannot_be_text_hurts_nobody_else(make, monkeypatch):
   )
   hold(batcher)
   bad, good = batcher.submit(asked(["ab"])), batcher.submit(asked(["cd"]))
-  batcher.translator.searcher.go.set()
+  batcher.translator.searchers.plain.go.set()
   with pytest.raises(RuntimeError, match="no such piece"):
     bad.future.result(20)
   assert texts(good) == ["dc"]
@@ -198,7 +198,7 @@ def test_closing_answers_what_was_taken_on(make):
     time.sleep(0.01)
   with pytest.raises(lib.ClosedError):
     batcher.submit(asked(["gh"]))
-  batcher.translator.searcher.go.set()
+  batcher.translator.searchers.plain.go.set()
   closing.join(20)
   assert [texts(job) for job in (first, *jobs)] == [
     ["z"],

@@ -36,7 +36,7 @@ def directory():
 def host(directory):
   host = ModelHost(directory.load, directory.newest, ServiceLimits())
   yield host
-  host.translator.searcher.go.set()
+  host.translator.searchers.plain.go.set()
   host.close()
 
 
@@ -47,10 +47,10 @@ def text(job):
 def test_a_newer_model_takes_the_place_of_the_old(host, directory):
   assert not host.reload_if_newer()
   old = host.translator
-  old.searcher.began.acquire()  # By the warming up.
-  old.searcher.go.clear()
+  old.searchers.plain.began.acquire()  # By the warming up.
+  old.searchers.plain.go.clear()
   before = host.submit(asked(["ab"]))
-  assert old.searcher.began.acquire(timeout=120)
+  assert old.searchers.plain.began.acquire(timeout=120)
   directory.step = 2
   # It ends when the old model has answered.
   reload = threading.Thread(target=host.reload_if_newer)
@@ -60,7 +60,7 @@ def test_a_newer_model_takes_the_place_of_the_old(host, directory):
   assert host.translator.checkpoint.step == 2
   assert text(host.submit(asked(["cd"]))) == "dc"
   assert not before.future.done()
-  old.searcher.go.set()
+  old.searchers.plain.go.set()
   assert text(before) == "ba"
   reload.join(20)
   assert host.reloads == 1

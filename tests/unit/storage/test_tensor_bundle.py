@@ -1,5 +1,6 @@
 """TensorFlow's checkpoints, read without TensorFlow."""
 
+import os
 import random
 
 import numpy as np
@@ -20,6 +21,12 @@ def write(prefix, tensors):
     tensors=list(tensors.values()),
   )
   return prefix
+
+
+def read(prefix):
+  """Reads everything, by name."""
+  with TensorBundle(prefix) as bundle:
+    return {name: bundle.read(name) for name in bundle.shapes}
 
 
 @pytest.fixture
@@ -43,20 +50,20 @@ def prefix(tmp_path):
 def test_numbers_of_all_types_are_read(dtype, tmp_path):
   values = tf.cast(tf.constant([[0, 1, 2], [100, 3, 0]]), dtype)
   prefix = write(str(tmp_path / "x"), {"x": values})
-  found = TensorBundle(prefix).read("x")
+  found = read(prefix)["x"]
   assert found.dtype == dtype.as_numpy_dtype
   np.testing.assert_array_equal(found, values.numpy())
 
 
 def test_bfloat16_is_read_as_float32(tmp_path):
   values = tf.constant([1.0, -3.140625, 1e-38, float("inf")], tf.bfloat16)
-  found = TensorBundle(write(str(tmp_path / "x"), {"x": values})).read("x")
+  found = read(write(str(tmp_path / "x"), {"x": values}))["x"]
   np.testing.assert_array_equal(found, tf.cast(values, tf.float32).numpy())
 
 
 def test_strings_are_objects_without_content(tmp_path):
   values = tf.constant(["a", "bc"])
-  found = TensorBundle(write(str(tmp_path / "x"), {"x": values})).read("x")
+  found = read(write(str(tmp_path / "x"), {"x": values}))["x"]
   assert found.dtype == object and found.shape == (2,)
 
 
@@ -74,8 +81,8 @@ def test_an_index_of_many_blocks_is_read_as_tensorflow_reads_it(tmp_path):
   reader = tf.train.load_checkpoint(prefix)
   known = reader.get_variable_to_shape_map()
   assert bundle.shapes == {name: tuple(known[name]) for name in sorted(known)}
-  for name, value in tensors.items():
-    np.testing.assert_array_equal(bundle.read(name), value.numpy())
+  for name, value in read(prefix).items():
+    np.testing.assert_array_equal(value, tensors[name].numpy())
 
 
 @pytest.mark.parametrize("file", [".index", ".data-00000-of-00001"])
@@ -83,7 +90,7 @@ def test_every_damaged_byte_is_noticed(prefix, file):
   path = f"{prefix}{file}"
   with open(path, "rb") as stream:
     whole = stream.read()
-  expected = {n: TensorBundle(prefix).read(n) for n in ("a/kernel", "step")}
+  expected = read(prefix)
   silent = []
   rng = random.Random(3)
   for place in range(len(whole)):
@@ -92,8 +99,7 @@ def test_every_damaged_byte_is_noticed(prefix, file):
     with open(path, "wb") as stream:
       stream.write(damaged)
     try:
-      bundle = TensorBundle(prefix)
-      found = {name: bundle.read(name) for name in bundle.shapes}
+      found = read(prefix)
     except DamagedBundleError:
       continue
     silent.append(place)
@@ -113,14 +119,36 @@ def test_every_shorter_file_is_noticed(prefix, file):
     with open(path, "wb") as stream:
       stream.write(whole[:size])
     with pytest.raises(DamagedBundleError):
-      bundle = TensorBundle(prefix)
-      for name in bundle.shapes:
-        bundle.read(name)
+      read(prefix)
+
+
+@pytest.mark.parametrize("byte", [b"\xff", b"\x7f"])
+def test_a_footer_of_large_numbers_is_noticed(prefix, byte):
+  with open(f"{prefix}.index", "r+b") as stream:
+    stream.seek(-48, os.SEEK_END)
+    stream.write(byte * 40)
+  with pytest.raises(DamagedBundleError):
+    TensorBundle(prefix)
+
+
+def test_a_remote_bundle_is_read():
+  remote = write("ram://bundles/small", {"x": tf.range(5)})
+  np.testing.assert_array_equal(read(remote)["x"], range(5))
+
+
+def test_what_is_read_may_be_removed_meanwhile(prefix):
+  with TensorBundle(prefix) as bundle:
+    bundle.read("step")
+    os.remove(f"{prefix}.data-00000-of-00001")
+    np.testing.assert_array_equal(bundle.read("a/kernel").flat, range(12))
 
 
 def test_what_is_not_there_is_said(prefix, tmp_path):
-  with pytest.raises(DamagedBundleError, match="has no b"):
-    TensorBundle(prefix).read("b")
+  with (
+    TensorBundle(prefix) as bundle,
+    pytest.raises(DamagedBundleError, match="has no b"),
+  ):
+    bundle.read("b")
   with pytest.raises(FileNotFoundError):
     TensorBundle(str(tmp_path / "other"))
 
@@ -133,5 +161,5 @@ def test_slices_are_not_for_this_reader(tmp_path):
     shape_and_slices=["4 0,2"],
     tensors=[tf.constant([1.0, 2.0])],
   )
-  with pytest.raises(DamagedBundleError, match="its index is none"):
+  with pytest.raises(DamagedBundleError, match="its index cannot be read"):
     TensorBundle(prefix)
