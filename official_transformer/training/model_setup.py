@@ -285,19 +285,6 @@ def _lines_so_far(stored: ModelDescription | None) -> TrainedLines | None:
   return stored.lines or TrainedLines(stored.longest_piece)
 
 
-def prepare_directory(
-  directory: ModelDirectory, request: ModelRequest
-) -> ModelDescription:
-  """Plans a directory and writes it at once; returns its description.
-
-  Raises:
-    InputError: as `plan_directory`.
-  """
-  plan = plan_directory(directory, request)
-  plan.carry_out()
-  return plan.description
-
-
 def _check_data(
   data: DataDirectory,
   vocabularies: LoadedVocabularies,

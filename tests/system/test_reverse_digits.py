@@ -17,7 +17,7 @@ from official_transformer.model_directory.requested_params import (
 )
 from official_transformer.training.model_setup import (
   ModelRequest,
-  prepare_directory,
+  plan_directory,
 )
 from official_transformer.training.requested_batching import RequestedBatching
 from official_transformer.training.settings import TrainingSettings
@@ -64,7 +64,7 @@ def test_reverses_digit_strings_it_has_never_seen(tmp_path):
     },
   )
   directory = ModelDirectory(str(tmp_path / "model"))
-  description = prepare_directory(
+  plan = plan_directory(
     directory,
     ModelRequest(
       request,
@@ -72,6 +72,8 @@ def test_reverses_digit_strings_it_has_never_seen(tmp_path):
       DataDirectory(data_dir),
     ),
   )
+  plan.carry_out()
+  description = plan.description
   settings = TrainingSettings(
     train_steps=STEPS,
     steps_between_evals=STEPS,

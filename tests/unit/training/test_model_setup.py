@@ -33,9 +33,15 @@ from official_transformer.text.vocabulary_files import load_vocabularies
 from official_transformer.training.model_setup import (
   ModelRequest,
   plan_directory,
-  prepare_directory,
 )
 from official_transformer.training.requested_batching import RequestedBatching
+
+
+def prepare_directory(directory, request):
+  """Plans a directory and writes it at once; returns its description."""
+  plan = plan_directory(directory, request)
+  plan.carry_out()
+  return plan.description
 
 
 @pytest.fixture(scope="module")
