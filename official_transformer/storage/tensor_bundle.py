@@ -99,7 +99,7 @@ class TensorBundle:
       self._data.close()
 
   def read(self, name: str) -> np.ndarray:
-    """Returns a tensor, bfloat16 as float32.
+    """Returns a tensor of its own memory, bfloat16 as float32.
 
     Of strings, and of what else NumPy has no type for, there is an array of
     objects without content.
@@ -125,7 +125,7 @@ class TensorBundle:
       raise DamagedBundleError(f"{name} is not as it was written")
     try:
       flat: np.ndarray = np.frombuffer(data, _TYPES[place.type])
-      found = flat.reshape(place.shape)
+      found = flat.reshape(place.shape).copy()
     except ValueError as error:
       raise DamagedBundleError(f"{name}: {error}") from None
     if place.type == _BFLOAT16:
