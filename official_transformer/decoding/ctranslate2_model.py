@@ -17,7 +17,10 @@ import ctranslate2
 import numpy as np
 from ctranslate2.specs import common_spec, transformer_spec
 
-from official_transformer.decoding.model_weights import ModelWeights
+from official_transformer.decoding.model_weights import (
+  ModelWeights,
+  variable_shapes,
+)
 from official_transformer.errors import InputError
 from official_transformer.model_params import (
   EOS_ID,
@@ -42,7 +45,7 @@ Weights = Mapping[str, np.ndarray]
 
 def write_ctranslate2_model(
   model: ModelWeights,
-  both: tuple[Sequence[str], Sequence[str]],
+  entries: tuple[Sequence[str], Sequence[str]],
   directory: str,
   quantization: str,
   positions: int,
@@ -51,7 +54,7 @@ def write_ctranslate2_model(
 
   Args:
     model: parameters and weights.
-    both: result of `both_entries`.
+    entries: result of `both_entries`.
     directory: exists, and is empty.
     quantization: how weights are kept; one of `engines.QUANTIZATIONS`.
     positions: P, the most tokens of a source or a translation.
@@ -60,19 +63,19 @@ def write_ctranslate2_model(
   if params.norm not in ("pre", "post") or params.activation not in ACTIVATIONS:
     raise InputError(
       f"CTranslate2 has no norm {params.norm!r} with activation "
-      f"{params.activation!r}: leave --engine out"
+      f"{params.activation!r}; TensorFlow computes it"
     )
-  model.check()
+  model.check(variable_shapes(params))
   spec = _specification(model, positions)
-  sources, entries = both
+  sources, targets = entries
   spec.register_source_vocabulary(sources)
-  spec.register_target_vocabulary(entries)
+  spec.register_target_vocabulary(targets)
   spec.config.add_source_eos = True
-  spec.config.eos_token = entries[EOS_ID]
-  spec.config.bos_token = entries[PAD_ID]
-  spec.config.decoder_start_token = entries[PAD_ID]
+  spec.config.eos_token = targets[EOS_ID]
+  spec.config.bos_token = targets[PAD_ID]
+  spec.config.decoder_start_token = targets[PAD_ID]
   # It must be one that there is, and subtokens know none: never asked for.
-  spec.config.unk_token = entries[PAD_ID]
+  spec.config.unk_token = targets[PAD_ID]
   spec.config.layer_norm_epsilon = params.layer_norm_epsilon
   spec.validate()
   if quantization == "bfloat16":

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from absl import logging
@@ -18,10 +18,8 @@ from official_transformer.errors import InputError
 from official_transformer.hardware.processor import is_fast_dtype
 from official_transformer.model_directory.checkpoint_files import (
   AVERAGED_STEPS,
-  WEIGHTS,
   best_weights_group,
   check_sizes,
-  check_variables,
   first_readable,
   read_integers,
   read_weights,
@@ -46,6 +44,8 @@ from official_transformer.text.vocabulary_files import (
 
 if TYPE_CHECKING:
   from official_transformer.model.transformer import Transformer
+
+Model = TypeVar("Model")
 
 
 class LoadedCheckpoint(NamedTuple):
@@ -75,48 +75,23 @@ class LoadedCheckpoint(NamedTuple):
     return f"step-{self.step}"
 
 
-class StoredModel(NamedTuple):
-  """A model as its directory has it.
+class LoadedModel(NamedTuple, Generic[Model]):
+  """A model to decode or score with.
 
   Attributes:
-    model: parameters and weights.
+    transformer: with the checkpoint's weights: TensorFlow's model, or
+      `ModelWeights` for another library.
     tokenizers: tokenizers of source and target.
     longest_piece: most tokens of text that it translates in one piece.
     checkpoint: whose weights they are.
     splits_sentences: whether it was trained on sentences, not on paragraphs.
   """
 
-  model: ModelWeights
+  transformer: Model
   tokenizers: Tokenizers
   longest_piece: int
   checkpoint: LoadedCheckpoint
   splits_sentences: bool = True
-
-
-class LoadedModel(NamedTuple):
-  """A model for TensorFlow to decode or score with.
-
-  Attributes:
-    transformer: with the checkpoint's weights.
-    tokenizers: tokenizers of source and target.
-    longest_piece: most tokens of text that it translates in one piece.
-    checkpoint: whose weights they are.
-    splits_sentences: whether it was trained on sentences, not on paragraphs.
-  """
-
-  transformer: Transformer
-  tokenizers: Tokenizers
-  longest_piece: int
-  checkpoint: LoadedCheckpoint
-  splits_sentences: bool = True
-
-  @property
-  def model(self) -> Transformer:
-    """The transformer."""
-    return self.transformer
-
-
-AnyModel = LoadedModel | StoredModel
 
 
 def fast_dtype(dtype: str) -> str:
@@ -159,7 +134,7 @@ def read_model(
   directory: ModelDirectory,
   description: ModelDescription,
   checkpoint: str = LATEST,
-) -> StoredModel:
+) -> LoadedModel[ModelWeights]:
   """Reads a checkpoint of a model directory, and its vocabulary.
 
   Args:
@@ -189,7 +164,7 @@ def read_model(
     logging.error("%s; using the one of step %d", problem, step)
   averaged = _averaged_steps(directory, step) if kind == AVERAGE else ()
   prefix = directory.checkpoint_prefix(step, kind)
-  return StoredModel(
+  return LoadedModel(
     ModelWeights(params, weights, prefix),
     tokenizers,
     description.longest_piece,
@@ -204,7 +179,7 @@ def load_model(
   dtype: str = "fp32",
   checkpoint: str = LATEST,
   as_asked: bool = False,
-) -> LoadedModel:
+) -> LoadedModel[Transformer]:
   """Loads a checkpoint into a model of TensorFlow's.
 
   Args:
@@ -222,19 +197,15 @@ def load_model(
   from official_transformer.model.building import build_transformer
 
   stored = read_model(directory, description, checkpoint)
+  weights = stored.transformer
   transformer = build_transformer(
-    stored.model.params,
+    weights.params,
     dtype if as_asked else fast_dtype(dtype),
     is_train=False,
   )
-  check_variables(
-    stored.checkpoint.prefix,
-    WEIGHTS,
-    {path: value.shape for path, value in stored.model.arrays.items()},
-    {variable.path: variable.shape for variable in transformer.weights},
-  )
+  weights.check({w.path: tuple(w.shape) for w in transformer.weights})
   for variable in transformer.weights:
-    variable.assign(stored.model.arrays[variable.path])
+    variable.assign(weights.arrays[variable.path])
   return LoadedModel(transformer, *stored[1:])
 
 
@@ -243,7 +214,7 @@ def load_models(
   dtype: str = "fp32",
   checkpoint: str = LATEST,
   engine: str = TENSORFLOW,
-) -> list[AnyModel]:
+) -> list[LoadedModel]:
   """Loads models that are to decide together, for an engine.
 
   Args:
@@ -271,7 +242,7 @@ def load_models(
         f"{first.path} {described.vocabularies} ({described.form}): only "
         "models of one vocabulary can decide together"
       )
-  models: list[AnyModel] = []
+  models: list[LoadedModel] = []
   for directory, description in opened:
     params = dataclasses.replace(
       description.params, suppress_unk=described.params.suppress_unk

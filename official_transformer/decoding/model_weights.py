@@ -44,14 +44,17 @@ class ModelWeights:
     arrays = {w.path: w.numpy() for w in model.weights}
     return cls(model.params, arrays)
 
-  def check(self) -> None:
-    """Refuses weights that are not those of the parameters.
+  def check(self, wanted: Mapping[str, tuple[int, ...]]) -> None:
+    """Refuses weights that are not those of a model.
+
+    Args:
+      wanted: the shape of each of the model's variables, by its path.
 
     Raises:
       InputError: every difference is named.
     """
     shapes = {path: value.shape for path, value in self.arrays.items()}
-    check_variables(self.prefix, WEIGHTS, shapes, variable_shapes(self.params))
+    check_variables(self.prefix, WEIGHTS, shapes, wanted)
 
   def positions(self, side: str, length: int) -> np.ndarray:
     """Returns the position encoding, float32 [P, D]; fewer rows, if learnt.

@@ -21,9 +21,7 @@ from official_transformer.decoding.alignment import (
   TranslatedPiece,
 )
 from official_transformer.decoding.batching import map_by_length, windows
-from official_transformer.decoding.engines import (
-  Engine,
-)
+from official_transformer.decoding.engines import Engine
 from official_transformer.decoding.hypotheses import FoundSequence
 from official_transformer.decoding.line_preparation import (
   LinePreparer,
@@ -31,8 +29,8 @@ from official_transformer.decoding.line_preparation import (
   PreparedLine,
 )
 from official_transformer.decoding.loading import (
-  AnyModel,
   LoadedCheckpoint,
+  LoadedModel,
   load_models,
   open_model,
 )
@@ -153,14 +151,14 @@ class Translator:
   @classmethod
   def of(
     cls,
-    model: AnyModel | Sequence[AnyModel],
+    model: LoadedModel | Sequence[LoadedModel],
     options: DecodingOptions | None = None,
   ) -> Translator:
     """Returns a translator with models that have been loaded."""
-    models = [model] if isinstance(model, AnyModel) else model
+    models = [model] if isinstance(model, LoadedModel) else model
     first = models[0]
     translator = cls(
-      [m.model for m in models],
+      [m.transformer for m in models],
       first.tokenizers,
       (options or DecodingOptions()).as_trained(
         all(m.splits_sentences for m in models)

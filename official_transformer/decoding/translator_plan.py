@@ -60,15 +60,14 @@ class TranslatorPlan:
       options = dataclasses.replace(options, engine=engine)
     if self.workers and not on_cpu:
       logging.warning("--decode_workers has no effect: it is for CPUs")
-    by_line = options.limits.lines == 1
-    if on_cpu and not by_line and not options.padded_length:
+    if on_cpu and options.limits.lines == 1:
+      if on_tensorflow:
+        serve_single_lines(self.description.params.hidden_size)
+    elif on_cpu and not options.padded_length:
       workers = self.workers or default_workers()
       options = dataclasses.replace(options, workers=workers)
-    if on_cpu and on_tensorflow:
-      if by_line:
-        serve_single_lines(self.description.params.hidden_size)
-      elif not options.padded_length:
-        share_processors(options.workers)
+      if on_tensorflow:
+        share_processors(workers)
     together = ((self.model_dir, self.description), *self.others)
     models = load_models(
       [(ModelDirectory(path), described) for path, described in together],

@@ -45,8 +45,7 @@ def read_tensors(prefix: str, names: Iterable[str]) -> dict[str, Any]:
 def read_weights(prefix: str, names: Iterable[str]) -> dict[str, Any]:
   """Reads finite numbers; see `checkpoint_files.read_weights`."""
   tensors = read_tensors(prefix, names)
-  for name, value in tensors.items():
-    check_weights(prefix, name, value)
+  check_weights(prefix, tensors)
   return tensors
 
 

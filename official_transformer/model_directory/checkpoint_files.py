@@ -62,7 +62,7 @@ def check_bundle(prefix: str) -> None:
     for name in bundle.shapes:
       value = bundle.read(name)
       if name.partition("/")[0] in _OF_WEIGHTS:
-        check_weights(prefix, name, value)
+        check_weights(prefix, {name: value})
 
 
 def first_readable(
@@ -185,18 +185,18 @@ def read_weights(prefix: str, names: Iterable[str]) -> dict[str, Any]:
     DamagedCheckpointError: if it cannot be read, or holds anything else.
   """
   tensors = read_tensors(prefix, names)
-  for name, value in tensors.items():
-    check_weights(prefix, name, value)
+  check_weights(prefix, tensors)
   return tensors
 
 
-def check_weights(prefix: str, name: str, value: Any) -> None:
-  """Raises a `DamagedCheckpointError` if a stored array is no weights."""
-  if problem := problem_of_weights(value):
-    raise DamagedCheckpointError(
-      f"the checkpoint {prefix} is of no use: {name} {problem}. If a run that "
-      "diverged has saved it, use an earlier one"
-    )
+def check_weights(prefix: str, tensors: Mapping[str, Any]) -> None:
+  """Raises a `DamagedCheckpointError` if stored arrays are no weights."""
+  for name, value in tensors.items():
+    if problem := problem_of_weights(value):
+      raise DamagedCheckpointError(
+        f"the checkpoint {prefix} is of no use: {name} {problem}. If a run "
+        "that diverged has saved it, use an earlier one"
+      )
 
 
 def problem_of_weights(value: Any) -> str | None:

@@ -159,7 +159,7 @@ def _block(
   """Yields keys and values; a key is stored without what the last one had."""
   end = offset + size
   if end + _TRAILER.size > len(data):
-    raise ValueError("a block lies behind its end")
+    raise ValueError("a block goes on behind the end")
   compression, checksum = _TRAILER.unpack_from(data, end)
   if compression or masked_checksum(data[offset : end + 1]) != checksum:
     raise ValueError("a block is not as it was written")

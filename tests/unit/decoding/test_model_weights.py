@@ -19,7 +19,7 @@ def test_the_variables_are_those_of_the_model(name):
   assert variable_shapes(transformer.params) == {
     weight.path: tuple(weight.shape) for weight in transformer.weights
   }
-  ModelWeights.of(transformer).check()
+  ModelWeights.of(transformer).check(variable_shapes(transformer.params))
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_every_difference_is_named():
   arrays[f"{stack}/output_norm/gamma"] = np.zeros(3)
   model = ModelWeights(params, arrays, "there/model")
   with pytest.raises(InputError) as error:
-    model.check()
+    model.check(variable_shapes(params))
   said = str(error.value)
   assert "the checkpoint there/model does not fit this model" in said
   assert f"missing: {stack}/layer_1/ffn/network/filter_kernel" in said
@@ -58,4 +58,4 @@ def test_every_difference_is_named():
   assert f"shape of {stack}/output_norm/gamma: stored (3,), needed" in said
   fewer = dataclasses.replace(params, num_hidden_layers=1)
   with pytest.raises(InputError, match="unknown: transformer/encoder_stack"):
-    ModelWeights(fewer, arrays).check()
+    ModelWeights(fewer, arrays).check(variable_shapes(fewer))
