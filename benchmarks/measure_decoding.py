@@ -44,6 +44,7 @@ from official_transformer.decoding.loading import (
   open_model,
 )
 from official_transformer.decoding.options import BatchLimits, DecodingOptions
+from official_transformer.decoding.searchers import Searchers
 from official_transformer.decoding.translator import Translator
 from official_transformer.exporting.saved_model import write_saved_model
 from official_transformer.hardware.cpu_threads import (
@@ -88,7 +89,7 @@ def random_job(arguments: argparse.Namespace) -> Job:
     search = saved_search(transformer, tokenizer)
   else:
     tokenizers = Tokenizers.of(tokenizer)
-    search = options.create_searcher([transformer], tokenizers).search
+    search = Searchers.of([transformer], tokenizers, options).plain.search
   rng = np.random.default_rng(0)
   size = (arguments.sentences, arguments.length)
   sources = rng.integers(2, params.vocab_size, size).tolist()
