@@ -43,10 +43,8 @@ def write(directory: str, histogram: dict[str, int], pairs: int) -> None:
   drawn = rng.choice(lengths, POOL, p=weights / weights.sum())
   pool = [
     serialize_pair(
-      (
-        [*rng.integers(3, VOCAB_SIZE, n - 1).tolist(), 1],
-        [*rng.integers(3, VOCAB_SIZE, max(1, n - 3)).tolist(), 1],
-      )
+      [*rng.integers(3, VOCAB_SIZE, n - 1).tolist(), 1],
+      [*rng.integers(3, VOCAB_SIZE, max(1, n - 3)).tolist(), 1],
     )
     for n in drawn
   ]
@@ -96,7 +94,7 @@ def main() -> None:
       found[f"{name}_batches_per_second"] = BATCHES / seconds
       found[f"{name}_pairs_per_second"] = sentences / seconds
     with tf.io.TFRecordWriter(f"{directory}/bad") as writer:
-      writer.write(serialize_pair(([1], [5, 1])))
+      writer.write(serialize_pair([1], [5, 1]))
     check, found["read_with_a_bad_record_seconds"] = timed(
       lambda: check_records([*paths, f"{directory}/bad"], VOCAB_SIZE)
     )
