@@ -153,9 +153,11 @@ def test_words_of_one_side_beside_characters_of_the_other(demo_text, tmp_path):
   words = (tmp_path / "data" / "vocab.target.words").read_text().splitlines()
   assert words[:4] == ["#words moses de", "<pad>", "</s>", "<unk>"]
   assert "." in words and not any(w.endswith(".") for w in words if len(w) > 3)
+  # CTranslate2 ends those hypotheses alone that are among the best, ours ends
+  # twice as many: a model has to learn a little until they find the same.
   succeed(
-    *(MAIN, "--mode=train", f"--data_dir={tmp_path}/data"),
-    *(f"--model_dir={tmp_path}/model", "--train_steps=2", *MODEL),
+    *(MAIN, "--mode=train", f"--data_dir={tmp_path}/data", "--seed=1"),
+    *(f"--model_dir={tmp_path}/model", "--train_steps=60", *MODEL),
   )
   predict = (
     *(MAIN, "--mode=predict", f"--model_dir={tmp_path}/model"),
@@ -164,7 +166,6 @@ def test_words_of_one_side_beside_characters_of_the_other(demo_text, tmp_path):
   expected = scores_of(predict)
   assert len(expected) == 20
   pytest.importorskip("ctranslate2")
-  # A model that knows nothing finds many translations as good as the best.
   found = scores_of((*predict, "--engine=ctranslate2"))
   assert found == pytest.approx(expected, abs=1e-3)
   for kind, said in (("saved_model", "--noexport_text"), ("huggingface", "")):
