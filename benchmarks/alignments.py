@@ -13,8 +13,8 @@ the other and as no third (Dice's coefficient of 0.7 or more, best both ways).
 from __future__ import annotations
 
 import argparse
-import collections
 import itertools
+from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -53,22 +53,23 @@ def known_pairs(sources: list[str], targets: list[str]) -> list[AlignedPair]:
     )
     for a, b in zip(sources, targets, strict=True)
   ]
-  counts = [collections.Counter(), collections.Counter()]
-  both: collections.Counter = collections.Counter()
+  counts: list[Counter[str]] = [Counter(), Counter()]
+  both: Counter[tuple[str, ...]] = Counter()
   for pair in lines:
-    for side, words in zip(counts, pair, strict=True):
-      side.update(set(words))
+    for count, words in zip(counts, pair, strict=True):
+      count.update(set(words))
     both.update(itertools.product(*map(set, pair)))
-  best = [{}, {}]
+  best: list[dict[str, tuple[str, ...]]] = [{}, {}]
   dice = {
     pair: 2 * n / (counts[0][pair[0]] + counts[1][pair[1]])
     for pair, n in both.items()
     if n > 2
   }
-  for pair, value in dice.items():
-    for side in range(2):
-      if value > dice.get(best[side].get(pair[side]), 0):
-        best[side][pair[side]] = pair
+  for linked, value in dice.items():
+    for side, word in enumerate(linked):
+      rival = best[side].get(word)
+      if rival is None or value > dice[rival]:
+        best[side][word] = linked
   dictionary = {
     pair
     for pair, value in dice.items()

@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import random
 import time
+from typing import Any
 
 from official_transformer.decoding.options import DecodingOptions
 from official_transformer.decoding.phrases import DecodingConstraints, holds
@@ -47,7 +48,7 @@ def main() -> None:
   pairs = rng.sample(pairs, min(arguments.number, len(pairs)))
   sources = [source for source, _ in pairs]
 
-  def translator(**search: object) -> Translator:
+  def translator(**search: Any) -> Translator:
     options = DecodingOptions(search=SearchOptions(**search))
     made = Translator.load(
       arguments.model_dir, options=options, checkpoint=arguments.checkpoint

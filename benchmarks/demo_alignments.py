@@ -90,11 +90,12 @@ def _divide_times(known: dict[str, list[str]], sources: list[str]) -> None:
   The grammar notes all of them for the first.
   """
   for english, german in itertools.chain(*lexicon.TIMES.values()):
-    first, *second = english.lower().split()
-    if second and (first, *second) in itertools.pairwise(sources):
+    words = english.lower().split()
+    if len(words) == 2 and words in map(list, itertools.pairwise(sources)):
+      first, second = words
       _, behind = german.split()
       known[first] = [w for w in known[first] if w.lower() != behind.lower()]
-      known[second[0]] = [behind]
+      known[second] = [behind]
 
 
 def _stands_for(noted: str, target: str, prefixes: set[str]) -> bool:

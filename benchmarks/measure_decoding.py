@@ -22,6 +22,7 @@ import pathlib
 import tempfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import cast
 
 from official_transformer.hardware.processor import prefer_onednn
 
@@ -58,6 +59,7 @@ from official_transformer.model.transformer import (
 from official_transformer.model_directory.directory import ModelDirectory
 from official_transformer.model_params import PARAM_SETS
 from official_transformer.text.text_files import read_lines
+from official_transformer.text.tokenizer import Tokenizer
 from official_transformer.text.vocabulary_files import Tokenizers, VocabFiles
 
 # What a job returns: sentences and tokens of their best translations.
@@ -84,11 +86,10 @@ def random_job(arguments: argparse.Namespace) -> Job:
     padded_length=arguments.length if arguments.padded else 0,
     engine=Engine(arguments.engine, arguments.quantization),
   )
-  tokenizer = Numbers(params.vocab_size)
+  tokenizers = Tokenizers.of(cast(Tokenizer, Numbers(params.vocab_size)))
   if arguments.saved_model:
-    search = saved_search(transformer, tokenizer)
+    search = saved_search(transformer, tokenizers)
   else:
-    tokenizers = Tokenizers.of(tokenizer)
     search = Searchers.of([transformer], tokenizers, options).plain.search
   rng = np.random.default_rng(0)
   size = (arguments.sentences, arguments.length)
@@ -106,7 +107,7 @@ def random_job(arguments: argparse.Namespace) -> Job:
 
 
 class Numbers:
-  """A vocabulary of numbers."""
+  """A vocabulary of numbers, as much of one as a search needs."""
 
   def __init__(self, vocab_size: int) -> None:
     self.vocab_size = vocab_size
@@ -116,15 +117,13 @@ class Numbers:
     return [f"piece{i}" for i in ids]
 
 
-def saved_search(transformer: Transformer, tokenizer: Numbers) -> Search:
+def saved_search(transformer: Transformer, tokenizers: Tokenizers) -> Search:
   """Returns the search of a SavedModel of a random model."""
   with tempfile.TemporaryDirectory() as directory:
     vocab_file = os.path.join(directory, "vocab")
     pathlib.Path(vocab_file).touch()
     path = os.path.join(directory, "saved")
-    model = LoadedModel(
-      transformer, Tokenizers.of(tokenizer), 256, LoadedCheckpoint(0)
-    )
+    model = LoadedModel(transformer, tokenizers, 256, LoadedCheckpoint(0))
     files = VocabFiles.joint(vocab_file)
     write_saved_model(model, files, path, with_text=False)
     loaded = tf.saved_model.load(path)

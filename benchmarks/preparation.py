@@ -45,7 +45,9 @@ def read(path: str) -> list[list[str]]:
     return [line.split() for line in stream]
 
 
-def write_corpus(source: str, target: str, pairs: int, directory: pathlib.Path):
+def write_corpus(
+  source: str, target: str, pairs: int, directory: pathlib.Path
+) -> tuple[pathlib.Path, pathlib.Path]:
   """Writes a large corpus, unless it is there; returns its two files."""
   paths = directory / f"{pairs}.source", directory / f"{pairs}.target"
   if all(path.exists() for path in paths):

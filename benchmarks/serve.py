@@ -103,8 +103,8 @@ class Connections:
       reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
     writer.write(HEAD % len(body) + body)
     head = (await reader.readuntil(b"\r\n\r\n")).lower()
-    length = int(re.search(rb"content-length: (\d+)", head)[1])
-    answer = await reader.readexactly(length)
+    (length,) = re.findall(rb"content-length: (\d+)", head)
+    answer = await reader.readexactly(int(length))
     if b"connection: close" in head:
       writer.close()
     else:

@@ -50,12 +50,12 @@ def main() -> None:
       for name, first in (("one", True), ("two", False))
     ]
     for test in TESTS:
-      (comparison,) = compare_with_first(
+      (compared,) = compare_with_first(
         pair, References([reference]), settings, test
       )
-      for metric in comparison.metrics:
-        key = (test, metric.name)
-        found[key] = found.get(key, 0) + (metric.p_value < SIGNIFICANT)
+      for measured in compared.metrics:
+        key = (test, measured.name)
+        found[key] = found.get(key, 0) + (measured.p_value < SIGNIFICANT)
   for (test, metric), count in found.items():
     share = 100 * count / given.pairs
     print(f"{TESTS[test]}, {metric}: {count} of {given.pairs}, {share:.1f}%")
