@@ -20,7 +20,7 @@ from official_transformer.commands.scoring import (
   TOKENIZE_HELP,
   MetricsOptions,
   check_tokenizer,
-  contest_settings,
+  comparison_settings,
 )
 from official_transformer.errors import InputError, describe_failures
 from official_transformer.storage.standard_streams import show_result
@@ -133,7 +133,7 @@ def main(_: list[str]) -> None:
   output_format, chosen = options.output_format, options.bleu_variant
   if options.sentence_scores:
     text_files.check_output(options.sentence_scores)
-  settings = contest_settings(
+  settings = comparison_settings(
     options,
     check_tokenizer("tokenize", options.tokenize),
     bool(options.sentence_scores) or output_format == "json",

@@ -4,8 +4,8 @@ r"""Translates a sentence or a file: the official model's first command line.
     python -m official_transformer.translate --model_dir=model \
       --file=in.txt --file_out=out.txt
 
-The same as `transformer_main --mode=predict`, but for one default of old: a
-translation may be 100 tokens longer than its source.
+The same as `transformer_main --mode=predict`, except for one default of
+upstream's: a translation may be 100 tokens longer than its source.
 
 Upstream's functions are here, too: `translate_file`, `translate_from_text` and
 `translate_from_input`.

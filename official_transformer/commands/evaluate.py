@@ -14,7 +14,7 @@ from official_transformer.commands.decoding_options import TranslationOptions
 from official_transformer.commands.flag_records import flag
 from official_transformer.commands.scoring import (
   MetricsOptions,
-  contest_settings,
+  comparison_settings,
 )
 from official_transformer.commands.text_options import EvaluationOptions
 from official_transformer.decoding.engines import TENSORFLOW
@@ -74,7 +74,7 @@ class EvalOptions(EvaluationOptions, TranslationOptions, MetricsOptions):
 
   def settings(self) -> ComparisonSettings:
     """Returns how translations are scored and compared."""
-    return contest_settings(self, self.tokenizer())
+    return comparison_settings(self, self.tokenizer())
 
   def files(self) -> list[tuple[str, str]]:
     """Returns each source and its reference."""

@@ -15,7 +15,7 @@ from official_transformer.commands.scoring import (
   TOKENIZE_HELP,
   ScoringOptions,
   check_tokenizer,
-  contest_settings,
+  comparison_settings,
 )
 from official_transformer.commands.shared_options import GpuOptions
 from official_transformer.errors import InputError
@@ -129,7 +129,7 @@ def _read_request(options: ReportOptions) -> ReportRequest:
   from official_transformer.evaluation.report_data import ReportRequest
 
   text_files.check_output(options.output)
-  settings = contest_settings(
+  settings = comparison_settings(
     options, check_tokenizer("tokenize", options.tokenize)
   )
   names = text_files.listed_files(options.reference)

@@ -134,7 +134,7 @@ def check_tokenizer(name: str, asked: str) -> str:
   return asked
 
 
-def contest_settings(
+def comparison_settings(
   options: ScoringOptions, tokenizer: str, sentences: bool = False
 ) -> ComparisonSettings:
   """Returns how translations are scored and compared.

@@ -24,8 +24,8 @@ from official_transformer.decoding.ctranslate2_model import (
 from official_transformer.decoding.engines import Engine
 from official_transformer.decoding.hypotheses import FoundSequence
 from official_transformer.decoding.memory_bounds import (
+  check_batch,
   check_positions,
-  lacks_memory,
   out_of_memory,
 )
 from official_transformer.decoding.model_weights import ModelWeights
@@ -128,7 +128,10 @@ class CTranslate2Searcher:
   ) -> list[list[FoundSequence]]:
     """Returns each source's best sequences; see `SequenceSearcher`."""
     longest = max(map(len, sources))
-    check_positions(self.params, longest)
+    if self.translator.device == "cpu":
+      check_batch(self.params, len(sources), longest)
+    else:  # A GPU reports a lack of memory itself.
+      check_positions(self.params, longest)
     limits = [
       min(
         max(len(s) + self.params.extra_decode_length, 1),
@@ -136,13 +139,11 @@ class CTranslate2Searcher:
       )
       for s in sources
     ]
-    if max(limits) > POSITIONS or lacks_memory(
-      self.params, len(sources), longest
-    ):
+    if max(limits) > POSITIONS:
       raise InputError(
-        f"a line of {longest} tokens is too long for the memory there is, of "
-        "which it takes a share by the square of its length, or for "
-        f"CTranslate2's {POSITIONS} positions: let long lines be split"
+        f"a line of {longest} tokens may get a translation of {max(limits)} "
+        f"tokens, more than CTranslate2's {POSITIONS} positions: let long "
+        "lines be split"
       )
     try:
       return self._search_each(sources, limits)

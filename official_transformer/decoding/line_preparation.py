@@ -60,7 +60,7 @@ class PieceToTranslate(NamedTuple):
 
   @property
   def is_guided(self) -> bool:
-    """Whether another search than the model's own is needed."""
+    """Whether constraints or options need the guided search."""
     return is_guided(self.constraints, self.search)
 
 
@@ -228,7 +228,7 @@ class LinePreparer:
   ) -> Iterator[tuple[Piece, list[int]]]:
     """Yields the pieces that a line is cut into, as text and as tokens."""
     pieces = [Piece(whole.text, "")]
-    may_cut = not (whole.constraints.is_of_whole or whole.search.min_length)
+    may_cut = not (whole.constraints.forbids_cutting or whole.search.min_length)
     if may_cut and self.split_sentences:
       pieces = cut_sentences(whole.text)
     encode = self.tokenizers.source.encode

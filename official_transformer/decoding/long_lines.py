@@ -85,9 +85,9 @@ def cut_line(
       pieces.append(piece)
       continue
     place = _best_cut(piece.text)
-    head, tail = piece.text[:place].rstrip(), piece.text[place:]
-    joint = " " if tail[:1].isspace() or head != piece.text[:place] else ""
-    rest.append(Piece(tail.lstrip(), joint))
+    head, tail = piece.text[:place].rstrip(), piece.text[place:].lstrip()
+    joint = piece.text[len(head) : len(piece.text) - len(tail)]
+    rest.append(Piece(tail, joint))
     rest.append(Piece(head, piece.joint))
   return pieces
 

@@ -1,7 +1,7 @@
 """Lines too long for the memory, known before it is gone.
 
-Attention takes memory by the square of a line's length. A system that promises
-more memory than it has ends a process that takes it, without a word.
+Attention takes memory by the square of a line's length. Linux grants more
+memory than it has, and kills a process that uses it, without an error message.
 
 Shapes: B lines, L tokens, N heads.
 """
@@ -56,7 +56,7 @@ def check_batch(params: TransformerParams, lines: int, longest: int) -> None:
   Args:
     params: hyper-parameters of the model.
     lines: decoded together.
-    longest: length of the longest, of them, in tokens.
+    longest: tokens of the longest line.
 
   Raises:
     InputError: if positions or memory do not suffice.
@@ -75,7 +75,7 @@ def out_of_memory(lines: int, longest: int, said: object) -> InputError:
 
   Args:
     lines: decoded together.
-    longest: length of the longest, of them, in tokens.
+    longest: tokens of the longest line.
     said: message of the library.
   """
   return InputError(

@@ -36,8 +36,8 @@ def translate_file(
 
   Args:
     model: translating model, as the module's docstring describes it.
-    params: a dictionary; its `decode_batch_size` is the number of lines of a
-      batch, 32 by default.
+    params: a dictionary; its `decode_batch_size` is the most lines of a batch,
+      32 by default. Long lines are fewer: a batch has at most 2,048 tokens.
     subtokenizer: tokenizer of the model.
     input_file: text, a sentence a line.
     output_file: gets a translation for each line, in their order.

@@ -115,10 +115,9 @@ def flags_of(translation: Translation) -> list[str]:
   `blank`: the line has nothing to translate. `split`: it was translated in
   several pieces, because it has several sentences or is long. `recased`: text
   in capitals or title case was translated as a sentence. `unfinished`: the best
-  hypothesis, or one of its pieces, reached its limit without EOS.
-  `unknown`: the translation has an unknown token, written as two question marks
-  in one character. `unmet`: it lacks a required phrase, or contains a forbidden
-  one.
+  hypothesis, or one of its pieces, reached its limit without EOS. `unknown`:
+  the translation has an unknown token, written as U+2047. `unmet`: it lacks a
+  required phrase, or contains a forbidden one.
   """
   flags = {
     "blank": translation.pieces == 0,

@@ -34,7 +34,7 @@ class DecodingConstraints:
   forbidden: tuple[str, ...] = ()
 
   @property
-  def is_of_whole(self) -> bool:
+  def forbids_cutting(self) -> bool:
     """Whether the line must be translated whole."""
     return bool(self.prefix or self.required)
 

@@ -41,7 +41,7 @@ class Progress:
       size = shutil.get_terminal_size()
       self._bar = tqdm(
         total=total,
-        unit=" sentences",
+        unit=" lines",
         smoothing=0.1,
         ncols=min(size.columns, 100),
         nrows=size.lines,
@@ -74,9 +74,9 @@ class Progress:
 
 
 def describe(count: int, total: int | None, seconds: float) -> str:
-  """Returns a line such as `20 of 100 lines, 4.0 sentences/s, 00:20 left`."""
+  """Returns a line such as `20 of 100 lines, 4.0 lines/s, 00:20 left`."""
   rate = count / seconds
   if total is None or not count:
-    return f"{count} lines, {rate:.1f} sentences/s"
+    return f"{count} lines, {rate:.1f} lines/s"
   left = tqdm.format_interval((total - count) / rate)
-  return f"{count} of {total} lines, {rate:.1f} sentences/s, {left} left"
+  return f"{count} of {total} lines, {rate:.1f} lines/s, {left} left"

@@ -26,7 +26,7 @@ class RequestError(InputError):
 
 
 def is_guided(constraints: DecodingConstraints, search: SearchOptions) -> bool:
-  """Returns whether another search than the model's own is needed."""
+  """Returns whether constraints or options need the guided search."""
   return constraints != NO_CONSTRAINTS or search.changes_search
 
 
@@ -38,7 +38,7 @@ def check_in_parts(
   Raises:
     RequestError: for a prefix, required phrases, or a least length.
   """
-  if constraints.is_of_whole or search.min_length:
+  if constraints.forbids_cutting or search.min_length:
     raise RequestError(
       "a line with markup is translated in parts, and has no prefix, required "
       "phrases or least length"
@@ -96,7 +96,7 @@ class TranslationRequest:
 
   @property
   def is_guided(self) -> bool:
-    """Whether another search than the model's own is needed."""
+    """Whether constraints or options need the guided search."""
     constraints = self.constraints or (NO_CONSTRAINTS,)
     return any(is_guided(asked, self.search) for asked in constraints)
 

@@ -1,7 +1,7 @@
 """A record of a beam search: the candidates of every step.
 
-The search itself is watched, without a graph, a sentence at a time: slowly, and
-it is the same search.
+The search runs eagerly, one sentence at a time, and tells its candidates: it is
+slower, but it is the same search.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class TracedCandidate:
 
   Attributes:
     parent: the beam that it continues, from 0.
-    piece: the new one.
+    piece: the token that it adds.
     log_probability: log-probability of all its pieces so far, by the natural
       logarithm.
     step_log_probability: log-probability of the new piece.
@@ -51,7 +51,7 @@ class TracedCandidate:
 
 @dataclasses.dataclass(frozen=True)
 class TracedHypothesis:
-  """One that the search has found.
+  """A hypothesis that the search returns.
 
   Attributes:
     pieces: pieces of the hypothesis, the end among them if it has ended.
@@ -75,8 +75,8 @@ class SearchTrace:
     beam_size: K.
     alpha: alpha of the normalisation of lengths.
     limit: largest number of pieces of a hypothesis.
-    steps: of each, the candidates, best first.
-    found: best first.
+    steps: the candidates of each step, best first.
+    found: the hypotheses that it returns, best first.
   """
 
   source: list[str]

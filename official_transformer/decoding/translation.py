@@ -298,11 +298,12 @@ def with_case(
 ) -> list[Hypothesis]:
   """Returns hypotheses in the letter case of their source.
 
-  Of hypotheses that differ in case only, the best one is returned.
+  Of hypotheses that differ in case only, the best one is returned; samples are
+  all returned.
   """
   if piece.case is None:
     return list(hypotheses)
-  found: dict[str, Hypothesis] = {}
+  found = []
   for hypothesis in hypotheses:
     text, alignment = piece.case.apply(hypothesis.text), hypothesis.alignment
     if alignment:
@@ -313,10 +314,13 @@ def with_case(
           hypothesis.text, alignment.target_words, piece.case
         ),
       )
-    found.setdefault(
-      text, dataclasses.replace(hypothesis, text=text, alignment=alignment)
+    found.append(
+      dataclasses.replace(hypothesis, text=text, alignment=alignment)
     )
-  return list(found.values())
+  if piece.search.sampling:
+    return found
+  best = {h.text: h for h in reversed(found)}
+  return [h for h in found if best[h.text] is h]
 
 
 def _cased(text: str, words: list[str], case: LetterCase) -> list[str]:

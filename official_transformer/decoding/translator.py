@@ -97,7 +97,7 @@ class Translator:
   ) -> None:
     """Starts the engine that `options` name, with one model or several.
 
-    CTranslate2 is content with the weights of one.
+    For CTranslate2, it is one `ModelWeights`.
 
     Raises:
       InputError: if the engine cannot search so.
@@ -329,8 +329,8 @@ def _telling_of_pieces(
     yield translation
   if cut:
     logging.info(
-      "lines that were translated in pieces, sentence by sentence or as they "
-      "have over %d tokens: %d",
-      longest_piece,
+      "%d lines were translated in pieces: they have several sentences, or "
+      "more than %d tokens",
       cut,
+      longest_piece,
     )

@@ -47,11 +47,17 @@ class DecodedFile(NamedTuple):
   def of(cls, content: bytes, charset: str = "utf-8") -> DecodedFile:
     """Reads a file.
 
+    Args:
+      content: of the file.
+      charset: that it declares. A byte order mark of UTF-8 outweighs it.
+
     Raises:
       InputError: if it is not in that charset.
     """
     mark = codecs.BOM_UTF8 if content.startswith(codecs.BOM_UTF8) else b""
     content = content[len(mark) :]
+    if mark:
+      charset = "utf-8"
     try:
       return cls(content.decode(charset), mark, charset)
     except LookupError:
@@ -61,10 +67,15 @@ class DecodedFile(NamedTuple):
     except UnicodeDecodeError as error:
       if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         remedy = "it is UTF-16; convert it: iconv -f UTF-16 -t UTF-8"
+      elif charset == "utf-8":
+        remedy = (
+          f"byte {error.start + len(mark)} is not UTF-8; convert it: "
+          "iconv -f LATIN1 -t UTF-8, say"
+        )
       else:
         remedy = (
-          f"byte {error.start + len(mark)} is not {charset.upper()}; convert "
-          "it: iconv -f LATIN1 -t UTF-8, say"
+          f"it says that it is in {charset}, but byte {error.start} is not; "
+          "convert it to UTF-8, and have it say so"
         )
       raise InputError(remedy) from None
 

@@ -68,9 +68,10 @@ def format_of(path: str, file_format: str) -> DocumentFormat | None:
       end of the path.
   """
   if file_format == AUTO:
-    # The ending before .gz or .zst decides.
-    path = path.lower().removesuffix(".gz").removesuffix(".zst")
-    ending = os.path.splitext(path)[1]
+    # The ending before that of a compression decides.
+    path, ending = os.path.splitext(path.lower())
+    if ending in COMPRESSED:
+      ending = os.path.splitext(path)[1]
     file_format = _BY_ENDING.get(ending, LINES)
   return FORMATS.get(file_format)
 
@@ -81,7 +82,7 @@ def read_document(path: str, document_format: DocumentFormat) -> Document:
   Raises:
     InputError: if the content is not of its format, or a library is missing.
   """
-  if path.endswith(COMPRESSED):
+  if path.lower().endswith(COMPRESSED):
     raise InputError(f"{path} is a document, and compressed: unpack it first")
   try:
     return document_format.read(file_system.read_bytes(path))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Sequence
 
@@ -18,6 +19,25 @@ _CHARSET = re.compile(
   re.IGNORECASE | re.VERBOSE,
 )
 
+# What browsers read for a charset: one that has more characters (WHATWG,
+# Encoding Standard, section 4.2). The keys are Python's names.
+_READ_AS = {
+  "ascii": "cp1252",
+  "iso8859-1": "cp1252",
+  "iso8859-9": "cp1254",
+  "iso8859-11": "cp874",
+  "tis-620": "cp874",
+  "gb2312": "gb18030",
+  "gbk": "gb18030",
+  "big5": "big5hkscs",
+  "shift_jis": "cp932",
+  "euc_kr": "cp949",
+  # Whoever could read that declaration has not read UTF-16.
+  "utf-16": "utf-8",
+  "utf-16-le": "utf-8",
+  "utf-16-be": "utf-8",
+}
+
 
 class HtmlDocument(Document):
   """An HTML file, or a part of one.
@@ -30,7 +50,7 @@ class HtmlDocument(Document):
     declared = _CHARSET.search(content[:_HEAD])
     names = [name for name in declared.groups() if name] if declared else []
     charset = names[0].decode("ascii") if names else "utf-8"
-    self._file = DecodedFile.of(content, charset)
+    self._file = DecodedFile.of(content, _read_as(charset))
     self._parts = parse_html(self._file.text)
     self.requests = [
       LineRequest(part.text, parts=[part])
@@ -45,3 +65,12 @@ class HtmlDocument(Document):
       part if isinstance(part, str) else next(rest) for part in self._parts
     ]
     return self._file.encoded("".join(parts), "xmlcharrefreplace")
+
+
+def _read_as(charset: str) -> str:
+  """Returns the charset that is read for one that a file declares."""
+  try:
+    name = codecs.lookup(charset).name
+  except LookupError:
+    return charset
+  return _READ_AS.get(name, name)

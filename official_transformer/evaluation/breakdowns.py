@@ -50,15 +50,15 @@ class NgramCount(NamedTuple):
 
   Attributes:
     ngram: words of the n-gram.
-    wanted: how often it is in the references.
-    found: how many of these each system has.
-    made: how often it is in each system's lines.
+    in_references: how often it is in the references.
+    matched: how many of these each system has.
+    in_translations: how often it is in each system's lines.
   """
 
   ngram: str
-  wanted: int
-  found: list[int]
-  made: list[int]
+  in_references: int
+  matched: list[int]
+  in_translations: list[int]
 
 
 @functools.lru_cache(maxsize=1)
@@ -162,23 +162,23 @@ def count_ngrams(
   systems: Sequence[Sequence[str]], references: Sequence[str]
 ) -> list[NgramCount]:
   """Counts the n-grams, of one to four words, of all lines."""
-  wanted: collections.Counter[tuple[str, ...]] = collections.Counter()
-  found = [collections.Counter(wanted) for _ in systems]
-  made = [collections.Counter(wanted) for _ in systems]
+  in_references: collections.Counter[tuple[str, ...]] = collections.Counter()
+  matched = [collections.Counter(in_references) for _ in systems]
+  in_translations = [collections.Counter(in_references) for _ in systems]
   for number, reference in enumerate(references):
     of_reference = _ngrams(reference)
-    wanted.update(of_reference)
+    in_references.update(of_reference)
     for place, system in enumerate(systems):
       of_system = _ngrams(system[number])
-      made[place].update(of_system)
-      found[place].update(of_system & of_reference)
-  known = set(wanted).union(*made)
+      in_translations[place].update(of_system)
+      matched[place].update(of_system & of_reference)
+  known = set(in_references).union(*in_translations)
   return [
     NgramCount(
       " ".join(ngram),
-      wanted[ngram],
-      [counter[ngram] for counter in found],
-      [counter[ngram] for counter in made],
+      in_references[ngram],
+      [counter[ngram] for counter in matched],
+      [counter[ngram] for counter in in_translations],
     )
     for ngram in known
   ]

@@ -31,7 +31,7 @@ class CometScore(NamedTuple):
   Attributes:
     model: the name of its file.
     score: score of the system: the mean of its lines.
-    lines: lines of each.
+    lines: score of each line.
   """
 
   model: str
@@ -76,7 +76,7 @@ class Comet(NamedTuple):
     Args:
       sources: lines.
       references: as many.
-      systems: translations of each system, as many translations.
+      systems: translations of each system, one for each source.
 
     Raises:
       RunError: if the program fails.

@@ -59,7 +59,7 @@ class ReportRequest:
   Attributes:
     title: title of the page.
     sources: lines.
-    references: references of as many.
+    references: reference translations, one or more for each source.
     systems: one, or two that are compared.
     settings: settings of the comparison; its `sentences` and the list of its
       metrics are not read, because all metrics score all lines.
@@ -100,12 +100,12 @@ def report_data(
   """
   lines = [system.lines for system in request.systems]
   counts = breakdowns.count_ngrams(lines, request.references.first)
-  told = comparison_formats.fields_of(compared)
-  for system in told["systems"]:
+  comparison = comparison_formats.fields_of(compared)
+  for system in comparison["systems"]:
     del system["sentences"]
   return {
     "title": request.title,
-    "contest": told,
+    "comparison": comparison,
     "lessIsBetter": list(LESS_IS_BETTER),
     "groups": _group_lists(request, lines, compared.tokenizer.name),
     "ngrams": _ngram_lists(counts, len(lines)),
@@ -205,9 +205,9 @@ def _ngram_lists(
         "rows": [
           {
             "ngram": c.ngram,
-            "wanted": c.wanted,
-            "found": c.found,
-            "made": c.made,
+            "inReferences": c.in_references,
+            "matched": c.matched,
+            "inTranslations": c.in_translations,
           }
           for c in rows
         ],
@@ -215,14 +215,18 @@ def _ngram_lists(
     )
 
   if systems == 2:
-    add("Found by A more often than by B", lambda c: c.found[0] - c.found[1])
-    add("Found by B more often than by A", lambda c: c.found[1] - c.found[0])
+    add(
+      "Found by A more often than by B", lambda c: c.matched[0] - c.matched[1]
+    )
+    add(
+      "Found by B more often than by A", lambda c: c.matched[1] - c.matched[0]
+    )
   for place in range(systems):
     name = f" by {'AB'[place]}" if systems == 2 else ""
-    add(f"Missed{name}", lambda c, n=place: c.wanted - c.found[n])
+    add(f"Missed{name}", lambda c, n=place: c.in_references - c.matched[n])
     add(
       f"Made without a reference{name}",
-      lambda c, n=place: c.made[n] - c.found[n],
+      lambda c, n=place: c.in_translations[n] - c.matched[n],
     )
   return lists
 

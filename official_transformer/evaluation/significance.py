@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 from sacrebleu.significance import PairedTest
 
 from official_transformer.evaluation.metrics import (
-  Interval,
   MetricSettings,
   References,
   create_metrics,
@@ -39,7 +38,6 @@ class MetricComparison(NamedTuple):
     difference: score of this system minus that of the first.
     p_value: how probable as large a difference is of equal systems.
     signature: signature of the test.
-    interval: 95% interval of the system's score; the bootstrap has it.
     is_decidable: whether there is a difference, and enough lines differ to
       distinguish it from chance. k differing lines can be exchanged in 2^k
       ways, two of which give a difference of the observed size: an exact p is
@@ -51,7 +49,6 @@ class MetricComparison(NamedTuple):
   difference: float
   p_value: float
   signature: str
-  interval: Interval | None = None
   is_decidable: bool = True
 
   @property
@@ -159,17 +156,12 @@ def _test(
     comparisons = []
     for name in names:
       first, result = results[name][0], results[name][place]
-      # The means of chrF and TER are of NumPy's types, which JSON lacks.
-      interval = None
-      if result.ci is not None:
-        interval = Interval(float(result.mean), float(result.ci))
       comparisons.append(
         MetricComparison(
           name,
           float(result.score - first.score),
           float(result.p_value),
           str(signatures[name]),
-          interval,
         )
       )
     found.append(comparisons)

@@ -222,7 +222,8 @@ def _answer(found: Translated, question: Question) -> fastapi.Response:
   return responses.JSONResponse(
     {
       "translations": [
-        fields_of(t, question.n_best, question.told) for t in found.translations
+        fields_of(t, question.n_best, question.output_fields)
+        for t in found.translations
       ],
       "model": found.model.model_dump(),
     }

@@ -129,7 +129,7 @@ class Dispatcher:
       raise HTTPException(422, str(error)) from None
     except TooMuchError as error:
       raise HTTPException(
-        413, f"the lines have {error}, and no more may ever wait"
+        413, f"the request has {error}, all that may wait; send fewer lines"
       ) from None
     except QueueFullError:
       raise HTTPException(
@@ -145,7 +145,7 @@ class Dispatcher:
 
 
 def check_text(name: str, text: str, most: int) -> None:
-  """Refuses a text that is too long, or that is none.
+  """Refuses a text that is too long.
 
   Raises:
     HTTPException: 422.
@@ -154,12 +154,6 @@ def check_text(name: str, text: str, most: int) -> None:
     raise HTTPException(
       422, f"{name} has {len(text)} characters; it may have {most}"
     )
-  try:
-    text.encode("utf-8")
-  except UnicodeEncodeError:
-    raise HTTPException(
-      422, f"{name} has half of a surrogate pair in it, which is no text"
-    ) from None
 
 
 async def _disconnection(request: fastapi.Request) -> None:

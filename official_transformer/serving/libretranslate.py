@@ -19,8 +19,13 @@ from starlette.exceptions import HTTPException
 
 from official_transformer.decoding.requests import TranslationRequest
 from official_transformer.decoding.translation import Translation
+from official_transformer.errors import InputError
 from official_transformer.search.options import DEFAULT_SEARCH
-from official_transformer.serving.directions import UNNAMED, Direction
+from official_transformer.serving.directions import (
+  UNNAMED,
+  Direction,
+  choose_direction,
+)
 from official_transformer.serving.dispatcher import Dispatcher
 from official_transformer.serving.languages import (
   DetectedLanguage,
@@ -190,13 +195,22 @@ class LibreTranslate:
     if question.source.lower() == _AUTO:
       detected = await self._detect_each(question)
       sources = [found.language for found in detected]
+    rows_of: dict[str, list[int]] = {}
+    for row, source in enumerate(sources):
+      rows_of.setdefault(source, []).append(row)
+    # All at once: each may take as long as a request may.
+    found = await asyncio.gather(
+      *(
+        self._translate(
+          [question.texts[row] for row in rows], source, question, request
+        )
+        for source, rows in rows_of.items()
+      )
+    )
     ranked: list[list[str]] = [[]] * len(question.texts)
-    for source in dict.fromkeys(sources):
-      rows = [row for row, own in enumerate(sources) if own == source]
-      texts = [question.texts[row] for row in rows]
-      found = await self._translate(texts, source, question, request)
-      for row, translations in zip(rows, found, strict=True):
-        ranked[row] = translations
+    for rows, translations in zip(rows_of.values(), found, strict=True):
+      for row, own in zip(rows, translations, strict=True):
+        ranked[row] = own
     answer: dict[str, Any] = {"translatedText": [best for best, *_ in ranked]}
     if question.alternatives:
       answer["alternatives"] = [others for _, *others in ranked]
@@ -211,8 +225,9 @@ class LibreTranslate:
   ) -> list[DetectedLanguage]:
     """Returns each text's language, preferably one with a way to the target."""
     target = question.target.lower()
-    able = {d.source for d in self._directions if d.target.lower() == target}
-    able |= {code for code in self._codes if code.lower() == target}
+    able = {
+      d.source for d in self._directions if self._leads(d.source, target)
+    } | {code for code in self._codes if code.lower() == target}
     joined = await self.detect("\n".join(question.texts))
     found = []
     for text in question.texts:
@@ -221,6 +236,14 @@ class LibreTranslate:
       fitting = (one for one in likely if one.language in able)
       found.append(next(fitting, likely[0]))
     return found
+
+  def _leads(self, source: str, target: str) -> bool:
+    """Returns whether there is one way from a language to another."""
+    try:
+      choose_direction(self._directions, source, target)
+    except InputError:
+      return False
+    return True
 
   async def _translate(
     self,

@@ -39,7 +39,7 @@ class Metrics:
     )
     self.tokens = prometheus_client.Counter(
       "translation_source_tokens_total",
-      "Their tokens.",
+      "Source tokens that were handed to the model.",
       _DIRECTION,
       registry=self.registry,
     )
@@ -63,7 +63,7 @@ class Metrics:
       [],
     )
     self.queued_tokens = self._gauge(
-      "translation_queued_tokens", "Tokens that wait.", "livesum"
+      "translation_queued_tokens", "Source tokens in the queue.", "livesum"
     )
     self.model_step = self._gauge(
       "translation_model_step",

@@ -30,6 +30,7 @@ from official_transformer.decoding.requests import (
   TranslationRequest,
 )
 from official_transformer.decoding.translation import Translation
+from official_transformer.errors import InputError
 from official_transformer.serving.application import create_application
 from official_transformer.serving.directions import UNNAMED
 from official_transformer.serving.dispatcher import Translated
@@ -83,10 +84,14 @@ class _ReplicaService:
     if request.aligned:
       translate = replica.align_line
     found = await asyncio.gather(*map(translate, request.line_requests()))
-    translations = [
-      dataclasses.replace(t, hypotheses=t.hypotheses[: request.n_best])
-      for t in found
-    ]
+    translations = []
+    for translation in found:
+      if isinstance(translation, InputError):
+        raise translation
+      hypotheses = translation.hypotheses[: request.n_best]
+      translations.append(
+        dataclasses.replace(translation, hypotheses=hypotheses)
+      )
     return Translated(translations, self.model())
 
   def is_ready(self) -> bool:
@@ -162,8 +167,15 @@ class TranslationReplica:
     batch_wait_timeout_s=_LIMITS.batch_wait,
     batch_size_fn=_characters,
   )
-  async def translate_line(self, lines: list[LineRequest]) -> list[Translation]:
-    """Translates a batch of lines; callers give one each."""
+  async def translate_line(
+    self, lines: list[LineRequest]
+  ) -> list[Translation | InputError]:
+    """Translates a batch of lines; callers give one each.
+
+    Returns:
+      For each line, its translation, or what is wrong with it: Ray would raise
+      an error for the whole batch, of which other callers have lines.
+    """
     encode = self.translator.tokenizers.source.encode
     tokens = sum(len(encode(line.text)) for line in lines)
     _metrics().on_batch("", len(lines), tokens, queued_tokens=0)
@@ -173,8 +185,15 @@ class TranslationReplica:
     """Translates a line by itself, with alignments."""
     return await asyncio.to_thread(self.translator.translate_line, line, True)
 
-  def _translate(self, lines: list[LineRequest]) -> list[Translation]:
-    return list(self.translator.translate_stream(lines))
+  def _translate(
+    self, lines: list[LineRequest]
+  ) -> list[Translation | InputError]:
+    try:
+      return list(self.translator.translate_stream(lines))
+    except InputError as error:
+      if len(lines) == 1:
+        return [error]
+      return [found for line in lines for found in self._translate([line])]
 
 
 def application(arguments: Arguments) -> serve.Application:

@@ -46,10 +46,22 @@ class Ready(Model):
 
 
 def _check_strings(value: Any) -> Any:
-  """Refuses a list at its first element that is no string, not at each."""
-  if isinstance(value, list) and not all(isinstance(s, str) for s in value):
-    raise ValueError("not all of the list are strings")
+  """Refuses a list at its first element that is no text, not at each."""
+  for element in value if isinstance(value, list) else ():
+    if not isinstance(element, str):
+      raise ValueError("every element must be a string")
+    _check_unicode(element)
   return value
+
+
+def _check_unicode(text: str) -> None:
+  """Refuses a string that is not Unicode text."""
+  try:
+    text.encode("utf-8")
+  except UnicodeEncodeError:
+    raise ValueError(
+      "it has half of a surrogate pair in it, which is no text"
+    ) from None
 
 
 def _check_lists(value: Any) -> Any:
@@ -57,7 +69,7 @@ def _check_lists(value: Any) -> Any:
   if isinstance(value, list):
     for element in value:
       if not isinstance(element, list):
-        raise ValueError("not all of the list are lists")
+        raise ValueError("every element must be a list of strings")
       _check_strings(element)
   return value
 
@@ -73,12 +85,7 @@ def check_texts(value: Any) -> Any:
   for text in texts:
     if not isinstance(text, str):
       raise ValueError("it is no string, and no list of strings")
-    try:
-      text.encode("utf-8")
-    except UnicodeEncodeError:
-      raise ValueError(
-        "it has half of a surrogate pair in it, which is no text"
-      ) from None
+    _check_unicode(text)
   return value
 
 
@@ -94,8 +101,8 @@ class Guidance(pydantic.BaseModel):
   )
   required_phrases: _Lists = pydantic.Field(
     [],
-    description="What each line's translation holds; what is missing is told "
-    "as unmet.",
+    description="Phrases that each line's translation must contain; a missing "
+    "one is reported in unmet.",
     examples=[[["Hund"]]],
   )
   forbidden_phrases: _Strings = pydantic.Field(
@@ -144,7 +151,7 @@ class Guidance(pydantic.BaseModel):
       number = len(getattr(self, name))
       if number not in (0, lines):
         raise RequestError(
-          f"{name}: one for each line: there are {number}, and {lines} lines"
+          f"{name}: {number} for {lines} lines; give one for each line"
         )
     if not self.prefixes and not self.required_phrases:
       return ()
@@ -186,18 +193,17 @@ class Question(Guidance):
   n_best: int = pydantic.Field(
     1, ge=1, description="Hypotheses of each line, at most the beam's."
   )
-  scores: bool = pydantic.Field(
-    False, description="Whether scores and tokens are wanted."
-  )
+  scores: bool = pydantic.Field(False, description="Return scores and tokens.")
   alignments: bool = pydantic.Field(
-    False, description="Whether it is wanted which words come from which."
+    False, description="Return word alignments."
   )
   attention: bool = pydantic.Field(
-    False, description="Whether it is wanted what each word attends to."
+    False,
+    description="Return the attention of each target word to the source words.",
   )
 
   @property
-  def told(self) -> OutputFields:
+  def output_fields(self) -> OutputFields:
     """Fields of a translation in an answer, besides its text."""
     return OutputFields(self.scores, self.alignments, self.attention)
 
@@ -231,7 +237,7 @@ class Question(Guidance):
     )
 
 
-class _Told(pydantic.BaseModel):
+class _TranslationFields(pydantic.BaseModel):
   """Fields of a translation that a request asks for."""
 
   score: float | None = None
@@ -251,14 +257,14 @@ class _Told(pydantic.BaseModel):
   )
 
 
-class Hypothesis(_Told):
+class Hypothesis(_TranslationFields):
   """One of several translations of a line."""
 
   translation: str
   finished: bool
 
 
-class Answered(_Told):
+class Answered(_TranslationFields):
   """The translation of a line."""
 
   translation: str

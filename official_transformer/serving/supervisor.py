@@ -122,7 +122,7 @@ class Supervisor:
       if process.poll() is None:
         continue
       if at_start and process.returncode in _TOLD:
-        raise RunError("a worker cannot work; its error is above")
+        raise RunError("a worker failed to start; its error is above")
       logging.error(
         "a worker ended with status %d; another takes its place",
         process.returncode,

@@ -72,8 +72,8 @@ class TimeoutProtocol(H11Protocol):
 
   def send_400_response(self, msg: str) -> None:
     """Answers requests that are not HTTP with a JSON error."""
-    said = f"{msg} It may have {MOST_HEAD_BYTES} bytes before its body."
-    self.transport.write(_raw(400, said))
+    cause = f"not HTTP, or over {MOST_HEAD_BYTES} bytes before its body"
+    self.transport.write(_raw(400, f"{msg} It is {cause}."))
     self.transport.close()
 
   def _wait_for_head(self) -> None:

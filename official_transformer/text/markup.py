@@ -181,7 +181,8 @@ def _kept_apart(run: Run, kept: re.Pattern[str]) -> Iterator[Part]:
   """
   found = [match.span() for match in kept.finditer(run.text) if match[0]]
   spans = iter(found)
-  start, end = next(spans, (len(run.markup), len(run.markup)))
+  nowhere = (len(run.text), len(run.text) + 1)
+  start, end = next(spans, nowhere)
   place = 0
   for part in run.parts:
     if not part.is_text:
@@ -190,7 +191,7 @@ def _kept_apart(run: Run, kept: re.Pattern[str]) -> Iterator[Part]:
     stop = place + len(part.written)
     while place < stop:
       if place >= end:
-        start, end = next(spans, (len(run.text), len(run.text) + 1))
+        start, end = next(spans, nowhere)
       is_text = place < start
       until = min(stop, start if is_text else end)
       written = part.written[len(part.written) - (stop - place) :][

@@ -73,10 +73,8 @@ def check_output(path: str) -> None:
 def count_lines(path: str) -> int | None:
   """Returns the number of a file's lines; None if they cannot be counted first.
 
-  That is so of standard input and pipes, which can be read only once, and of
-  compressed files.
-
-  That is so of standard input, pipes and compressed files.
+  Standard input and pipes can be read only once, and compressed files would
+  have to be decompressed.
   """
   if path.endswith(COMPRESSED) or not file_system.is_file(path):
     return None
@@ -153,8 +151,42 @@ def _decompressed(stream: IO[bytes], kind: str, path: str) -> Any:
       f"{path} is compressed by Zstandard, which needs a package more: pip "
       "install 'official-transformer[zstd]', or decompress it with zstd -d"
     ) from None
-  decompressor = zstandard.ZstdDecompressor()
-  return decompressor.stream_reader(stream, read_across_frames=True)
+  return _ZstandardFile(stream, zstandard.ZstdDecompressor)
+
+
+class _ZstandardFile(io.RawIOBase):
+  """The content of a Zstandard file of any number of frames.
+
+  The library's own reader takes a file that is cut off for a shorter one.
+  """
+
+  def __init__(self, stream: IO[bytes], make_decompressor: Any) -> None:
+    super().__init__()
+    self._stream = stream
+    self._make_decompressor = make_decompressor
+    self._frame: Any = None
+    self._compressed = b""
+    self._content = io.BytesIO()
+
+  def readable(self) -> bool:
+    return True
+
+  def readinto(self, buffer: Any) -> int:
+    """Reads content; raises `EOFError` if the file is cut off."""
+    while not (count := self._content.readinto(buffer)):
+      if not self._compressed:
+        self._compressed = self._stream.read(_BUFFER_BYTES)
+      if not self._compressed:
+        if self._frame is not None:
+          raise EOFError
+        break
+      if self._frame is None:
+        self._frame = self._make_decompressor().decompressobj()
+      self._content = io.BytesIO(self._frame.decompress(self._compressed))
+      self._compressed = self._frame.unused_data
+      if self._frame.eof:
+        self._frame = None
+    return count
 
 
 class _Checked(io.RawIOBase):
@@ -229,7 +261,7 @@ def check_not_read(path: str, inputs: Iterable[str], flag: str) -> None:
 def read_parallel(
   first_file: str, second_file: str
 ) -> tuple[list[str], list[str]]:
-  """Reads two files whose lines belong to each other; as several."""
+  """Reads two parallel files; see `read_parallel_files`."""
   first, second = read_parallel_files([first_file, second_file])
   return first, second
 

@@ -65,9 +65,12 @@ def test_zstandard(tmp_path):
   path.write_bytes(b"".join(map(compress, halves)))
   plain = write(tmp_path / "text", LINES)
   assert lines_of(lib.read_blocks(Corpus([str(path)], [plain]))) == LINES
-  path.write_bytes(b"no such thing")
-  with pytest.raises(InputError, match=r"is not a whole \.zst file"):
-    list(lib.read_blocks(Corpus([str(path)], [plain])))
+  whole = path.read_bytes()
+  middle = whole.index(zstandard.FRAME_HEADER, 1)
+  for damaged in (b"no such thing", whole[:-1], whole[: middle + 20]):
+    path.write_bytes(damaged)
+    with pytest.raises(InputError, match=r"is not a whole \.zst file"):
+      list(lib.read_blocks(Corpus([str(path)], [plain])))
 
 
 def test_byte_order_marks_and_last_lines_without_an_end(tmp_path):

@@ -11,6 +11,7 @@ from trained_model import lines_of, read_frozen
 
 from official_transformer.decoding import ctranslate2_model
 from official_transformer.decoding.ctranslate2_searcher import (
+  POSITIONS,
   CTranslate2Searcher,
 )
 from official_transformer.decoding.engines import Engine
@@ -133,6 +134,8 @@ def test_rows_beyond_a_sentencepiece_model_have_names(tmp_path):
 class Exhausted:
   """A translator without memory."""
 
+  device = "cpu"
+
   def __init__(self, error):
     self.error = error
 
@@ -150,6 +153,12 @@ def test_want_of_memory_is_told_as_tensorflows_is(transformer, error):
     made.search(SOURCES)
   made.translator = Exhausted(RuntimeError("something else"))
   with pytest.raises(RuntimeError, match="something else"):
+    made.search(SOURCES)
+
+
+def test_positions_that_ctranslate2_lacks_are_told(transformer):
+  made = searcher(transformer, extra_decode_length=POSITIONS)
+  with pytest.raises(InputError, match=f"CTranslate2's {POSITIONS} positions"):
     made.search(SOURCES)
 
 

@@ -64,10 +64,8 @@ def test_flags(translation, flags):
 
 
 def test_progress_says_rate_and_time_left(monkeypatch, caplog):
-  assert (
-    describe(20, 100, 5.0) == "20 of 100 lines, 4.0 sentences/s, 00:20 left"
-  )
-  assert describe(20, None, 5.0) == "20 lines, 4.0 sentences/s"
+  assert describe(20, 100, 5.0) == "20 of 100 lines, 4.0 lines/s, 00:20 left"
+  assert describe(20, None, 5.0) == "20 lines, 4.0 lines/s"
   monkeypatch.setattr(progress_lib, "SECONDS_BETWEEN_LINES", 0.0)
   with caplog.at_level("INFO", "absl"), Progress(5, bar=False) as progress:
     progress.add(2)
@@ -83,4 +81,4 @@ def test_progress_is_a_bar_on_a_terminal(monkeypatch):
   with Progress(4, bar=True) as progress:
     progress.add(4)
   assert "4/4" in terminal.getvalue()
-  assert "sentences/s" in terminal.getvalue()
+  assert "lines/s" in terminal.getvalue()

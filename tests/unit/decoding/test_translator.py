@@ -24,7 +24,7 @@ from official_transformer.decoding.requests import (
 from official_transformer.errors import InputError
 from official_transformer.model.building import build_transformer
 from official_transformer.model_params import UNK_ID, TransformerParams
-from official_transformer.search.options import SearchOptions
+from official_transformer.search.options import Sampling, SearchOptions
 from official_transformer.text.letter_case import LetterCase
 from official_transformer.text.text_form import TextForm
 from official_transformer.text.tokenizer import FormedTokenizer
@@ -485,8 +485,12 @@ def test_translations_get_the_case_of_their_source(make, line, text, sources):
   assert (best.text, best.score) == (text, -1.0)
   assert best.alignment.source_words == sources
   assert best.alignment.target_words == [text]
-  # Two texts that differ in case only are one in capitals.
+  # Two texts that differ in case only are one in capitals; samples all count.
   assert len(hypotheses) == (1 if batch[0].case else 2)
+  sampled = SearchOptions(sampling=Sampling(seed=1))
+  batch = [piece._replace(search=sampled) for piece in batch]
+  (samples,) = translator.hypotheses(batch, [[found, worse]], aligned=False)
+  assert [sample.text for sample in samples] == [text, text]
 
 
 def test_each_sentence_may_have_its_case(make):

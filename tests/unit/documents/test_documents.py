@@ -44,7 +44,14 @@ def test_the_end_of_a_name_tells_the_format():
   assert format_of("a/b.HTML", "auto") is FORMATS["html"]
   assert format_of("b.htm", "auto") is FORMATS["html"]
   assert format_of("b.po", "auto") is FORMATS["po"]
+  for ending in ("gz", "GZ", "bz2", "xz", "zst"):
+    compressed = f"b.html.{ending}"
+    found = format_of(compressed, "auto")
+    assert found is FORMATS["html"]
+    with pytest.raises(InputError, match="unpack it first"):
+      read_document(compressed, found)
   assert format_of("b.html.txt", "auto") is None
+  assert format_of("b.txt.gz", "auto") is None
   assert format_of("b.html", "lines") is None
   assert format_of("b.txt", "srt") is FORMATS["srt"]
 
@@ -367,6 +374,7 @@ def test_all_parts_of_word_are_read_but_fields():
     ("po", b'msgid "a"\n', "the message in line 1 has no msgstr"),
     ("po", b'msgid ""\nmsgstr "charset=ISO-8859-1"\n', "msgconv"),
     ("html", b"<meta charset=x-none>", "which is no charset known here"),
+    ("html", b"<meta charset=cp1251>\x98", "in cp1251, but byte 21 is not"),
     ("po", b'msgid "a\nmsgstr', "it is not a .po file"),
     ("docx", b"hello", "it is not a .docx file"),
     ("docx", word_file("</w:p>"), "its XML is damaged"),
@@ -377,6 +385,22 @@ def test_what_is_no_document_is_refused(tmp_path, name, content, message):
   path.write_bytes(content)
   with pytest.raises(InputError, match=f"file.{name}: .*{message}"):
     read_document(str(path), FORMATS[name])
+
+
+@pytest.mark.parametrize(
+  ("content", "text"),
+  [
+    (b"<meta charset=iso-8859-1><p>\x93a\x94 \x96", "\u201ca\u201d \u2013"),
+    (b"<meta charset=gb2312><p>\xd6\xec\xe9F\xbb\xf9", "\u6731\u9555\u57fa"),
+    (b"<meta charset=shift_jis><p>\x87\x40", "\u2460"),
+    (b"\xef\xbb\xbf<meta charset=latin1><p>\xc3\xbc", "\u00fc"),
+    (b"<meta charset=utf-16><p>\xc3\xbc", "\u00fc"),
+  ],
+)
+def test_charsets_are_what_browsers_read(content, text):
+  document = read("html", content)
+  assert asked(document) == [text]
+  assert document.translated([text]) == content
 
 
 def test_a_zip_file_without_text_is_refused():

@@ -78,18 +78,18 @@ def test_ngrams_are_counted_and_clipped():
   }
   assert counts["b"]._asdict() == {
     "ngram": "b",
-    "wanted": 1,
-    "found": [1],
-    "made": [3],
+    "in_references": 1,
+    "matched": [1],
+    "in_translations": [3],
   }
-  assert counts["a b"].found == [1]
-  assert counts["the"].found == [1]
-  assert counts["cat"].wanted == 0
+  assert counts["a b"].matched == [1]
+  assert counts["the"].matched == [1]
+  assert counts["cat"].in_references == 0
 
 
 def test_of_phrases_that_hold_each_other_the_longest_is_told():
   counts = count_ngrams([[""] * 3], ["in front of", "in front of", "in it"])
-  missed = most(counts, lambda c: c.wanted - c.found[0])
+  missed = most(counts, lambda c: c.in_references - c.matched[0])
   assert [c.ngram for c in missed] == ["in", "in front of"]
-  assert most(counts, lambda c: c.found[0]) == []
-  assert len(most(counts, lambda c: c.wanted, number=1)) == 1
+  assert most(counts, lambda c: c.matched[0]) == []
+  assert len(most(counts, lambda c: c.in_references, number=1)) == 1

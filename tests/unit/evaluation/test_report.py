@@ -71,7 +71,7 @@ def test_the_page_has_all_of_it():
     assert list(system) == ["BLEU", "chrF2", "TER"]
   assert data["warnings"][1][0] == ["repetition", "unfinished"]
   assert data["attention"]["0"]["layers"] == [[[33] * 3] * 2] * 2
-  (comparison,) = data["contest"]["comparisons"]
+  (comparison,) = data["comparison"]["comparisons"]
   assert comparison["test"] == "ar"
   titles = [ngrams["title"] for ngrams in data["ngrams"]]
   assert titles[0] == "Found by A more often than by B"
@@ -81,7 +81,7 @@ def test_the_page_has_all_of_it():
 def test_one_system_alone():
   given = request(systems=[("one.de", ONE)])
   data = report_data(given, score_systems(given), {})
-  assert data["contest"]["comparisons"] == []
+  assert data["comparison"]["comparisons"] == []
   assert [ngrams["title"] for ngrams in data["ngrams"]] == [
     "Missed",
     "Made without a reference",

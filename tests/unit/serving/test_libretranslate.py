@@ -214,6 +214,12 @@ def test_each_text_has_a_language_that_can_be_translated(hosts):
   assert codes == ["en", "de"]
   assert found["translatedText"][0] != english
   assert found["translatedText"][1] == german
+  # A language stands for its only variant.
+  brazilian = Direction("en", "pt-BR")
+  variant = client_of({brazilian: hosts[EN_DE], DE_EN: hosts[DE_EN]})
+  fields = {"q": "Hotel Berlin Hamburg", "source": "auto", "target": "pt"}
+  found = post(variant, json=fields)
+  assert found["detectedLanguage"]["language"] == "en"
   # Nothing tells; there is no way from Czech.
   fields = {"q": "123", "source": "auto", "target": "de"}
   assert post(client, json=fields)["detectedLanguage"]["language"] != "cs"

@@ -8,6 +8,8 @@ import asyncio
 import pytest
 from serving_fakes import make_translator
 
+from official_transformer.errors import InputError
+
 pytest.importorskip("ray")
 # Ray warns of what it will change.
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -17,8 +19,8 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 def replica():
   from official_transformer.serving import ray_application
 
-  # Without Ray's own constructor, which wants a cluster.
-  kind = ray_application.TranslationReplica.func_or_class
+  # Ray's wrapper around it has a destructor that wants a cluster.
+  kind, *_ = ray_application.TranslationReplica.func_or_class.__bases__
   made = object.__new__(kind)
   made.translator = make_translator()
   return made
@@ -27,6 +29,20 @@ def replica():
 def test_a_batch_of_lines_is_translated_in_order(replica):
   found = replica._translate(["abc", "", "de"])
   assert [translation.text for translation in found] == ["cba", "", "ed"]
+
+
+def test_a_line_that_cannot_be_translated_fails_alone(replica):
+  translate = replica.translator.translate_stream
+
+  def refusing(lines):
+    if "bad" in lines:
+      raise InputError("bad is too long")
+    return translate(lines)
+
+  replica.translator.translate_stream = refusing
+  first, error, last = replica._translate(["abc", "bad", "de"])
+  assert (first.text, last.text) == ("cba", "ed")
+  assert str(error) == "bad is too long"
 
 
 def test_a_line_by_itself_is_translated_alike(replica):
