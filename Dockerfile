@@ -16,7 +16,7 @@ ENV PYTHONUNBUFFERED=1 PYTHONUTF8=1
 USER 10001
 WORKDIR /work
 
-# Every command: training is the one without a name.
+# All commands: transformer_main, which trains unless --mode says otherwise.
 FROM base AS training
 ENTRYPOINT ["transformer_main"]
 

@@ -42,6 +42,7 @@ class CheckOptions(WorkerOptions, TextOptions, FormOptions):
   vocab_sizes: tuple[str, ...] = flag(
     ("2000", "8000", "32000"),
     "Vocabularies to try on the text, SentencePiece's, by their entries.",
+    (lambda o: o.vocab_file, "--vocab_file is tried instead"),
   )
   vocab_file: str | None = flag(
     None,

@@ -31,6 +31,7 @@ from official_transformer.data.data_directory import (
   shard_paths,
 )
 from official_transformer.errors import InputError, describe_failures
+from official_transformer.storage import file_system
 from official_transformer.storage.file_lock import FileLock
 from official_transformer.text.subtokenizer import Subtokenizer
 
@@ -90,6 +91,13 @@ OPTIONS = DownloadOptions
 def main(_: list[str]) -> None:
   """Runs the command."""
   options: DownloadOptions = flags_core.begin(OPTIONS)
+  for name in ("data_dir", "raw_dir"):
+    path = getattr(options, name)
+    if file_system.is_remote(path):
+      raise InputError(
+        f"--{name}={path}: data_download works on this machine's disk; "
+        "download there, then run prepare_data with such a --data_dir"
+      )
   if _is_done(options):
     logging.info("the data are in %s", options.data_dir)
     return

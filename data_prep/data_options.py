@@ -47,6 +47,12 @@ def _makes_no(vocab_type: str) -> Callable[[VocabularyOptions], bool]:
   return lambda options: vocab_type not in options.made_types
 
 
+_NO_VOCABULARY = (
+  lambda o: all(kind is None for kind in o.made_types),
+  "no vocabulary is made",
+)
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TextOptions(Options):
   """Flags of text files."""
@@ -124,6 +130,10 @@ class FilterOptions(Options):
   min_script_share: float = flag(
     0.5,
     "How many of a line's letters must be of its script.",
+    (
+      lambda o: not (o.source_script or o.target_script),
+      "there is no --source_script or --target_script",
+    ),
     lower_bound=0,
     upper_bound=1,
   )
@@ -142,7 +152,7 @@ class FilterOptions(Options):
 
   @property
   def filters(self) -> FilterSettings:
-    """The same, as filters take it."""
+    """These flags as `FilterSettings`."""
     return FilterSettings(
       invalid_utf8=self.invalid_utf8,
       control_characters=self.drop_control_characters,
@@ -223,8 +233,8 @@ class VocabularyOptions(Options):
   )
   min_frequency: int = flag(
     1,
-    "Leave words that the text has fewer times out of a vocabulary of words; "
-    "they are unknown to the model.",
+    "Words that occur fewer times are left out of a vocabulary of words; to "
+    "the model they are unknown.",
     (_makes_no("word"), "no vocabulary of words is made"),
     lower_bound=1,
   )
@@ -244,6 +254,7 @@ class VocabularyOptions(Options):
     "Entries of the vocabulary that source and target share. A small corpus "
     "may yield fewer. With --vocab_type=word: most words of each side, all "
     "if unset.",
+    _NO_VOCABULARY,
     lower_bound=32,
   )
   vocab_file: str | None = flag(
@@ -268,6 +279,7 @@ class VocabularyOptions(Options):
     200_000,
     "Pairs of the training data from which a vocabulary is made, drawn evenly; "
     "0 is all. SentencePiece takes 1.5 GB of memory for a million lines.",
+    _NO_VOCABULARY,
     lower_bound=0,
   )
 

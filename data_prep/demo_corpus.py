@@ -37,7 +37,7 @@ class DemoOptions(Options):
   train_size: int = flag(60000, "Pairs to write for train.", lower_bound=1)
   dev_size: int = flag(500, "Pairs to write for dev.", lower_bound=1)
   test_size: int = flag(500, "Pairs to write for test.", lower_bound=1)
-  seed: int = flag(1, "Of the grammar.", lower_bound=0)
+  seed: int = flag(1, "Seed of the grammar.", lower_bound=0)
 
 
 OPTIONS = DemoOptions

@@ -56,7 +56,7 @@ class PrepareOptions(
   )
   seed: int = flag(
     1,
-    "Of the shuffle, of the sample for the vocabulary, and of --augment.",
+    "Seed of the shuffle, of the sample for the vocabulary, and of --augment.",
     lower_bound=0,
     upper_bound=2**63 - 1,
   )
@@ -82,8 +82,6 @@ class PrepareOptions(
         "--lowercase leaves no capitals, also where text is translated: leave "
         "upper and title out of --augment"
       )
-    if self.beam_options and not self.runner:
-      raise InputError("--beam_options are for --runner")
     if self.workers and self.runner:
       raise InputError(
         "--workers is for this machine; --beam_options sets the number of "

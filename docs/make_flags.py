@@ -5,7 +5,6 @@ python docs/make_flags.py
 
 from __future__ import annotations
 
-import os
 import pathlib
 
 from absl import flags
@@ -18,6 +17,7 @@ from official_transformer.commands.modes import MODES
 from official_transformer.commands.report import ReportOptions
 from official_transformer.commands.serve import ServiceOptions
 from official_transformer.compute_bleu import BleuOptions
+from official_transformer.hardware.cpu_threads import processors
 from official_transformer.import_checkpoint import ImportOptions
 
 COMMON = "Every command"
@@ -73,7 +73,7 @@ def row(name: str, with_modes: bool) -> str:
 
 def default_cell(flag: flags.Flag) -> str:
   """Returns a flag's default as the table has it."""
-  if flag.default == os.cpu_count() and flag.name == "num_parallel_calls":
+  if flag.default == processors() and flag.name == "num_parallel_calls":
     return "processors"
   default = help_page.shown_default(flag)
   return f"`{default}`" if default else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import tensorflow as tf
@@ -19,7 +19,11 @@ from official_transformer.data.data_directory import (
   shard_paths,
 )
 from official_transformer.data.prepared_data import read_prepared_data
-from official_transformer.data.record_check import parse_records
+from official_transformer.data.record_check import (
+  check_records,
+  describe_problems,
+  parse_records,
+)
 from official_transformer.errors import InputError
 from official_transformer.model_params import UNK_ID
 from official_transformer.text.sentencepiece_model import (
@@ -87,10 +91,11 @@ def _check_tag(
   """Reports on the shards of a tag."""
   try:
     paths = shard_paths(data_dir, tag)
-  except InputError:
-    return  # It has been reported.
+  except InputError as error:
+    _report_once(report, str(error))
+    return
   lengths, unknown, seen = [], [0, 0], []
-  for records in _read(paths):
+  for records in _read(paths, description.vocabularies.sizes, report):
     ids = parse_records(records)
     seen.append(tf.strings.to_hash_bucket_fast(records, _HASHES).numpy())
     lengths.append(np.stack([side.row_lengths() for side in ids], axis=1))
@@ -116,31 +121,45 @@ def _check_tag(
     each = dict.fromkeys(description.vocabularies.sizes)
     sizes = " and ".join(map(str, each))
     report_lengths(report, everything, f"{sizes} entries")
-    _show(paths, everything, tokenizers, report)
+    read = _read(paths, description.vocabularies.sizes, report)
+    _show(read, everything, tokenizers, report)
 
 
-def _read(paths: list[str]) -> Any:
+def _report_once(report: Report, problem: str) -> None:
+  """Reports a problem, unless it has been as that of all data."""
+  if not any(problem in known for known in report.problems):
+    report.problem(problem)
+
+
+def _read(
+  paths: list[str], sizes: tuple[int, int], report: Report
+) -> Iterator[tf.Tensor]:
   """Yields records, string [B], as far as they can be read."""
   for path in paths:
     try:
       for batch in tf.data.TFRecordDataset(path).batch(_AT_ONCE):
         parse_records(batch)  # Raises an error for a record that is no pair.
         yield batch
-    except (tf.errors.OpError, UnicodeDecodeError):
-      return  # It has been reported.
+    except (tf.errors.OpError, UnicodeDecodeError) as error:
+      found = describe_problems(check_records([path], sizes).problems)
+      _report_once(report, found.strip() or str(error))
+      return
 
 
 def _show(
-  paths: list[str], lengths: np.ndarray, tokenizers: Tokenizers, report: Report
+  batches: Iterable[tf.Tensor],
+  lengths: np.ndarray,
+  tokenizers: Tokenizers,
+  report: Report,
 ) -> None:
-  """Shows the worst pairs as text."""
+  """Shows the worst pairs of records, string [B], as text."""
   worst = {
     int(n)
     for values in (ratios(lengths), lengths.max(1))
     for n in np.argsort(-values, kind="stable")[: report.worst]
   }
   kept, first = {}, 0
-  for records in _read(paths):
+  for records in batches:
     ids = parse_records(records)
     for number in worst & set(range(first, first + len(records))):
       kept[number] = tuple(

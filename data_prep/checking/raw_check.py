@@ -15,7 +15,6 @@ from data_prep.checking.text_check import (
   SideFindings,
   TextCheck,
   TextFindings,
-  both_sides,
 )
 from data_prep.checking.vocabulary_check import (
   VocabularyFindings,
@@ -109,18 +108,17 @@ class RawCheck:
     """Returns the lines of development text, as they are compared."""
     found = set()
     for block in read_blocks(dev):
-      for lines in both_sides(block):
+      for lines in block.sides():
         for line in lines:
           text = line.decode("utf-8", "replace")
           found.add(self._form.apply(text).strip())
     return frozenset(found - {""})
 
   def _look_at(self, corpus: Corpus, held_out: frozenset[str]) -> TextFindings:
-    source, target = _scripts_of(corpus)
-    settings = FilterSettings(source_script=source, target_script=target)
+    scripts = _scripts_of(corpus)
     found = TextFindings()
     for part in Workers(self._workers).each(
-      functools.partial(TextCheck, settings, self._form, held_out),
+      functools.partial(TextCheck, scripts, self._form, held_out),
       TextCheck.check,
       read_blocks(corpus),
     ):
@@ -325,7 +323,7 @@ def _scripts_of(corpus: Corpus) -> tuple[str | None, str | None]:
   """Guesses the script of each side from the beginning of the text."""
   sides = SideFindings(), SideFindings()
   for block in read_blocks(corpus):
-    sources, targets = both_sides(block)
+    sources, targets = block.sides()
     sides[0].look_at(sources[:2000], block.source_name, 1)
     sides[1].look_at(targets[:2000], block.target_name, 1)
     if min(sum(side.letters.values()) for side in sides) > _GUESSED_FROM:

@@ -185,30 +185,19 @@ class TextFindings:
     return found[0], found[1]
 
 
-def both_sides(block: Block) -> tuple[list[bytes], list[bytes]]:
-  """Returns the lines of each side; empty where a line has one side only."""
-  if block.targets is not None:
-    return block.sources, block.targets
-  sides = split_columns(block.sources)
-  return (
-    [side[0] if side else b"" for side in sides],
-    [side[1] if side else b"" for side in sides],
-  )
-
-
 class TextCheck:
   """Looks at blocks of text; each process has one."""
 
   def __init__(
     self,
-    settings: FilterSettings,
+    scripts: tuple[str | None, str | None],
     form: TextForm,
     held_out: frozenset[str] = frozenset(),
   ) -> None:
     """Initializes the check.
 
     Args:
-      settings: the filters to try.
+      scripts: the script of each side, if it has one; see `FilterSettings`.
       form: form into which lines are brought before the filters see them.
       held_out: lines of other text, in that form.
     """
@@ -221,14 +210,8 @@ class TextCheck:
       for one in (
         FilterSettings(control_characters=True),
         FilterSettings(identical=True),
-        FilterSettings(
-          source_script=settings.source_script,
-          script_share=settings.script_share,
-        ),
-        FilterSettings(
-          target_script=settings.target_script,
-          script_share=settings.script_share,
-        ),
+        FilterSettings(source_script=scripts[0]),
+        FilterSettings(target_script=scripts[1]),
       )
     ]
 
@@ -244,7 +227,7 @@ class TextCheck:
       )
       if lacking:
         found.dropped[filters.NOT_TWO_COLUMNS] = lacking
-    source_lines, target_lines = both_sides(block)
+    source_lines, target_lines = block.sides()
     first = block.first_line
     sources = found.source.look_at(source_lines, block.source_name, first)
     targets = found.target.look_at(target_lines, block.target_name, first)

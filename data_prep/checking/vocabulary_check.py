@@ -13,6 +13,7 @@ from data_prep.encoding.pair_encoder import CleanPairs
 from official_transformer.model_params import UNK_ID
 from official_transformer.text.tokenizer import (
   Tokenizer,
+  has_unknown,
   load_tokenizer,
   train_sentencepiece,
 )
@@ -86,7 +87,9 @@ def _cut(
   ids = [tokenizer.encode(line, add_eos=True) for line in lines]
   counts = np.array(list(map(len, ids)), np.int64)
   words = sum(len(line.split()) for line in lines)
-  unknown = sum(row.count(UNK_ID) for row in ids)
+  unknown = 0
+  if has_unknown(tokenizer, [UNK_ID]):
+    unknown = sum(row.count(UNK_ID) for row in ids)
   tokens = max(int(counts.sum()) - len(lines), 1)
   return (
     SideTokens(tokens / max(words, 1), float(counts.mean()), unknown / tokens),

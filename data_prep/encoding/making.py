@@ -105,7 +105,7 @@ def report(tag: str, found: Statistics) -> None:
       TARGET_WITHOUT_TOKENS in found.dropped
     )
     raise InputError(
-      f"no pair of --{tag}_source and --{tag}_target is left "
+      f"no pair of the {tag} text is left "
       f"({dropped or 'the files are empty'})"
       + (": is the vocabulary that of another language?" if foreign else "")
     )

@@ -28,7 +28,7 @@ from data_prep.encoding.making import (
   check_directory,
   publish,
 )
-from data_prep.encoding.pair_encoder import EncodingPlan
+from data_prep.encoding.pair_encoder import EncodingPlan, PairCleaner
 from data_prep.encoding.scratch import Scratch, scratch_for
 from data_prep.encoding.shuffle import Statistics
 from data_prep.encoding.splitting import split_corpus
@@ -102,19 +102,16 @@ def _prepare(
     if scratch.is_resumed:
       logging.info("continuing with the files in %s", scratch.directory)
     corpora = {tag: _at_hand(corpora[tag], scratch) for tag in corpora}
+    # Once: standard input cannot be read again.
+    held_out = read_held_out(settings.filters.held_out, settings.form)
     split: tuple[str, ...] = ()
     if settings.split:
-      made = split_corpus(
-        corpora[TRAIN_TAG],
-        settings.split,
-        *(settings.form, settings.filters, scratch),
-      )
+      cleaner = PairCleaner(settings.form, settings.filters, held_out)
+      made = split_corpus(corpora[TRAIN_TAG], settings.split, cleaner, scratch)
       split = made.files
+      held_out |= read_held_out(split, settings.form)
       if made.dev.paths:
         corpora[DEV_TAG] = made.dev
-    held_out = read_held_out(
-      (*settings.filters.held_out, *split), settings.form
-    )
     vocab_files = make_vocabularies(
       corpora[TRAIN_TAG], settings, held_out, scratch
     )

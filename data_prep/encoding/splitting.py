@@ -8,14 +8,12 @@ from collections.abc import Iterator
 
 from absl import logging
 
-from data_prep.encoding.filters import FilterSettings, read_held_out
 from data_prep.encoding.pair_encoder import PairCleaner
 from data_prep.encoding.scratch import Scratch
 from data_prep.reading.corpora import Corpus, Shares
-from data_prep.reading.text_blocks import Block, read_blocks, split_columns
+from data_prep.reading.text_blocks import read_blocks
 from official_transformer.errors import InputError
 from official_transformer.storage.durable_files import write_text
-from official_transformer.text.text_form import TextForm
 
 # The names of each part's source and target file.
 SPLIT_FILES = {
@@ -54,8 +52,7 @@ class _Pair:
 def split_corpus(
   corpus: Corpus,
   shares: Shares,
-  form: TextForm,
-  filters: FilterSettings,
+  cleaner: PairCleaner,
   scratch: Scratch,
 ) -> SplitText:
   """Writes the development and test text of a corpus.
@@ -69,8 +66,9 @@ def split_corpus(
   Args:
     corpus: files, which the caller reads again.
     shares: how much goes into each part.
-    form: sentences are compared in this form, and written without it.
-    filters: the pairs that are left out are in no part.
+    cleaner: pairs that it leaves out are in no part. Sentences are compared in
+      its form, and written as they are. Filters of tokens and of duplicates do
+      not apply.
     scratch: where `dev.source`, `dev.target`, `test.source` and `test.target`
       are written, and found if an earlier run has written them.
 
@@ -88,7 +86,6 @@ def split_corpus(
   )
   if scratch.has(_SPLIT):
     return found
-  cleaner = PairCleaner(form, filters, read_held_out(filters.held_out, form))
   dev: list[_Pair] = []
   test: list[_Pair] = []
   total = 0
@@ -117,19 +114,12 @@ def _pairs(corpus: Corpus, cleaner: PairCleaner) -> Iterator[_Pair]:
   """Yields the pairs that the filters keep."""
   for block in read_blocks(corpus):
     clean = cleaner.clean(block)
-    given = _given(block)
+    given = list(zip(*block.sides(), strict=True))
     for row, formed in zip(
       clean.rows, zip(clean.sources, clean.targets, strict=True), strict=True
     ):
       source, target = (side.decode("utf-8").strip() for side in given[row])
       yield _Pair(formed, (source, target))
-
-
-def _given(block: Block) -> list[tuple[bytes, bytes]]:
-  """Returns the two sides of a block's lines; empty ones where one lacks."""
-  if block.targets is not None:
-    return list(zip(block.sources, block.targets, strict=True))
-  return [pair or (b"", b"") for pair in split_columns(block.sources)]
 
 
 def _place_of(sentence: str) -> float:

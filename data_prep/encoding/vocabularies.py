@@ -167,7 +167,7 @@ def _sample(
       pairs += len(clean.sources)
   if not pairs:
     raise InputError(
-      "no pair of --train_source and --train_target is left: the files are "
-      "empty, or every pair has an empty side or is filtered out"
+      "no pair of the train text is left: the files are empty, or every pair "
+      "has an empty side or is filtered out"
     )
   logging.info("making the vocabulary from %d pairs", pairs)

@@ -1,4 +1,4 @@
-"""Processes of this machine that do the same thing to many things."""
+"""A pool of processes that maps a function over items, in their order."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import Any, TypeVar
 
 from official_transformer.errors import RunError
+from official_transformer.hardware.cpu_threads import processors
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -23,13 +24,6 @@ Result = TypeVar("Result")
 _AHEAD = 2
 # In a worker: the tool of `each`.
 _tool: Any = None
-
-
-def available_processors() -> int:
-  """Returns the processors that this process may use."""
-  if hasattr(os, "sched_getaffinity"):
-    return len(os.sched_getaffinity(0))
-  return os.cpu_count() or 1
 
 
 class Workers:
@@ -46,7 +40,7 @@ class Workers:
       number: processes; with 1, or for a single item, this process works
         itself. None is one a processor.
     """
-    self.number = number or available_processors()
+    self.number = number or processors()
 
   def each(
     self,
@@ -88,8 +82,7 @@ class Workers:
       except BrokenProcessPool:
         raise RunError(
           "a worker process is gone: was it killed, for instance for want of "
-          "memory? The same command goes on from here; fewer --workers need "
-          "less memory"
+          "memory? Fewer --workers need less"
         ) from None
       finally:
         executor.shutdown(wait=True, cancel_futures=True)

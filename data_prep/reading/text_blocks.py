@@ -51,6 +51,13 @@ class Block(NamedTuple):
   targets: list[bytes] | None
   too_long: frozenset[int] = frozenset()
 
+  def sides(self) -> tuple[list[bytes], list[bytes]]:
+    """Returns the lines of each side; both are empty where one is missing."""
+    if self.targets is not None:
+      return self.sources, self.targets
+    sides = [side or (b"", b"") for side in split_columns(self.sources)]
+    return [source for source, _ in sides], [target for _, target in sides]
+
 
 def split_columns(lines: Sequence[bytes]) -> list[tuple[bytes, bytes] | None]:
   """Returns the two sides of lines that hold both; None where one lacks.

@@ -32,7 +32,6 @@ from official_transformer.model_directory.directory import (
   ModelDirectory,
 )
 from official_transformer.model_params import (
-  DECODING_FIELDS,
   TransformerParams,
 )
 from official_transformer.storage import file_system
@@ -94,26 +93,12 @@ class BulkJob(NamedTuple):
 
   def settings(self) -> Mapping[str, Any]:
     """Returns all that a translation depends on, besides its source."""
-    plan = self.plan
-    params = plan.description.params
     return {
-      "model": plan.model_dir,
+      "model": self.plan.model_dir,
       "weights": list(self.weights),
-      "dtype": plan.dtype,
-      "engine": [plan.options.engine.name, plan.options.engine.quantization],
-      "n_best": plan.options.n_best,
-      "alignment": repr(plan.options.alignment),
-      "split_sentences": plan.options.split_sentences,
-      "split_long_lines": plan.options.split_long_lines,
-      "longest_piece": plan.options.split_long_lines
-      and plan.description.longest_piece,
-      "recase": plan.options.recase,
-      "replace_unk": plan.options.replace_unk,
-      "markup": plan.options.is_html,
-      "keep": plan.options.keep and plan.options.keep.pattern,
       "output_format": self.output_format,
       "replace_invalid": self.replace_invalid,
-      **{name: getattr(params, name) for name in DECODING_FIELDS},
+      **self.plan.settings(),
     }
 
   def load(self) -> Translator:
@@ -284,14 +269,12 @@ def _check_names(job: BulkJob, paths: list[str], file_out: str) -> None:
 
 
 def _alone(directory: str) -> FileLock:
-  """Returns a lock, taken, that keeps others out of a directory."""
-  lock = FileLock(
+  """Returns the lock of a directory of translations."""
+  return FileLock(
     os.path.join(directory, DESCRIPTION_FILE + ".lock"),
     f"another run, {{holder}}, translates into {directory}; wait for it, stop "
     "it, or name another --file_out",
   )
-  lock.acquire()
-  return lock
 
 
 def _missing(

@@ -122,7 +122,7 @@ class BatchOptions(Options):
 
   @property
   def limits(self) -> BatchLimits:
-    """The same, as the decoder takes it."""
+    """These flags as `BatchLimits`."""
     return BatchLimits(self.decode_batch_tokens, self.decode_batch_size)
 
 
@@ -176,7 +176,7 @@ class LineOptions(BatchOptions):
 
   @property
   def kept(self) -> re.Pattern[str] | None:
-    """The same, compiled.
+    """The pattern of `--keep`.
 
     Raises:
       InputError: if it is no regular expression.
@@ -338,7 +338,7 @@ class EngineOptions(LineOptions, QuantizationOptions, TranslatorOptions):
     )
 
   def check_engine(self) -> None:
-    """Refuses an engine that is not there, or not so."""
+    """Refuses an engine that is missing, or cannot decode with these flags."""
     if self.engine == TENSORFLOW:
       return
     check_number(self.engine, len(self.model_directories))
@@ -361,7 +361,7 @@ class TranslationOptions(
     return dataclasses.replace(plan, dtype=self.dtype)
 
   def check_engine(self) -> None:
-    """Refuses an engine that is not there, or not so."""
+    """Refuses an engine that is missing, or cannot decode with these flags."""
     super().check_engine()
     if self.engine != TENSORFLOW and self.padded_decode:
       raise InputError(

@@ -1,4 +1,4 @@
-"""`--mode=eval`: translates evaluation sets and scores that."""
+"""`--mode=eval`: translates evaluation sets and scores the translations."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 import zlib
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from absl import logging
@@ -37,6 +38,15 @@ if TYPE_CHECKING:
   from official_transformer.evaluation.system_comparison import (
     ComparisonSettings,
   )
+
+# Flags that tell evaluations apart, besides those of the search.
+_VARIATIONS = (
+  "suppress_unk",
+  "split_sentences",
+  "split_long_lines",
+  "recase",
+  "replace_unk",
+)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -120,8 +130,20 @@ class EvalOptions(EvaluationOptions, TranslationOptions, MetricsOptions):
     for pair, name, evaluation_set in zip(files, names, sets, strict=True):
       if len(sets) > 1:
         show_result(f"\n{pair[0]}")
-      kept = _Kept.of(directory, _file_name(name, models[-1].translator), pair)
+      name = _file_name(name, models[-1].translator, self._variations())
+      kept = _Kept.of(directory, name, pair, self.plan().settings())
       _evaluate_set(kept, evaluation_set, models, settings)
+
+  def _variations(self) -> list[str]:
+    """Returns the given flags that change what is translated."""
+    found = [
+      name if getattr(self, name) else f"no{name}"
+      for name in _VARIATIONS
+      if name in self.given
+    ]
+    if self.keep:
+      found.append(f"keep-{zlib.crc32(self.keep.encode()):08x}")
+    return found
 
   def _load_models(self) -> list[_Model]:
     """Loads the models that are compared, the user's last."""
@@ -196,15 +218,21 @@ class _Kept:
     directory: directory of the model.
     name: distinguishes it from others, as part of a file's name.
     files: files of source and reference.
+    decoding: settings of the translator.
   """
 
   directory: ModelDirectory
   name: str
   files: tuple[str, str]
+  decoding: dict[str, Any]
 
   @classmethod
   def of(
-    cls, directory: ModelDirectory, name: str, files: tuple[str, str]
+    cls,
+    directory: ModelDirectory,
+    name: str,
+    files: tuple[str, str],
+    decoding: dict[str, Any],
   ) -> _Kept:
     """Returns a place of its own for an evaluation.
 
@@ -217,7 +245,7 @@ class _Kept:
     # Earlier versions kept the path as it was given.
     if isinstance(source, str) and file_system.absolute(source) != files[0]:
       name += f"-{zlib.crc32(os.path.dirname(files[0]).encode()):08x}"
-    return cls(directory, name, files)
+    return cls(directory, name, files, decoding)
 
 
 def _evaluate_set(
@@ -278,7 +306,9 @@ def _evaluate_set(
   show_result(f"The translation is in {path}")
 
 
-def _file_name(name: str, translator: Translator) -> str:
+def _file_name(
+  name: str, translator: Translator, variations: Sequence[str]
+) -> str:
   """Returns the file name of an evaluation."""
   checkpoint, params = translator.checkpoint, translator.params
   assert checkpoint  # It has been loaded.
@@ -287,7 +317,7 @@ def _file_name(name: str, translator: Translator) -> str:
     f"{params.beam_size}-alpha-{params.alpha:g}-extra-"
     f"{params.extra_decode_length}"
     + (f"-patience-{params.patience:g}" if params.patience else "")
-    + "".join(f"-{said}" for said in _computing(translator))
+    + "".join(f"-{said}" for said in (*_computing(translator), *variations))
   )
 
 
@@ -309,5 +339,10 @@ def _keep_fields(kept: _Kept, fields: dict[str, Any]) -> None:
   path = kept.directory.join(TRANSLATIONS, SCORES_FILE)
   scores = _read_scores(kept.directory)
   source, reference = kept.files
-  scores[kept.name] = {"source": source, "reference": reference, **fields}
+  scores[kept.name] = {
+    "source": source,
+    "reference": reference,
+    "decoding": kept.decoding,
+    **fields,
+  }
   write_text(path, json.dumps(scores, ensure_ascii=False, indent=1) + "\n")

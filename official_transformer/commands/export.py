@@ -33,13 +33,13 @@ from official_transformer.exporting.formats import (
   TEXT_MODULE,
   check_extras,
   check_params,
+  check_text_in_graph,
   is_installed,
 )
 from official_transformer.model_params import DECODING_FIELDS
 from official_transformer.storage import file_system
 from official_transformer.storage.standard_streams import show_result
 from official_transformer.text import text_files
-from official_transformer.text.text_form import TextForm
 
 if TYPE_CHECKING:
   from official_transformer.text.tokenizer import Tokenizer
@@ -106,7 +106,7 @@ class ExportOptions(
     return self.export_format == CTRANSLATE2
 
   def check(self) -> None:
-    """Refuses an export that cannot be made, or not proven.
+    """Refuses an export that cannot be written or verified.
 
     Raises:
       InputError: for the first thing that is wrong.
@@ -130,13 +130,14 @@ class ExportOptions(
       text_files.check_input(self.file)
     elif not has_shards(self.data_dir, DEV_TAG):
       raise InputError(
-        "an export is verified before it is one: pass --data_dir, which has "
-        "the development data of the model, or lines to translate in --file"
+        "an export is compared with its model before it is kept: pass "
+        "--data_dir with development data, or lines to translate in --file"
       )
     self.check_model()
     check_params(self.export_format, self.model[1].params)
     if self.export_format == SAVED_MODEL and self.export_text:
-      check_text_in_graph(self.model[1].form)
+      directory, description = self.model
+      check_text_in_graph(description.form, directory.vocab_files())
 
   def run(self) -> None:
     """Exports a checkpoint, and reports the verified facts."""
@@ -173,16 +174,6 @@ class ExportOptions(
     if self.file is not None:
       return self.lines()
     return dev_sources(self.data_dir, tokenizer)
-
-
-def check_text_in_graph(form: TextForm) -> None:
-  """Refuses forms of text that TensorFlow's operations compute otherwise."""
-  if not form.is_plain:
-    raise InputError(
-      f"the model's text is brought into a form ({form}) that TensorFlow "
-      "cannot give it in the same way: export without text, --noexport_text, "
-      "or as --export_format=ctranslate2"
-    )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

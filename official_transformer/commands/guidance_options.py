@@ -47,7 +47,10 @@ class GuidanceOptions(Options):
     lower_bound=0,
   )
   top_p: float = flag(
-    1.0, "Then from the fewest that sum up to this probability.", _NO_SAMPLE
+    1.0,
+    "Nucleus sampling: draw from the fewest most probable tokens whose "
+    "probabilities sum up to this; applied after --top_k.",
+    _NO_SAMPLE,
   )
   sample_seed: int = flag(
     0,
@@ -69,8 +72,9 @@ class GuidanceOptions(Options):
   )
   required_phrases: str | None = flag(
     None,
-    "A file with a line for each line: phrases, with tabs between them, that "
-    "its translation must contain. A missing phrase is reported as unmet.",
+    "A file with one line for each source line: the phrases that its "
+    "translation must contain, separated by tabs. A missing phrase is reported "
+    "as unmet.",
     path=True,
   )
   forbidden_phrases: str | None = flag(

@@ -48,6 +48,7 @@ class ModelOptions(ModelDirOptions):
     None,
     "The vocabulary. Unset: the model directory's own, else the one that the "
     "data directory names.",
+    (lambda o: hasattr(o, "plots"), "the model's own vocabulary is used"),
     path=True,
     short_name="vf",
   )
@@ -130,6 +131,11 @@ class CheckpointOptions(Options):
     "best (of training's evaluations, by BLEU if it was measured, else by "
     "validation loss), average (see --mode=average), or the step of a "
     "checkpoint.",
+    (
+      lambda o: "neighbours" not in getattr(o, "plots", ("neighbours",)),
+      "only --plots=neighbours reads weights",
+    ),
+    (lambda o: not getattr(o, "model_dir", True), "there is no --model_dir"),
   )
 
 

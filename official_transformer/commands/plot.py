@@ -13,7 +13,6 @@ from official_transformer.commands.flag_records import Options, flag
 from official_transformer.commands.model_options import StoredModelOptions
 from official_transformer.commands.text_options import PictureOptions
 from official_transformer.errors import InputError
-from official_transformer.model_directory.directory import ModelDirectory
 from official_transformer.model_params import EOS_ID, TransformerParams
 from official_transformer.plotting.run_plots import (
   RunCurves,
@@ -24,7 +23,6 @@ from official_transformer.plotting.run_plots import (
 )
 from official_transformer.storage import file_system
 from official_transformer.storage.standard_streams import show_result
-from official_transformer.text import text_files
 
 if TYPE_CHECKING:
   from official_transformer.model.embedding_layer import (
@@ -36,7 +34,6 @@ if TYPE_CHECKING:
 PLOTS = ("run", "schedule", "positions", "neighbours")
 _POINTS = 500
 _SHOWN = 10
-_UNKNOWN = "<unk>"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -90,7 +87,7 @@ class PlotOptions(PictureOptions, StoredModelOptions, TrainStepsOptions):
   )
   plot_positions: int = flag(
     128,
-    "With --plots=positions: how many.",
+    "With --plots=positions: number of positions to draw.",
     (lambda o: "positions" not in o.plots, "they are for --plots=positions"),
     lower_bound=2,
   )
@@ -115,10 +112,10 @@ class PlotOptions(PictureOptions, StoredModelOptions, TrainStepsOptions):
     _ = self._schedules()
     drawn = set(self.plots) - ({"schedule"} if self.schedules else set())
     if drawn & {"run", "neighbours"} or (drawn and not self.names_params):
-      for directory in self._directories():
+      for directory in self.model_directories:
         directory.read()
     if "neighbours" in self.plots:
-      self._directories()[0].choose_checkpoints(self.checkpoint)
+      self.model_directories[0].choose_checkpoints(self.checkpoint)
     _ = self.requested_params
 
   def run(self) -> None:
@@ -136,10 +133,10 @@ class PlotOptions(PictureOptions, StoredModelOptions, TrainStepsOptions):
       written += drawers[name](os.path.join(directory, name))
     logging.info("wrote %s", ", ".join(written))
 
-  def _directories(self) -> list[ModelDirectory]:
-    """Returns the directories that `--model_dir` names."""
-    paths = text_files.listed_files(self.model_dir)
-    return [ModelDirectory(path) for path in paths]
+  @property
+  def takes_several(self) -> bool:
+    """Whether several models may be named."""
+    return True
 
   def _words(self) -> list[str]:
     return [word.strip() for word in self.words or () if word.strip()]
@@ -149,7 +146,7 @@ class PlotOptions(PictureOptions, StoredModelOptions, TrainStepsOptions):
     from official_transformer.model_directory.run_logs import read_curves
 
     runs = []
-    for directory in self._directories():
+    for directory in self.model_directories:
       name, curves = directory.path, read_curves(directory)
       run = RunCurves(name, curves)
       if not panels_of([run]):
@@ -170,7 +167,7 @@ class PlotOptions(PictureOptions, StoredModelOptions, TrainStepsOptions):
     """Returns the parameters that are meant, and whose they are."""
     if self.names_params:
       return self.param_set, self.requested_params.for_new_model(self.param_set)
-    directory = self._directories()[0]
+    directory = self.model_directories[0]
     return directory.path, directory.read().params
 
   def _plot_schedule(self, path: str) -> list[str]:
@@ -236,7 +233,7 @@ class PlotOptions(PictureOptions, StoredModelOptions, TrainStepsOptions):
     from official_transformer.decoding.loading import load_model
     from official_transformer.plotting.model_plots import save_neighbours
 
-    directory = self._directories()[0]
+    directory = self.model_directories[0]
     model = load_model(directory, directory.read(), checkpoint=self.checkpoint)
     transformer, tokenizers = model.transformer, model.tokenizers
     sides = [("", transformer.embedding, tokenizers.target)]
@@ -275,11 +272,12 @@ def _neighbours(
 ) -> Iterator[Neighbours]:
   from official_transformer.model.embedding_neighbours import nearest_entries
   from official_transformer.plotting.model_plots import Neighbours
+  from official_transformer.text.tokenizer import has_unknown
 
   words, ids = [], []
   for word in wanted:
     pieces = tokenizer.encode(word)
-    if not pieces or _UNKNOWN in tokenizer.pieces(pieces):
+    if not pieces or has_unknown(tokenizer, pieces):
       logging.warning("the vocabulary does not know %s", word)
       continue
     words.append(word)

@@ -122,7 +122,7 @@ class PredictOptions(SourceOptions, GuidanceOptions, FormatOptions):
     if self.runner:
       _check_bulk(self)
     else:
-      self.check_what()
+      self.check_source()
     self.check_engine()
     if self.alignments and self.engine != TENSORFLOW and not self.runner:
       raise InputError(

@@ -54,7 +54,7 @@ class AttentionOptions(Options):
   )
   attention_count: int = flag(
     10,
-    "How many, if --attention_lines does not say.",
+    "Number of sentences, if --attention_lines does not name them.",
     (lambda v: not v.model_dir, "there is no --model_dir"),
     (lambda v: v.attention_lines is not None, "--attention_lines says which"),
     lower_bound=0,

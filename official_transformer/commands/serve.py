@@ -91,7 +91,7 @@ class LimitOptions(Options):
 
   @property
   def granted(self) -> ServiceLimits:
-    """The same, as the service takes it."""
+    """These flags as `ServiceLimits`."""
     return ServiceLimits(
       body_bytes=self.max_body_bytes,
       lines=self.max_lines,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from official_transformer.commands.flag_records import Demand, Options, flag
+from official_transformer.errors import InputError
+from official_transformer.hardware.cpu_threads import processors
 
 DTYPES = ("fp16", "bf16", "fp32")
 DYNAMIC = "dynamic"
@@ -26,10 +27,10 @@ RUNNERS = (
   "DataflowRunner",
   "PortableRunner",
 )
-_WORKERS = "multi_worker_mirrored"
-_NO_DATA = (lambda o: o.use_synthetic_data, "no data are read")
+WORKERS = "multi_worker_mirrored"
+NO_DATA = (lambda o: o.use_synthetic_data, "no data are read")
 _ONE_DEVICE = (
-  lambda o: o.num_gpus in (None, 0, 1) and o.distribution_strategy != _WORKERS,
+  lambda o: o.num_gpus in (None, 0, 1) and o.distribution_strategy != WORKERS,
   "one device has nothing to reduce; see --num_gpus",
 )
 
@@ -85,8 +86,8 @@ class DtypeOptions(Options):
 
   dtype: str = flag(
     "fp32",
-    "What training computes in; softmax, layer norms, loss and variables are "
-    "always fp32.",
+    "Number format of computation, in training and translation; softmax, layer "
+    "norms, loss and variables are always fp32.",
     (
       lambda o: getattr(o, "engine", None) == "ctranslate2",
       "CTranslate2 computes in --quantization",
@@ -175,9 +176,9 @@ class PerformanceOptions(DtypeOptions, ThreadOptions):
     choices=("keras", "graph_rewrite"),
   )
   num_parallel_calls: int = flag(
-    os.cpu_count() or 1,
+    processors(),
     "Threads that read shards; 0 for one a processor.",
-    _NO_DATA,
+    NO_DATA,
     lower_bound=0,
     short_name="npc",
   )
@@ -189,7 +190,7 @@ class PerformanceOptions(DtypeOptions, ThreadOptions):
   datasets_num_private_threads: int | None = flag(
     None,
     "Threads of the input pipeline's own pool. Unset: it shares TensorFlow's.",
-    _NO_DATA,
+    NO_DATA,
     lower_bound=1,
   )
   enable_xla: bool = flag(
@@ -251,7 +252,7 @@ class DistributionOptions(GpuOptions):
     "Packs that gradients are put into before they are summed.",
     _ONE_DEVICE,
     (
-      lambda o: o.distribution_strategy == _WORKERS,
+      lambda o: o.distribution_strategy == WORKERS,
       "it is for the GPUs of one machine",
     ),
     lower_bound=0,
@@ -260,7 +261,7 @@ class DistributionOptions(GpuOptions):
     300.0,
     "With multi_worker_mirrored: seconds to wait for each other worker.",
     (
-      lambda o: o.distribution_strategy != _WORKERS,
+      lambda o: o.distribution_strategy != WORKERS,
       "it goes with --distribution_strategy=multi_worker_mirrored",
     ),
     lower_bound=1.0,
@@ -373,6 +374,11 @@ class BeamOptions(Options):
   )
   beam_options: str = flag(
     "",
-    "Beam's own options, as on a command line of theirs: "
+    "Beam's own options, as on Beam's command line: "
     "'--direct_num_workers=2 --direct_running_mode=multi_processing'.",
   )
+
+  def __post_init__(self) -> None:
+    super().__post_init__()
+    if self.beam_options and not self.runner:
+      raise InputError("--beam_options are for --runner")

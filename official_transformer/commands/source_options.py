@@ -97,10 +97,8 @@ class SourceOptions(
     """The default of `--keep` for a document."""
     return self.document_format.kept if self.document_format else None
 
-  def check_what(self) -> None:
+  def check_source(self) -> None:
     """Refuses anything but one thing to translate."""
-    if self.beam_options:
-      raise InputError("--beam_options are for --runner")
     if self.interactive:
       standard = (None, text_files.STANDARD_STREAM)
       if self.text is not None or self.file not in standard:

@@ -201,7 +201,7 @@ class PictureOptions(FormatOptions):
   )
 
   def check_pictures(self, demand: str) -> str:
-    """Refuses pictures that cannot be made, or not there.
+    """Refuses missing packages, unknown formats and a wrong --output_dir.
 
     Args:
       demand: error if no directory is given.

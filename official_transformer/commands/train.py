@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 
-from official_transformer.commands.export import check_text_in_graph
 from official_transformer.commands.flag_records import flag
 from official_transformer.commands.shared_options import (
+  WORKERS,
   BenchmarkOptions,
   DeviceOptions,
 )
@@ -18,9 +18,14 @@ from official_transformer.data.data_directory import (
   shard_paths,
 )
 from official_transformer.errors import InputError
-from official_transformer.exporting.formats import SAVED_MODEL, check_extras
+from official_transformer.exporting.formats import (
+  SAVED_MODEL,
+  check_extras,
+  check_text_in_graph,
+)
 from official_transformer.model_directory.directory import ModelDirectory
 from official_transformer.text import text_files
+from official_transformer.text.vocabulary_files import VocabFiles
 from official_transformer.training.cluster import Cluster
 
 
@@ -66,7 +71,7 @@ class Train(TrainOptions):
     if self.bleu_source:
       self.tokenizer()
     self._check_export()
-    if self.distribution_strategy == "multi_worker_mirrored":
+    if self.distribution_strategy == WORKERS:
       Cluster.from_environment()
     # Of a strategy that cannot run there is more to say than of data.
     refused = ("parameter_server", "tpu")
@@ -90,7 +95,12 @@ class Train(TrainOptions):
       )
     data = self.data.description
     if data and self.exports_text:
-      check_text_in_graph(data.form)
+      check_text_in_graph(
+        data.form,
+        VocabFiles.joint(self.vocab_file)
+        if self.vocab_file
+        else self.data.vocab_files(),
+      )
 
   def run(self) -> None:
     """Trains; then exports, if that is asked for."""

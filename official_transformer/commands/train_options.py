@@ -15,6 +15,7 @@ from official_transformer.commands.flag_records import Options, flag
 from official_transformer.commands.model_options import ModelOptions
 from official_transformer.commands.plot import TrainStepsOptions
 from official_transformer.commands.shared_options import (
+  NO_DATA,
   BaseOptions,
   DistributionOptions,
   LogStepsOptions,
@@ -43,7 +44,6 @@ LOSS_NEEDED = (
   "--early_stopping_patience looks at the validation loss, or at BLEU if "
   "--bleu_source and --bleu_ref are given"
 )
-_NO_DATA = (lambda o: o.use_synthetic_data, "no data are read")
 _NOT_SAVED = (lambda o: not o.enable_checkpointing, "nothing is saved")
 _NOT_SAMPLED = (
   lambda o: o.sampling_alpha is None,
@@ -106,7 +106,7 @@ class SamplingOptions(Options):
     "Leave out records that cannot be read, hold ids outside the vocabulary "
     "or an empty side, and missing shards, and report them, instead of "
     "refusing the data.",
-    _NO_DATA,
+    NO_DATA,
   )
   sampling_alpha: float | None = flag(
     None,
@@ -114,7 +114,7 @@ class SamplingOptions(Options):
     "regularisation). With a unigram model: how much better segmentations are "
     "preferred, .2 to .5 (0: not at all). With BPE: the probability that a "
     "merge is left out, .1.",
-    _NO_DATA,
+    NO_DATA,
     lower_bound=0.0,
   )
   sampling_nbest: int = flag(
@@ -291,7 +291,7 @@ class LengthOptions(TrainStepsOptions, EvaluationOptions):
   validation_steps: int = flag(
     64,
     "Batches the validation loss is taken over; 0 for none.",
-    _NO_DATA,
+    NO_DATA,
     lower_bound=0,
     short_name="vs",
   )
@@ -471,7 +471,7 @@ class TrainOptions(
       )
     if "accumulate_steps" in self.given and self.target_batch_tokens:
       raise InputError("pass --accumulate_steps or --target_batch_tokens")
-    _ = self.profiled, self.requested_params
+    _ = self.profiled, self.requested_params, self.subword_sampling
 
   @functools.cached_property
   def data(self) -> DataDirectory:

@@ -179,8 +179,8 @@ def _plan(
     _evaluated_steps(options, batching, data),
   )
   sampling = options.subword_sampling
-  flags_say = (plan.description.params, settings, sampling)
-  _check_agreement(distribution, plan, flags_say, data)
+  requested = (plan.description.params, settings, sampling)
+  _check_agreement(distribution, plan, requested, data)
   if options.enable_xla and not settings.execution.compile:
     tf.config.optimizer.set_jit("autoclustering")
   if data and sampling:
@@ -215,7 +215,7 @@ def _write_directory(run: _Run, lock: DirectoryLock, clean: bool) -> None:
 def _check_agreement(
   distribution: Distribution,
   plan: DirectoryPlan,
-  flags_say: tuple[TransformerParams, TrainingSettings, SubwordSampling | None],
+  requested: tuple[TransformerParams, TrainingSettings, SubwordSampling | None],
   data: PreparedData | None,
 ) -> None:
   """Checks that all workers are about to do the same."""
@@ -223,7 +223,7 @@ def _check_agreement(
     len(plan.directory.checkpoint_steps()),
     f"the number of checkpoints in {plan.directory.path}",
   )
-  params, settings, sampling = flags_say
+  params, settings, sampling = requested
   # How a worker reads its data is its own affair.
   run = dataclasses.replace(settings, num_parallel_calls=0)
   for value, what in (

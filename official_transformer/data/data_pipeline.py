@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -18,6 +17,7 @@ from official_transformer.data.data_order import (
 )
 from official_transformer.data.record_check import parse_records
 from official_transformer.data.record_index import CHUNK_RECORDS, RecordIndex
+from official_transformer.hardware.cpu_threads import processors
 
 # The functions below branch on no tensor: AutoGraph would only spend a second
 # of each start on rewriting them.
@@ -43,7 +43,7 @@ class Threads(NamedTuple):
   @property
   def number(self) -> int:
     """Number of reading threads."""
-    return self.reading or os.cpu_count() or 1
+    return self.reading or processors()
 
 
 def synthetic_dataset(batching: Batching) -> tf.data.Dataset:

@@ -264,7 +264,7 @@ def _count_in_rows(ones: tf.Tensor, ids: tf.RaggedTensor) -> tf.Tensor:
 
 
 def _tally_one_by_one(batch: tf.Tensor, sizes: tuple[int, int]) -> _Tally:
-  """Does so for records of which some are no Examples."""
+  """Tallies records one by one, because some are no Examples."""
   records = batch.numpy()
   sides = [_sides(record) or [[], []] for record in records]
   return _Tally(

@@ -31,7 +31,7 @@ class TrainedLines:
       None if it was not counted.
 
   Raises:
-    ValueError: if no lines can be so.
+    ValueError: if a value is out of range.
   """
 
   usual_length: int

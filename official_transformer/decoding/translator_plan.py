@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 from absl import logging
 
@@ -18,6 +19,7 @@ from official_transformer.hardware.cpu_threads import (
 from official_transformer.hardware.devices import choose_devices
 from official_transformer.model_directory.description import ModelDescription
 from official_transformer.model_directory.directory import ModelDirectory
+from official_transformer.model_params import DECODING_FIELDS
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,6 +45,25 @@ class TranslatorPlan:
   dtype: str = "fp32"
   workers: int | None = None
   others: tuple[tuple[str, ModelDescription], ...] = ()
+
+  def settings(self) -> dict[str, Any]:
+    """Returns all that a translation depends on, besides source and weights."""
+    options, params = self.options, self.description.params
+    return {
+      "dtype": self.dtype,
+      "engine": [options.engine.name, options.engine.quantization],
+      "n_best": options.n_best,
+      "alignment": repr(options.alignment),
+      "split_sentences": options.split_sentences,
+      "split_long_lines": options.split_long_lines,
+      "longest_piece": options.split_long_lines
+      and self.description.longest_piece,
+      "recase": options.recase,
+      "replace_unk": options.replace_unk,
+      "markup": options.is_html,
+      "keep": options.keep and options.keep.pattern,
+      **{name: getattr(params, name) for name in DECODING_FIELDS},
+    }
 
   def load(self) -> Translator:
     """Loads it for the devices that are here.

@@ -1,1 +1,1 @@
-"""Models for use without this project: SavedModel and CTranslate2."""
+"""Models for use elsewhere: SavedModel, CTranslate2, Hugging Face, Marian."""

@@ -90,12 +90,12 @@ def coarse_rounding(
   Args:
     differences: differences of log-probabilities from the model's.
     quantization: the type that weights are rounded to.
-    how: they were computed, as a finding begins.
-    rounding: how much is much.
+    how: how the differences were computed; the finding begins with it.
+    rounding: bounds of a large and of a broken difference.
     remedy: advice for the user.
 
   Raises:
-    RunError: if that is no rounding.
+    RunError: if the differences are too large for rounding.
   """
   mean = differences.mean()
   if not mean <= rounding.broken:

@@ -9,6 +9,11 @@ from official_transformer.errors import InputError
 from official_transformer.importing import marian_names
 from official_transformer.importing.huggingface_names import architecture
 from official_transformer.model_params import TransformerParams
+from official_transformer.text.text_form import TextForm
+from official_transformer.text.vocabulary_files import (
+  VocabFiles,
+  load_vocabularies,
+)
 
 SAVED_MODEL = "saved_model"
 CTRANSLATE2 = "ctranslate2"
@@ -16,6 +21,11 @@ TEXT_MODULE = "tensorflow_text"
 HUGGINGFACE = "huggingface"
 MARIAN, BERGAMOT = "marian", "bergamot"
 FORMATS = (SAVED_MODEL, CTRANSLATE2, HUGGINGFACE, MARIAN, BERGAMOT)
+
+NO_WORDS_IN_GRAPH = (
+  "TensorFlow has no operation that cuts text into words by Moses' rules: "
+  "export without text, --noexport_text, or as --export_format=ctranslate2"
+)
 
 
 def check_extras(export_format: str, with_text: bool) -> None:
@@ -63,3 +73,18 @@ def check_params(export_format: str, params: TransformerParams) -> None:
 def is_installed(name: str) -> bool:
   """Returns whether a module can be imported, without doing so."""
   return importlib.util.find_spec(name) is not None
+
+
+def check_text_in_graph(form: TextForm, files: VocabFiles) -> None:
+  """Refuses a text form or a vocabulary that a SavedModel cannot contain."""
+  from official_transformer.text.tokenizer import WordTokenizer
+
+  tokenizers = load_vocabularies(files).tokenizers
+  if any(isinstance(tokenizer, WordTokenizer) for tokenizer in tokenizers):
+    raise InputError(NO_WORDS_IN_GRAPH)
+  if not form.is_plain:
+    raise InputError(
+      f"the model's text is brought into a form ({form}) that TensorFlow "
+      "cannot give it in the same way: export without text, --noexport_text, "
+      "or as --export_format=ctranslate2"
+    )

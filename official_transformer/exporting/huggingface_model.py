@@ -123,7 +123,7 @@ def _config(params: TransformerParams) -> dict[str, Any]:
     "bos_token_id": start,
     "decoder_start_token_id": start,
     "forced_eos_token_id": None,
-    # `import_checkpoint` restores the same model from these.
+    # `import_checkpoint --format=pegasus_hf` reads them.
     OWN_PARAMS: dataclasses.asdict(params),
   }
   if kind == PEGASUS:

@@ -168,7 +168,7 @@ def _beginning(piece: str, known: Container[str]) -> str:
 
 
 def _check_kind(path: str, model: Any) -> None:
-  """Refuses a SentencePiece model whose equal there is not here."""
+  """Refuses a SentencePiece model that Hugging Face's cannot reproduce."""
   trainer = model.trainer_spec
   problems = []
   if trainer.model_type not in (0, _UNIGRAM):

@@ -18,6 +18,7 @@ import tensorflow as tf
 import tensorflow_text
 
 from official_transformer.errors import InputError
+from official_transformer.exporting.formats import NO_WORDS_IN_GRAPH
 from official_transformer.model_params import EOS_ID, PAD_ID
 from official_transformer.text.subtokenizer import (
   UNDEFINED_CHARACTER,
@@ -81,10 +82,7 @@ def _of_tokenizer(tokenizer: Tokenizer) -> tf.Module:
   if isinstance(tokenizer, SentencePieceTokenizer):
     return SentencePieces(tokenizer)
   if not isinstance(tokenizer, Subtokenizer):
-    raise InputError(
-      "TensorFlow has no operation that cuts text into words by Moses' rules: "
-      "export without text, --noexport_text, or as --export_format=ctranslate2"
-    )
+    raise InputError(NO_WORDS_IN_GRAPH)
   return Subtokens(tokenizer)
 
 

@@ -288,7 +288,7 @@ def _infer_params(
   """Reads all sizes off the variables, and adds the user's statements."""
   inferred = _inferred_sizes(sources)
   names = [part.name for parts in sources.values() for part in parts]
-  unshown: dict[str, Any] = {
+  not_inferred: dict[str, Any] = {
     "start_symbol": naming.start_symbol("num_heads" in inferred, names)
   }
   usual = _set_of_size(inferred["hidden_size"])
@@ -299,7 +299,7 @@ def _infer_params(
         f"parameter set has its hidden size {inferred['hidden_size']}: pass "
         "--num_heads"
       )
-    unshown["num_heads"] = usual.num_heads
+    not_inferred["num_heads"] = usual.num_heads
   # Sizes of a parameter set are replaced by the inferred ones; its dropout,
   # schedule and batch size are used if training continues.
   params = (
@@ -318,7 +318,7 @@ def _infer_params(
       f"{request.checkpoint} is not such a model: {'; '.join(differences)}"
     )
   return dataclasses.replace(
-    params, **{**unshown, **request.overrides, **inferred}
+    params, **{**not_inferred, **request.overrides, **inferred}
   )
 
 

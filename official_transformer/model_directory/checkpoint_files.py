@@ -194,7 +194,7 @@ def check_weights(prefix: str, tensors: Mapping[str, Any]) -> None:
   for name, value in tensors.items():
     if problem := problem_of_weights(value):
       raise DamagedCheckpointError(
-        f"the checkpoint {prefix} is of no use: {name} {problem}. If a run "
+        f"the checkpoint {prefix} cannot be used: {name} {problem}. If a run "
         "that diverged has saved it, use an earlier one"
       )
 

@@ -137,7 +137,7 @@ class ModelDescription:
     """Reads the result of `to_json`, of this or an earlier version.
 
     Raises:
-      InputError: if no model can be so.
+      InputError: if a value is out of range.
       ValueError, KeyError, TypeError, AttributeError: if it is anything else.
     """
     batching, origin, data, lines = (

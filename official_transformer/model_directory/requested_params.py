@@ -20,7 +20,7 @@ from official_transformer.model_params import (
 
 # Fields that a parameter set does not decide: they depend on the vocabulary, or
 # on the implementation that trained the model.
-UNSAID_FIELDS = (
+FIELDS_OUTSIDE_PARAM_SETS = (
   *VOCABULARY_FIELDS,
   "start_symbol",
   "target_space_embedding",
@@ -78,7 +78,7 @@ class RequestedParams:
       if self.param_set
       else [stored]
     )
-    unsaid = {name: getattr(stored, name) for name in UNSAID_FIELDS}
+    unsaid = {name: getattr(stored, name) for name in FIELDS_OUTSIDE_PARAM_SETS}
     differences = min(
       (
         _differences(

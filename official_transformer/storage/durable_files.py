@@ -143,7 +143,7 @@ def new_directory(path: str, replace: bool = True) -> Iterator[str]:
 
 
 def _new_renamed_directory(path: str, replace: bool) -> Iterator[str]:
-  """Does so where directories can be renamed."""
+  """Writes a directory aside and renames it."""
   aside, replaced = path + INCOMPLETE, path + _REPLACED
   _bring_back(replaced)
   for leftover in (aside, replaced):
@@ -169,7 +169,7 @@ def _new_renamed_directory(path: str, replace: bool) -> Iterator[str]:
 
 @contextlib.contextmanager
 def _new_marked_directory(path: str) -> Iterator[None]:
-  """Does so where directories cannot be renamed."""
+  """Writes a directory in place, marked until it is complete."""
   mark = os.path.join(path, _MARK)
   if file_system.exists(path):
     remove_directory(path)

@@ -60,7 +60,7 @@ class FileLock:
     """
     if self._lock.is_locked:
       return
-    warning = "no lock %s%s: see that one run at a time works there"
+    warning = "cannot lock %s%s: make sure that only one run at a time uses it"
     if is_remote(self.path):
       logging.warning(warning, self.path, "")
       return

@@ -202,6 +202,14 @@ def test_prepared_data(demo_data, tmp_path):
   done = command_line.run(CHECK, f"--data_dir={damaged}")
   assert done.status == 1
   assert f"{shard}, record" in done.stdout
+  missing = next(pathlib.Path(damaged).glob("*dev*"))
+  missing.rename(
+    missing.with_name(missing.name.replace("-of-00001", "-of-00002"))
+  )
+  done = command_line.run(CHECK, f"--data_dir={damaged}")
+  assert done.status == 1
+  assert done.stdout.count("PROBLEM") == 2
+  assert f"{shard}, record" in done.stdout and "00001-of-00002" in done.stdout
   shard.unlink()
   done = command_line.run(CHECK, f"--data_dir={damaged}")
   assert done.status == 1

@@ -159,6 +159,12 @@ def test_words_of_one_side_beside_characters_of_the_other(demo_text, tmp_path):
     *(MAIN, "--mode=train", f"--data_dir={tmp_path}/data", "--seed=1"),
     *(f"--model_dir={tmp_path}/model", "--train_steps=60", *MODEL),
   )
+  pytest.importorskip("tensorflow_text")
+  refused = fail(  # Before it trains.
+    *(MAIN, "--mode=train", f"--data_dir={tmp_path}/data", *MODEL),
+    *(f"--model_dir={tmp_path}/new", f"--export_dir={tmp_path}/out"),
+  )
+  assert "Moses" in refused and not (tmp_path / "new").exists()
   predict = (
     *(MAIN, "--mode=predict", f"--model_dir={tmp_path}/model"),
     *(f"--file={demo_text}/test.en", "--extra_decode_length=2"),

@@ -103,7 +103,13 @@ STRICTER = {
   "serving/settings.py": {"errors"},
   "serving/supervisor.py": {"errors", "serving"},
   "exporting/read_back.py": set(),
-  "exporting/formats.py": {"decoding", "errors", "importing", "model_params"},
+  "exporting/formats.py": {
+    "decoding",
+    "errors",
+    "importing",
+    "model_params",
+    "text",
+  },
   "importing/huggingface_names.py": {"errors", "model_params"},
   "decoding/engines.py": {"decoding", "errors", "model_params"},
 }

@@ -198,9 +198,9 @@ def test_different_line_counts_name_both(tmp_path, corpus, longer):
 def test_a_corpus_without_a_usable_pair_is_refused(tmp_path, corpus):
   empty = write(tmp_path / "empty", ["", ""])
   nothing = Corpus([empty], [empty])
-  with pytest.raises(InputError, match="--train_source.*is left"):
+  with pytest.raises(InputError, match="of the train text is left"):
     prepare({"train": nothing}, settings(tmp_path))
-  with pytest.raises(InputError, match="--dev_source.*is left"):
+  with pytest.raises(InputError, match="of the dev text is left"):
     prepare({"train": corpus, "dev": nothing}, settings(tmp_path))
 
 

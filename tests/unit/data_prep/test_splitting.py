@@ -4,7 +4,8 @@ import os
 import command_line
 import pytest
 
-from data_prep.encoding.filters import FilterSettings
+from data_prep.encoding.filters import FilterSettings, read_held_out
+from data_prep.encoding.pair_encoder import PairCleaner
 from data_prep.encoding.scratch import Scratch
 from data_prep.encoding.splitting import split_corpus
 from data_prep.reading.corpora import Corpus, Shares
@@ -40,7 +41,9 @@ def corpus(tmp_path):
 
 def split(corpus, directory, shares=SHARES, form=PLAIN, **filters):
   scratch = Scratch(str(directory), None)
-  return split_corpus(corpus, shares, form, FilterSettings(**filters), scratch)
+  settings = FilterSettings(**filters)
+  cleaner = PairCleaner(form, settings, read_held_out(settings.held_out, form))
+  return split_corpus(corpus, shares, cleaner, scratch)
 
 
 def test_equal_sentences_are_in_one_part(corpus, tmp_path):
@@ -121,6 +124,31 @@ def test_the_command_trains_on_neither_part(corpus, tmp_path):
   assert not os.listdir(data / "split")
   content = json.loads((data / "data.json").read_text("utf-8"))
   assert "dev" not in content or not content["dev"]
+
+
+def test_standard_input_is_held_out_of_training_too(corpus, tmp_path):
+  lines = "".join(f"source {n}\n" for n in range(100))
+  command_line.succeed(
+    *(command_line.PREPARE, f"--data_dir={tmp_path / 'data'}"),
+    *(f"--train_source={corpus.paths[0]}", f"--train_target={corpus.paths[1]}"),
+    *("--vocab_size=60", "--split=.8,.1,.1", "--held_out=-"),
+    stdin=lines,
+  )
+  split = tmp_path / "data" / "split"
+  sources = {
+    line
+    for part in ("dev", "test")
+    for line in read_lines(str(split / f"{part}.source"))
+  }
+  assert sources and sources.isdisjoint(lines.splitlines())
+  found = read_description(str(tmp_path / "data"))
+  kept = [
+    pair
+    for pair in pairs_of(corpus)
+    if pair[0] not in sources and pair[0] not in lines.splitlines()
+  ]
+  # Pairs that share the target of a development or test pair are left out, too.
+  assert 0 < found.train.pairs <= len(kept)
 
 
 def test_flags_of_words_alone_say_where_they_have_no_effect(corpus, tmp_path):

@@ -126,6 +126,6 @@ def test_lines_without_end_are_let_go_of(tmp_path, side):
   clean = PairCleaner(TextForm(), FilterSettings()).clean(block)
   assert clean.rows == [0, 2]
   assert dict(clean.dropped) == {LONG_LINE: 1}
-  found = TextCheck(FilterSettings(), TextForm()).check(block)
+  found = TextCheck((None, None), TextForm()).check(block)
   assert found.usable == 2
   assert found.dropped[LONG_LINE] == 1
