@@ -10,6 +10,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import math
+import numbers
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -256,8 +257,22 @@ class TransformerParams:
     if problems:
       raise InputError("impossible parameters: " + "; ".join(problems))
 
+  def _wrong_types(self) -> Iterator[str]:
+    """Yields fields whose values are of another type than theirs."""
+    for field in dataclasses.fields(self):
+      name, kind = field.name, str(field.type)
+      value = getattr(self, name)
+      # Python's bool is an int, too.
+      if isinstance(value, bool) != (kind == "bool") or not isinstance(
+        value, _TYPES[kind]
+      ):
+        yield f"{name} is {value!r}, must be of type {kind}"
+
   def _problems(self) -> Iterator[str]:
     """Yields all that is wrong, so that a user mends it in one go."""
+    if wrong := list(self._wrong_types()):
+      yield from wrong
+      return
     for name, value in dataclasses.asdict(self).items():
       if isinstance(value, float) and not math.isfinite(value):
         yield f"{name} is {value}, must be finite"
@@ -280,6 +295,14 @@ class TransformerParams:
       if value not in choices:
         yield f"{name} is {value!r}, must be one of {', '.join(choices)}"
 
+
+# Types of values, NumPy's among them, by the type of a field.
+_TYPES: dict[str, type] = {
+  "int": numbers.Integral,
+  "float": numbers.Real,
+  "str": str,
+  "bool": bool,
+}
 
 # Possible values of fields that are words.
 CHOICES: dict[str, tuple[str, ...]] = {
@@ -519,7 +542,7 @@ _READERS: dict[str, Callable[[str], Any]] = {
   "int": int,
   "float": float,
   "str": str,
-  "bool": {"true": True, "false": False}.__getitem__,
+  "bool": lambda text: {"true": True, "false": False}[text.lower()],
 }
 
 
@@ -548,6 +571,8 @@ def parse_override(text: str) -> dict[str, Any]:
       problems.append(f"{name} cannot be set: it comes from the vocabulary")
     elif name not in known:
       problems.append(f"there is no field {name!r}")
+    elif name in values:
+      problems.append(f"{name} is given twice")
     else:
       kind = str(known[name].type)
       try:

@@ -13,6 +13,8 @@ import os
 
 from absl import logging
 
+from official_transformer.hardware import control_groups
+
 # Each worker holds a batch in memory.
 MOST_WORKERS = 4
 # From this width on, a single line's products are large enough to be shared.
@@ -64,9 +66,10 @@ def processors() -> int:
 
 
 def _found() -> int:
+  number = os.cpu_count() or 1
   if hasattr(os, "sched_getaffinity"):  # Where a process may be confined.
-    return len(os.sched_getaffinity(0))
-  return os.cpu_count() or 1
+    number = len(os.sched_getaffinity(0))
+  return min(number, control_groups.most_processors() or number)
 
 
 def _set_threads(intra_op: int, inter_op: int) -> None:

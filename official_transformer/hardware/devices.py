@@ -1,7 +1,7 @@
 """Choice of this machine's devices for a run.
 
-TensorFlow is imported where it is asked: CTranslate2 needs it on GPUs alone,
-for the libraries of CUDA that it loads.
+TensorFlow is imported inside the functions, because CTranslate2 needs it on
+GPUs alone, for the libraries of CUDA that it loads.
 """
 
 from __future__ import annotations

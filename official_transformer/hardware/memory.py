@@ -8,18 +8,9 @@ import gc
 import pathlib
 import sys
 
+from official_transformer.hardware import control_groups
+
 _MEMINFO = pathlib.Path("/proc/meminfo")
-# A container's limit, its use, and the part of its use that caches files and
-# can be freed; for both versions of cgroups.
-_GROUP = "/sys/fs/cgroup"
-_LIMITS = (
-  (f"{_GROUP}/memory.max", f"{_GROUP}/memory.current", "inactive_file"),
-  (
-    f"{_GROUP}/memory/memory.limit_in_bytes",
-    f"{_GROUP}/memory/memory.usage_in_bytes",
-    "total_inactive_file",
-  ),
-)
 
 
 def computes_on_cpu() -> bool:
@@ -38,15 +29,9 @@ def available_bytes() -> int | None:
     for line in _MEMINFO.read_text("utf-8").splitlines():
       if line.startswith("MemAvailable:"):
         found.append(int(line.split()[1]) * 1024)
-  for limit, used, droppable in _LIMITS:
-    # `max` is no limit.
-    with contextlib.suppress(OSError, ValueError, KeyError):
-      most = int(pathlib.Path(limit).read_text("utf-8"))
-      taken = int(pathlib.Path(used).read_text("utf-8"))
-      statistics = pathlib.Path(used).with_name("memory.stat")
-      fields = statistics.read_text("utf-8").split()
-      numbers = dict(zip(fields[::2], map(int, fields[1::2]), strict=True))
-      found.append(most - taken + numbers[droppable])
+  limited = control_groups.available_bytes()
+  if limited is not None:
+    found.append(limited)
   return min(found, default=None)
 
 

@@ -51,7 +51,7 @@ def has_bfloat16_units(cpuinfo: str) -> bool:
   Of Intel's, AMX is taken to be faster, which a virtual machine may hide, and
   `avx512_bf16` alone is not: a Xeon (family 6, model 207) without AMX takes 1.6
   times as long for an update in bfloat16 as in float32, an AMD EPYC (Zen 5)
-  0.7 times. Others have not been measured; ARM's are believed.
+  0.7 times. Others are not measured: ARM's `bf16` is taken to mean faster.
   """
   names = _features(cpuinfo)
   if "GenuineIntel" in cpuinfo:

@@ -30,8 +30,8 @@ def nearest_entries(
 
   Args:
     table: [V, D].
-    words: the ids of each; of several, the mean of their directions is meant.
-      None of them is among its own neighbours.
+    words: token ids of each; several are represented by the mean of their unit
+      vectors. None of them is among the word's own neighbours.
     number: number of entries, at most.
   """
   norms = np.linalg.norm(table, axis=1, keepdims=True)

@@ -278,10 +278,10 @@ class IncrementalDecoder:
   Attributes:
     transformer: the model.
     beam_size: K.
-    longest: positions there is capacity for at once; None makes it in time.
+    longest: capacity of the caches in positions; None grows them as needed.
 
   Args:
-    positions: how many targets can have.
+    positions: largest number of target tokens.
   """
 
   def __init__(

@@ -114,7 +114,7 @@ def padded_accuracy_topk(
   Args:
     logits: [B, T, V]; padded as in `padded_cross_entropy_loss`.
     labels: integers [B, T].
-    k: how many predictions a token may be among; at most V count.
+    k: a label is right if it is among the k best predictions; above V, all are.
 
   Returns:
     float32 [B, T] twice: 1 or 0, and the weight, 0 at PAD.

@@ -26,14 +26,16 @@ def get_position_encoding(
   """Returns the sinusoidal timing signal (paper, 3.5).
 
   As in Tensor2Tensor, all sines come before all cosines, which the paper's
-  formula interleaves. Timescales form a geometric progression from
-  `min_timescale` to `max_timescale`, both included.
+  formula interleaves. With `min_timescale` 1, timescales form a geometric
+  progression from 1 to `max_timescale`, both included; with another m, the
+  official formula has one from 1 / m to `max_timescale` / m^2. A wavelength is
+  2 pi times its timescale.
 
   Args:
     length: number of positions, counted from 0.
     hidden_size: D, even and at least 4.
-    min_timescale: wavelength of the fastest pair of channels.
-    max_timescale: wavelength of the slowest pair of channels.
+    min_timescale: timescale of the fastest pair of channels.
+    max_timescale: timescale of the slowest pair of channels.
 
   Returns:
     float32 [length, D].

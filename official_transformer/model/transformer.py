@@ -382,12 +382,16 @@ class Transformer(ConfiguredLayer):
     encoder_decoder_attention_bias: tf.Tensor,
     training: bool = False,
   ) -> dict[str, tf.Tensor]:
-    """Translates, given the encoder's outputs [B, S, D] and their bias.
+    """Translates, given the encoder's outputs.
+
+    Args:
+      encoder_outputs: [B, S, D].
+      encoder_decoder_attention_bias: [B, 1, 1, S].
+      training: not read; an argument of the official call.
 
     Returns:
       The best hypotheses as `outputs`, int32 [B, L] with L = S +
-      `extra_decode_length`, and their `scores`, float32 [B]. `training` is not
-      read: an argument of the official call.
+      `extra_decode_length`, and their `scores`, float32 [B].
     """
     encoded = incremental_decoder.EncodedSource(
       encoder_outputs, encoder_decoder_attention_bias
@@ -424,7 +428,8 @@ def create_model(
   Args:
     params: hyper-parameters of the model; `vocab_size` must be set.
       Dictionaries such as upstream's `BASE_PARAMS` are accepted; see
-      `TransformerParams.of`.
+      `TransformerParams.of`. As upstream, `enable_metrics_in_training` in one
+      stands for `with_metrics`.
     is_train: whether the model is to train.
     with_metrics: whether accuracy, top-5 accuracy, accuracy per sequence and
       negative log perplexity are measured too.
@@ -436,6 +441,8 @@ def create_model(
     int32 [B, L], and their scores, float32 [B] (6.1).
   """
   policy = keras_policy(dtype, is_train)
+  if isinstance(params, Mapping):
+    with_metrics |= bool(params.get("enable_metrics_in_training"))
   transformer = Transformer(params, name="transformer", dtype=policy)
   params = transformer.params
   inputs = keras.Input([None], dtype="int64", name="inputs")

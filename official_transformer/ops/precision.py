@@ -39,8 +39,12 @@ def keras_policy(dtype: str, is_train: bool) -> str:
       are of `dtype` too but for the layer norms'.
 
   Raises:
-    InputError: if Keras runs on another backend than TensorFlow.
+    InputError: if there is no such type, or if Keras runs on another backend
+      than TensorFlow.
   """
+  if dtype not in DTYPE_POLICIES:
+    names = ", ".join(DTYPE_POLICIES)
+    raise InputError(f"dtype is {dtype!r}, must be one of {names}")
   if keras.backend.backend() != "tensorflow":
     raise InputError(
       f"Keras is set to the {keras.backend.backend()} backend; set "

@@ -24,8 +24,8 @@ def top_log_probabilities(
   Args:
     logits: float32 [R, V].
     k: at most V.
-    choices: how many of the first entries there are to choose from; the others
-      have their share of the probability, and no more. None is all.
+    choices: only so many first entries may be returned; the others still count
+      in the softmax. None is all.
 
   Returns:
     Log-probabilities, float32 [R, k], largest first; ids, int32 [R, k].

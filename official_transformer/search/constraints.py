@@ -266,6 +266,7 @@ def repetitions(
     int32 [B, K, L]; entries below 0 are no tokens.
   """
   length = tf.shape(history)[2]
+  size = tf.minimum(size, length + 1)  # A longer one cannot come twice.
   padded = tf.pad(history, [[0, 0], [0, 0], [0, size]])
   newest = _newest(history, size - 1, index)
 

@@ -15,6 +15,8 @@ from official_transformer.errors import InputError
 _LARGEST = 1e6
 _SMALLEST = 1e-6
 _MOST_TOKENS = 2**31 - 1  # As int32 has room for.
+# Of a translation, in tokens: far more than memory has room for.
+_LONGEST = 2**20
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,12 +104,13 @@ class SearchOptions:
 
   def __post_init__(self) -> None:
     for name, value, holds, demand in (
-      ("no_repeat_ngram_size", self.no_repeat_ngram_size, lambda v: v >= 0,
-       "not be below 0"),
+      ("no_repeat_ngram_size", self.no_repeat_ngram_size,
+       lambda v: 0 <= v <= _LONGEST, f"be in [0, {_LONGEST}]"),
       ("repetition_penalty", self.repetition_penalty,
        lambda v: _SMALLEST <= v <= _LARGEST,
        f"be in [{_SMALLEST:g}, {_LARGEST:g}]"),
-      ("min_length", self.min_length, lambda v: v >= 0, "not be below 0"),
+      ("min_length", self.min_length, lambda v: 0 <= v <= _LONGEST,
+       f"be in [0, {_LONGEST}]"),
       ("coverage_penalty", self.coverage_penalty,
        lambda v: 0 <= v <= _LARGEST, f"be in [0, {_LARGEST:g}]"),
     ):  # fmt: skip

@@ -43,7 +43,7 @@ class Worker:
     try:
       address = (host.strip("[]"), int(port))
       socket.create_connection(address, _PROBE_SECONDS).close()
-    except OSError:
+    except (OSError, UnicodeError):  # UnicodeError: no name of a host.
       return False
     return True
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from absl import logging
+
 from official_transformer.errors import InputError, RunError
 from official_transformer.storage.durable_files import write_text
 from official_transformer.training.data_feed import DataFeed
 from official_transformer.training.divergence import Divergence
-from official_transformer.training.failures import failures_are_logged
 from official_transformer.training.run_control import RunControl
 
 
@@ -45,10 +46,12 @@ def keep_ids(path: str, lines: Iterator[str], step: int) -> str:
   Returns:
     Text for an error message; empty if writing fails.
   """
-  with failures_are_logged(f"writing {path}"):
+  try:
     write_text(path, "".join(lines))
-    return f". The ids of step {step} are in {path}"
-  return ""
+  except OSError as error:
+    logging.error("cannot write %s: %s", path, error)
+    return ""
+  return f". The ids of step {step} are in {path}"
 
 
 def data_have_changed(change: str, control: RunControl) -> InputError:

@@ -85,9 +85,9 @@ class Evaluations:
   Attributes:
     measure: function of the number of finished updates; returns measurements by
       name.
-    measurements: keeps that.
+    measurements: stores the results.
     saver: keeps the best weights, and has the run's settings.
-    interruption: breaks a measuring off.
+    interruption: can interrupt an evaluation.
   """
 
   def __init__(

@@ -20,4 +20,4 @@ def failures_are_logged(what: str) -> Iterator[None]:
   except Exception as error:
     reason = str(error).split("\n")[0]
     kind = type(error).__name__
-    logging.error("%s failed (%s: %s); training goes on", what, kind, reason)
+    logging.error("%s failed (%s: %s); the run goes on", what, kind, reason)

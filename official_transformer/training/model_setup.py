@@ -123,7 +123,10 @@ class DirectoryPlan:
       )
     # Damage takes away, and adds nothing.
     if not data.is_whole and given.may_be_part_of(stored):
-      logging.warning("as something is left out, the data are not compared")
+      logging.warning(
+        "some records or shards are left out, so the data are not compared "
+        "with those that the model was trained on"
+      )
     elif given != stored:
       raise InputError(
         f"{data.data_dir} holds {given}; {self.directory.path}/"

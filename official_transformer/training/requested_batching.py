@@ -67,11 +67,18 @@ class RequestedBatching:
     Raises:
       InputError: naming each difference with both values.
     """
-    differences = [
-      f"--{name}={value} given, {getattr(stored, name)} stored"
-      for name, value in self._given(stored.batch_size).items()
-      if value != getattr(stored, name)
-    ]
+    differences = []
+    for name, value in self._given(stored.batch_size).items():
+      kept = getattr(stored, name)
+      if value == kept:
+        continue
+      if name == "accumulate_steps" and self.target_batch_tokens:
+        differences.append(
+          f"--target_batch_tokens={self.target_batch_tokens} given, an update "
+          f"of {value} batches; {kept} stored"
+        )
+      else:
+        differences.append(f"--{name}={value} given, {kept} stored")
     if differences:
       raise InputError(
         f"{'; '.join(differences)} in {where}/{DESCRIPTION_FILE}: a resumed "

@@ -6,6 +6,13 @@ import dataclasses
 
 from official_transformer.data.buckets import Batching
 
+MEMORY_ADVICE = (
+  "train with --recompute or --dtype=bf16, whichever is not on yet, or on more "
+  "devices; for a new model, lower --batch_size and pass what it was as "
+  "--target_batch_tokens, which sums the gradients of several smaller batches, "
+  "or lower --max_length"
+)
+
 
 @dataclasses.dataclass(frozen=True)
 class Execution:
@@ -126,7 +133,7 @@ class TrainingSettings:
     return self.is_evaluated(step) or (every is not None and step % every == 0)
 
   def next_pause(self, step: int) -> int:
-    """Returns after which update something else comes first, but at once.
+    """Returns the step of the next report, checkpoint or profile boundary.
 
     Args:
       step: finished updates.

@@ -15,7 +15,7 @@ from typing import Any
 import tensorflow as tf
 from absl import logging
 
-from official_transformer.errors import InputError
+from official_transformer.errors import InputError, RunError
 from official_transformer.hardware.memory import computes_on_cpu
 from official_transformer.training.cluster import Cluster
 
@@ -170,7 +170,7 @@ class Distribution:
       if not silent and not isinstance(error, tf.errors.UnavailableError):
         raise
       names = ", ".join(map(str, silent)) or "another worker"
-      raise InputError(
+      raise RunError(
         f"{self.cluster.here} has lost {names}, and training cannot go on "
         "without. See what was said there, then start all workers again with "
         "the same commands: they go on from the last checkpoint"

@@ -85,7 +85,8 @@ class Trainer:
     """Trains until `train_steps`, from the newest checkpoint if there is one.
 
     Args:
-      interruption: knows of signals; nobody's, unless somebody listens.
+      interruption: receives the signals that end the run; by default none is
+        handled.
 
     Raises:
       InputError: if data or checkpoint cannot be used, or the memory does not
@@ -99,7 +100,7 @@ class Trainer:
     is_finished = bool(steps) and steps[-1] >= settings.train_steps
     if is_finished:
       logging.info(
-        "the model has %d steps already, and this run is to end with %d",
+        "the model is trained for %d steps already, and --train_steps is %d",
         steps[-1],
         settings.train_steps,
       )

@@ -163,7 +163,7 @@ def test_a_killed_worker_is_named_and_training_goes_on(tmp_path, prepared):
     time.sleep(0.1)
   second.send_signal(signal.SIGKILL)
   second.wait()
-  text = finish(first, logs[0], status=2, seconds=600)
+  text = finish(first, logs[0], status=1, seconds=600)
   assert "has lost worker 1 (127.0.0.1:" in text
   assert "Traceback" not in text
   last = max(
@@ -190,7 +190,7 @@ def test_workers_that_differ_are_told_and_nothing_is_written(
   )
   text = finish(second, logs[1], status=2, seconds=600)
   assert "and the chief differ in their flags or model.json" in text
-  text = finish(first, logs[0], status=2, seconds=600)
+  text = finish(first, logs[0], status=1, seconds=600)
   assert "has lost worker 1" in text
   assert not model.exists()
 

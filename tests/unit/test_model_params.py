@@ -67,13 +67,14 @@ def test_override_reads_fields_of_every_type():
 
 def test_override_lists_every_problem_and_the_fields():
   with pytest.raises(InputError) as caught:
-    parse_override("hiden_size=3,num_heads=x,beam,vocab_size=9")
+    parse_override("hiden_size=3,num_heads=x,beam,vocab_size=9,alpha=1,alpha=2")
   message = str(caught.value)
   for part in (
     "no field 'hiden_size'",
     "num_heads='x' is not of type int",
     "'beam' is not of the form",
     "vocab_size cannot be set",
+    "alpha is given twice",
     "hidden_size (int)",
   ):
     assert part in message
@@ -82,6 +83,10 @@ def test_override_lists_every_problem_and_the_fields():
 @pytest.mark.parametrize(
   ("change", "complaint"),
   [
+    ({"attention_bias": "false"}, "'false', must be of type bool"),
+    ({"hidden_size": 512.0}, "512.0, must be of type int"),
+    ({"beam_size": True}, "True, must be of type int"),
+    ({"alpha": "1", "vocab_size": None}, "vocab_size is None.*alpha is '1'"),
     ({"num_heads": 3}, "not a multiple of num_heads 3"),
     ({"hidden_size": 15, "num_heads": 5}, "must be even"),
     ({"attention_dropout": 1.0}, "attention_dropout is 1.0"),

@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 from official_transformer import compute_bleu, model_params, translate
+from official_transformer.errors import InputError
 from official_transformer.model import model_utils
 from official_transformer.model.attention_layer import Attention, SelfAttention
 from official_transformer.model.embedding_layer import EmbeddingSharedWeights
@@ -195,6 +196,17 @@ def test_losses_and_layers_around_the_model():
   assert EmbeddingSharedWeights(24, 16)(SOURCE).shape == (2, 4, 16)
   y = Attention(16, 2, 0.1)(logits[..., :16], logits[..., :16], tf.zeros([1]))
   assert y.shape == (2, 5, 16)
+
+
+def test_metrics_may_be_asked_for_in_the_dictionary():
+  params = {**PARAMS, "enable_metrics_in_training": True}
+  layers = create_model(params, is_train=True).layers
+  assert "metrics" in [layer.name for layer in layers]
+
+
+def test_an_unknown_dtype_is_refused():
+  with pytest.raises(InputError, match="'float16', must be one of fp32, bf16"):
+    create_model(PARAMS, is_train=True, dtype="float16")
 
 
 def test_a_dictionary_trains_by_fit_and_translates(tmp_path):

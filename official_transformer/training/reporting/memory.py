@@ -23,6 +23,7 @@ def estimate_step_bytes(
   params: TransformerParams,
   settings: TrainingSettings,
   num_parameters: int,
+  num_frozen: int,
   sentences: int,
   length: int,
 ) -> int:
@@ -34,14 +35,17 @@ def estimate_step_bytes(
   Args:
     params: parameters of the model.
     settings: settings of the run.
-    num_parameters: numbers in the model's variables.
+    num_parameters: numbers in the variables that are trained.
+    num_frozen: numbers in the others.
     sentences: B, of this replica.
     length: S and T.
   """
-  # The weight, Adam's two moments, the gradient, the sum of gradients.
-  accumulates = settings.batching.accumulate_steps > 1
-  per_parameter = (5 if accumulates else 4) * _FLOAT32
-  variables = num_parameters * per_parameter
+  # The weight, Adam's two moments, the gradient; the sum of gradients; the
+  # average.
+  copies = (
+    4 + (settings.batching.accumulate_steps > 1) + bool(settings.average_decay)
+  )
+  variables = (num_parameters * copies + num_frozen) * _FLOAT32
   # The table's gradient comes in three parts.
   variables += 2 * _FLOAT32 * params.vocab_size * params.hidden_size
   # Logits and probabilities of one chunk of positions.

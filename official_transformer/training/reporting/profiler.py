@@ -56,6 +56,7 @@ class Profiler(keras.callbacks.Callback):
     elif self.step + 1 >= self.first and not self._running:
       tf.profiler.experimental.start(self.directory)
       self._running = True
+      self._first_recorded = self.step + 1
 
   def _stop(self) -> None:
     if self._running:
@@ -63,7 +64,7 @@ class Profiler(keras.callbacks.Callback):
       self._running = False
       logging.info(
         "the profile of steps %d to %d is in %s",
-        self.first,
+        self._first_recorded,
         self.step,
         self.directory,
       )

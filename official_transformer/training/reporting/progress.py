@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import math
 import sys
@@ -23,6 +24,9 @@ _DERIVED = {
   "steps",
   "streak",
 }
+
+# Results of updates that are kept until the next report.
+_MOST_PENDING = 1000
 
 
 class ProgressReport(keras.callbacks.Callback):
@@ -61,6 +65,8 @@ class ProgressReport(keras.callbacks.Callback):
     self.on_report = on_report
     self.step = first_step
     self._pending: list[Mapping[str, Any]] = []
+    # Sums that include the first pending update, once others have been dropped.
+    self._earlier: dict[str, float] = {}
 
   def on_train_begin(self, logs: Any = None) -> None:
     """Starts the clock and the bar."""
@@ -82,6 +88,9 @@ class ProgressReport(keras.callbacks.Callback):
     """Collects the result of one or several updates; reports at times."""
     self.step += int(logs.get("steps", 1))
     self._pending.append(logs)
+    if len(self._pending) > _MOST_PENDING:
+      self._earlier = self._sums()
+      del self._pending[:-1]
     if self.step % self.log_steps == 0 or self.step == self.last_step:
       self._report()
 
@@ -139,24 +148,17 @@ class ProgressReport(keras.callbacks.Callback):
     if self.on_report:
       self.on_report(numbers, self.step)
     self._pending.clear()
+    self._earlier.clear()
     self._reported = now
 
   def _numbers(self, seconds: float) -> dict[str, float]:
     """Returns the numbers of the updates since the last report."""
-
-    def total(name: str) -> float:
-      return sum(float(logs.get(name, 0.0)) for logs in self._pending)
-
-    steps = [int(logs.get("steps", 1)) for logs in self._pending]
-    losses = [float(logs["loss"]) for logs in self._pending]
-    last = self._pending[-1]
-    tokens = int(total("source_tokens")) + int(total("target_tokens"))
-    waited = total("input_seconds")
+    sums, last = self._sums(), self._pending[-1]
+    tokens, waited = int(sums["tokens"]), sums["waited"]
     self._tokens += tokens
     self._waited += waited
     numbers = {
-      "loss": sum(n * x for n, x in zip(steps, losses, strict=True))
-      / sum(steps),
+      "loss": sums["loss"] / sums["steps"],
       "learning_rate": float(last["learning_rate"]),
     }
     if self.with_throughput:
@@ -169,6 +171,18 @@ class ProgressReport(keras.callbacks.Callback):
     # The others are metrics, as means since the last report.
     metrics = [name for name in last if name not in _DERIVED]
     return numbers | {name: float(last[name]) for name in metrics}
+
+  def _sums(self) -> dict[str, float]:
+    """Returns sums over the updates since the last report."""
+    sums = collections.defaultdict(float, self._earlier)
+    for logs in self._pending[bool(self._earlier) :]:
+      steps = int(logs.get("steps", 1))
+      sums["steps"] += steps
+      sums["loss"] += steps * float(logs["loss"])
+      sums["waited"] += float(logs.get("input_seconds", 0.0))
+      for side in ("source_tokens", "target_tokens"):
+        sums["tokens"] += int(logs.get(side, 0))
+    return sums
 
   def _fields(self, numbers: Mapping[str, float]) -> dict[str, str]:
     """Returns the fields of a report's line, by name."""

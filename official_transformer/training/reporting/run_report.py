@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import keras
 from absl import logging
 
 from official_transformer.data.buckets import BatchShape
@@ -21,15 +21,11 @@ from official_transformer.model_params import TransformerParams
 from official_transformer.training.failures import failures_are_logged
 from official_transformer.training.reporting.memory import estimate_step_bytes
 from official_transformer.training.reporting.summaries import SummaryWriter
-from official_transformer.training.settings import TrainingSettings
-from official_transformer.training.strategy import Distribution
-
-MEMORY_ADVICE = (
-  "train with --recompute or --dtype=bf16, whichever is not on yet, or on more "
-  "devices; for a new model, lower --batch_size and pass what it was as "
-  "--target_batch_tokens, which sums the gradients of several smaller batches, "
-  "or lower --max_length"
+from official_transformer.training.settings import (
+  MEMORY_ADVICE,
+  TrainingSettings,
 )
+from official_transformer.training.strategy import Distribution
 
 
 def describe_run(
@@ -48,9 +44,7 @@ def describe_run(
   """
   params = transformer.params
   log_configuration(params, settings)
-  log_size(
-    transformer.trainable_variables, params, settings, shapes, distribution
-  )
+  log_size(transformer, settings, shapes, distribution)
   warn_of_settings(params, settings)
   if not settings.enable_checkpointing:
     logging.warning("no checkpoints: the model will be lost")
@@ -66,8 +60,7 @@ def log_configuration(
 
 
 def log_size(
-  variables: Iterable[keras.Variable],
-  params: TransformerParams,
+  transformer: Transformer,
   settings: TrainingSettings,
   shapes: Sequence[BatchShape],
   distribution: Distribution,
@@ -75,19 +68,19 @@ def log_size(
   """Logs how large the model, an update and its memory are.
 
   Args:
-    variables: the model's, that are trained.
-    params: parameters of the model.
+    transformer: the model.
     settings: settings of the run.
     shapes: shapes of the batches that may need most memory.
     distribution: the devices and processes that share a batch.
   """
   parts: dict[str, int] = {}
-  for variable in variables:
+  for variable in transformer.trainable_variables:
     name = variable.path.split("/")[1].removesuffix("_stack")
-    size = 1
-    for dimension in variable.shape:
-      size *= dimension
-    parts[name] = parts.get(name, 0) + size
+    parts[name] = parts.get(name, 0) + math.prod(variable.shape)
+  frozen = sum(
+    math.prod(variable.shape)
+    for variable in transformer.non_trainable_variables
+  )
   total = sum(parts.values())
   logging.info(
     "%s trainable parameters: %s",
@@ -112,12 +105,13 @@ def log_size(
   )
   available = available_bytes() if distribution.on_cpu else None
   needed = distribution.replicas_here * max(
-    estimate_step_bytes(params, settings, total, *each) for each in largest
+    estimate_step_bytes(transformer.params, settings, total, frozen, *each)
+    for each in largest
   )
   if available is not None and needed > available:
     logging.warning(
-      "they need up to %.1f GB, TensorFlow itself not counted, and %.1f GB are "
-      "free here; %s",
+      "a training step needs up to %.1f GB besides TensorFlow itself, and "
+      "%.1f GB are free; %s",
       needed / 1e9,
       available / 1e9,
       MEMORY_ADVICE,
@@ -135,7 +129,7 @@ def warn_of_settings(
   if params.learning_rate_warmup_steps > settings.train_steps / 2:
     logging.warning(
       "the learning rate warms up for %d steps, over half of the %d of this "
-      "run, which may never leave the ground; a new model takes "
+      "run, in which the model may learn little; for a new model, pass "
       "--params_override=learning_rate_warmup_steps=%d",
       params.learning_rate_warmup_steps,
       settings.train_steps,

@@ -13,7 +13,7 @@ class FiniteUpdates:
 
   Attributes:
     skipped: int32 [], updates that were skipped.
-    streak: int32 [], how many of them are the last ones, one after the other.
+    streak: int32 [], the number of updates skipped in a row, up to the last.
   """
 
   def __init__(self) -> None:

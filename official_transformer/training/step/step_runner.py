@@ -9,7 +9,7 @@ import keras
 import tensorflow as tf
 
 from official_transformer.errors import InputError
-from official_transformer.training.reporting.run_report import MEMORY_ADVICE
+from official_transformer.training.settings import MEMORY_ADVICE
 from official_transformer.training.step.training_step import TrainingStep
 
 Logs = dict[str, tf.Tensor]

@@ -632,6 +632,8 @@ def test_learned_positions_bound_columns_and_alignments(padded_length):
   [
     ({"repetition_penalty": 0.0}, "repetition_penalty"),
     ({"min_length": -1}, "min_length"),
+    ({"min_length": 3 * 10**9}, "min_length"),
+    ({"no_repeat_ngram_size": 3 * 10**9}, "no_repeat_ngram_size"),
     ({"coverage_penalty": 0.1, "sampling": Sampling()}, "no rank"),
     ({"sampling": Sampling(SamplingRule(temperature=0.0))}, "temperature"),
     ({"sampling": Sampling(SamplingRule(top_p=0.0))}, "top_p"),

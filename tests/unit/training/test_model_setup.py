@@ -294,6 +294,9 @@ def test_an_update_takes_as_many_batches_as_the_target_asks_for(
   assert resume(directory, data_dirs[0], batching=given) == made
   with pytest.raises(InputError, match="--accumulate_steps=7 given"):
     resume(directory, data_dirs[0], batching={"accumulate_steps": 7})
+  wanted = {"target_batch_tokens": 4096 * 9}
+  with pytest.raises(InputError, match="--target_batch_tokens=36864 given"):
+    resume(directory, data_dirs[0], batching=wanted)
 
 
 def test_the_data_are_remembered_and_others_refused(tmp_path, data_dirs):

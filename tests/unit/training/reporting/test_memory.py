@@ -7,12 +7,14 @@ from official_transformer.training.reporting.memory import estimate_step_bytes
 from official_transformer.training.settings import Execution
 
 BASE_PARAMS = dataclasses.replace(BASE, vocab_size=32768)
-PARAMETERS = 60_900_000
+PARAMETERS, FROZEN = 60_900_000, 0
 
 
 def estimate(sentences, length, **settings):
   run = dataclasses.replace(SETTINGS, **settings)
-  return estimate_step_bytes(BASE_PARAMS, run, PARAMETERS, sentences, length)
+  return estimate_step_bytes(
+    BASE_PARAMS, run, PARAMETERS, FROZEN, sentences, length
+  )
 
 
 def test_the_base_model_takes_about_what_was_measured():
@@ -28,6 +30,8 @@ def test_what_takes_more_and_what_takes_less():
   )
   assert half < usual < summed
   assert summed - usual == 4 * PARAMETERS  # One more sum of gradients.
+  averaged = estimate(64, 32, average_decay=0.999)
+  assert averaged - usual == 4 * PARAMETERS
   # The process was 0.57 GB smaller.
   again = estimate(64, 32, execution=Execution(recompute=True))
   assert 0.4e9 < usual - again < 0.8e9

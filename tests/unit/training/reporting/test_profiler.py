@@ -28,6 +28,17 @@ def test_the_profiler_records_the_steps_asked_for(
   assert (events.get("start"), events.get("stop")) == (started, stopped)
 
 
+def test_a_resumed_run_tells_what_it_records(monkeypatch, caplog):
+  for name in ("start", "stop"):
+    monkeypatch.setattr(lib.tf.profiler.experimental, name, lambda *_: None)
+  profiler = lib.Profiler("logs", (3, 6), 4)
+  with caplog.at_level("INFO", "absl"):
+    profiler.on_train_begin()
+    for _ in range(2):
+      profiler.on_train_batch_end(0, {})
+  assert caplog.messages == ["the profile of steps 5 to 6 is in logs"]
+
+
 @pytest.mark.parametrize(
   ("steps", "first_step", "warned"),
   [((3, 4), 0, False), ((9, 10), 0, True), ((3, 4), 4, True)],

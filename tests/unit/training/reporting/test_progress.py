@@ -62,6 +62,22 @@ def test_speed_and_time_left_by_hand(report, clock, caplog):
   assert len(report.resets) == 2
 
 
+def test_rare_reports_keep_few_results(report, clock, caplog, monkeypatch):
+  monkeypatch.setattr(lib, "_MOST_PENDING", 3)
+  report.log_steps = 10
+  report.on_train_begin()
+  with caplog.at_level(logging.INFO, logger="absl"):
+    for step in range(10):
+      clock.now += 2.0
+      report.on_train_batch_end(step, logs(float(step)))
+      assert len(report._pending) <= 3
+    report.on_train_end()
+  first, last = caplog.messages
+  assert first.startswith("step 20 of 20: loss 4.5000, rate 2.50e-01")
+  assert "tokens/s 25, input wait 5.0%" in first
+  assert last.startswith("10 steps, 500 source and target tokens, 25 tokens/s")
+
+
 def test_throughput_can_be_left_out(clock, caplog):
   report = lib.ProgressReport(0, 2, log_steps=2, with_throughput=False)
   report.set_model(types.SimpleNamespace(reset_metrics=lambda: None))
