@@ -14,8 +14,9 @@ import urllib.request
 from collections.abc import Iterator
 from typing import Any
 
+from waiting import LONGEST_SECONDS
+
 MODULE = "official_transformer.translation_server"
-_START_SECONDS = 120
 
 
 class Server:
@@ -39,7 +40,7 @@ class Server:
   def wait_until_ready(self) -> None:
     """Waits until it says where it answers."""
     began = time.monotonic()
-    while time.monotonic() < began + _START_SECONDS:
+    while time.monotonic() < began + LONGEST_SECONDS:
       said = self.log.read_text("utf-8")
       if found := re.search(r"ready: http://[\d.]+:(\d+)/", said):
         self.port = int(found[1])

@@ -187,12 +187,14 @@ LISTENING = (
 
 @pytest.mark.slow
 @pytest.mark.parametrize("interrupted", [True, False])
-def test_a_silent_input_keeps_no_command_from_ending(demo_model, interrupted):
+def test_a_silent_input_keeps_no_command_from_ending(
+  trained_model, interrupted
+):
   """Standard input stays open; the user, or who reads the output, goes."""
   command = [
     *(sys.executable, "-c", LISTENING, MAIN, "--mode=predict"),
-    # So short that all answers have room in the pipe, which nobody reads on.
-    *(f"--model_dir={demo_model}", "--file=-", "--extra_decode_length=0"),
+    # All answers have room in the pipe, which nobody reads on.
+    *(f"--model_dir={trained_model}", "--file=-", "--extra_decode_length=0"),
   ]
   with subprocess.Popen(
     command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,

@@ -11,7 +11,6 @@ import shutil
 import signal
 import socket
 import threading
-import time
 import urllib.error
 
 import command_line
@@ -272,13 +271,10 @@ def test_a_head_without_end_is_refused(impatient):
     with contextlib.suppress(ConnectionError):
       for _ in range(200):
         client.sendall(b"x" * 1000)
-    answer = b" 400 "  # Or the connection is reset, as it is still sending.
-    began = time.monotonic()
+    # Or the connection is reset, as it is still sending. Whoever sends nothing
+    # gets 408.
     with contextlib.suppress(ConnectionError):
-      answer = client.recv(65536)
-    # Sooner than whoever sends nothing is given up.
-    assert time.monotonic() - began < 10
-    assert b" 400 " in answer
+      assert b" 400 " in client.recv(65536)
 
 
 @pytest.mark.usefixtures("heard_hangups")

@@ -15,6 +15,7 @@ import time
 import numpy as np
 import pytest
 import tensorflow as tf
+from shared_files import reversed_pairs
 from written_shards import write_shards
 
 HERE = pathlib.Path(__file__).parent
@@ -35,7 +36,8 @@ def free_ports(number):
       contextlib.suppress(OSError),
       socket.create_server(("127.0.0.1", port)),
     ):
-      ports.append(port)
+      if port not in ports:
+        ports.append(port)
   return ports
 
 
@@ -64,13 +66,7 @@ def finish(process, log, status=0, seconds=600):
 def data_dir(tmp_path_factory):
   """One shard, for two workers."""
   directory = str(tmp_path_factory.mktemp("data"))
-  rng = np.random.default_rng(0)
-  pairs = [
-    ([*ids, 1], [*ids[::-1], 1])
-    for ids in (
-      rng.integers(2, 20, size=rng.integers(3, 15)).tolist() for _ in range(200)
-    )
-  ]
+  pairs = reversed_pairs(200, longest=14)
   write_shards(pairs[20:], directory, "x", "train", 1, seed=1)
   write_shards(pairs[:20], directory, "x", "dev", 1, seed=None)
   return directory

@@ -8,6 +8,7 @@ import time
 
 import pytest
 from trained_model import lines_of, read_frozen
+from waiting import wait_for
 
 from official_transformer.decoding.translator import Translator
 
@@ -125,8 +126,7 @@ def test_a_killed_replica_loses_no_request(url, trained_model, lines):
   threads = [threading.Thread(target=ask, args=[n]) for n in range(CLIENTS)]
   for thread in threads:
     thread.start()
-  while len(answered) < CLIENTS * REQUESTS // 4:
-    time.sleep(0.05)
+  wait_for(lambda: problems or len(answered) >= CLIENTS * REQUESTS // 4)
   killed = next(iter(before.values()))
   os.kill(killed, signal.SIGKILL)
   for thread in threads:

@@ -105,9 +105,11 @@ def test_by_rest(translate, lines, expected):
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     address = f"--address=127.0.0.1:{server.server_port}"
-    assert ask(lines, "--rest", address) == expected
-    server.shutdown()
-    thread.join()
+    try:
+      assert ask(lines, "--rest", address) == expected
+    finally:
+      server.shutdown()
+      thread.join()
 
 
 def test_the_configuration_is_tensorflow_servings():

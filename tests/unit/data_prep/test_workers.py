@@ -5,6 +5,7 @@ import sys
 import time
 
 import pytest
+from waiting import wait_for
 
 from data_prep.encoding import workers as lib
 from official_transformer.errors import InputError, RunError
@@ -95,10 +96,4 @@ def test_workers_end_with_their_parent(tmp_path):
   process.kill()
   process.wait()
   process.stdout.close()
-  end = time.monotonic() + 30
-  while time.monotonic() < end:
-    if not any(os.path.exists(f"/proc/{pid}/exe") for pid in pids):
-      break
-    time.sleep(0.1)
-  else:
-    pytest.fail(f"still there: {pids}")
+  wait_for(lambda: not any(os.path.exists(f"/proc/{pid}/exe") for pid in pids))

@@ -203,8 +203,8 @@ def test_attention_of_given_and_of_own_translations(aligning):
   assert own.encoder.shape == (layers, heads, size, size)
   assert own.decoder.shape == (layers, heads, length, length)
   assert own.cross.shape == (layers, heads, length, size)
-  if own.target == given.target:
-    np.testing.assert_allclose(own.cross, given.cross, atol=1e-6)
+  assert own.target == given.target
+  np.testing.assert_allclose(own.cross, given.cross, atol=1e-6)
   other = aligning.attention(source, "Ein Hund.")
   assert "".join(other.target).startswith("Ein_")
 

@@ -179,7 +179,7 @@ def graphs():
 def test_a_translator_that_is_dropped_leaves_nothing(trained_model, led):
   """No graph of a search or of teacher forcing keeps the weights alive."""
   options = DecodingOptions(search=SearchOptions(repetition_penalty=2.0))
-  before = {id(graph) for graph in graphs()}
+  before = graphs()
   translator = Translator.load(
     trained_model, options=options if led else DecodingOptions()
   )
@@ -190,5 +190,6 @@ def test_a_translator_that_is_dropped_leaves_nothing(trained_model, led):
     Scorer(transformer, translator.tokenizers).score_batch([([2, 1], [4, 1])])
   kept = weakref.ref(transformer)
   del translator, transformer
-  assert [graph for graph in graphs() if id(graph) not in before] == []
+  known = {id(graph) for graph in before}  # Alive, so no other has their id.
+  assert [graph for graph in graphs() if id(graph) not in known] == []
   assert kept() is None

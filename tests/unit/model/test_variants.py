@@ -230,7 +230,8 @@ def test_kernels_of_static_searches_are_laid_out_for_xla(static, monkeypatch):
   assert set(targets) == {processor.Target.XLA if static else None}
 
 
-@pytest.mark.parametrize("name", ["official", *COMBINED])
+# The official one: `test_the_search_equals_the_plain_one`.
+@pytest.mark.parametrize("name", COMBINED)
 def test_static_and_dynamic_search_are_one(name):
   model = make(name)
   dynamic = model.beam_search(SOURCE)
@@ -241,7 +242,10 @@ def test_static_and_dynamic_search_are_one(name):
   np.testing.assert_array_equal(dynamic.ids, static.ids[:, :, :length])
 
 
-@pytest.mark.parametrize("name", VARIANTS)
+# Every value of every choice.
+@pytest.mark.parametrize(
+  "name", ["official", "marian_model", "notebook", *COMBINED]
+)
 def test_every_variable_has_a_gradient(name):
   model = make(name)
   trainer = create_training_model(model)

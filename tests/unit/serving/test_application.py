@@ -7,7 +7,7 @@ import json
 
 import pytest
 from serving_fakes import asked, make_translator
-from waiting import wait_for
+from waiting import LONGEST_SECONDS, wait_for
 
 pytest.importorskip("fastapi")
 from fastapi.testclient import TestClient
@@ -76,7 +76,7 @@ def test_one_line_and_several(client):
 
 def test_hypotheses_and_scores_are_those_of_jsonl(client, host):
   found = ask(client, text="abc", n_best=2, scores=True)["translations"][0]
-  translation = host.submit(asked(["abc"], 2)).future.result(20)[0]
+  translation = host.submit(asked(["abc"], 2)).future.result(LONGEST_SECONDS)[0]
   assert found == json.loads(json_line(translation, 2))
 
 
@@ -219,25 +219,28 @@ def test_what_waits_is_counted_down(host):
   searcher.go.set()
   for job in jobs:
     with contextlib.suppress(Exception):  # The fake cannot be guided.
-      job.future.result(20)
+      job.future.result(LONGEST_SECONDS)
   wait_for(lambda: host._batcher.queued_tokens == 0)
 
 
 def test_too_much_and_too_late(client, host):
   searcher = host.translator.searchers.plain
   searcher.go.clear()
+  first = host.submit(asked(["z"]))
+  assert searcher.began.acquire(timeout=LONGEST_SECONDS)
   hasty = dataclasses.replace(LIMITS, seconds=0.5)
   late = TestClient(
     create_application({UNNAMED: LocalService(host)}, hasty, Metrics())
   ).post("/translate", json={"text": "abc"})
   assert "0.5 seconds" in refusal(late, 504)
-  # The search goes on with what it has begun; this waits.
+  # The search is still at the first line; this waits.
   waiting = host.submit(asked(["abcdefgh"] * 10))
   full = client.post("/translate", json={"text": "abc"})
   refusal(full, 429)
   assert full.headers["retry-after"] == "1"
   searcher.go.set()
-  assert len(waiting.future.result(20)) == 10
+  assert first.future.result(LONGEST_SECONDS)[0].text == "z"
+  assert len(waiting.future.result(LONGEST_SECONDS)) == 10
   assert ask(client, text="abc")["translations"][0]["translation"] == "cba"
 
 

@@ -4,6 +4,7 @@ import time
 
 import pytest
 from serving_fakes import asked, make_translator
+from waiting import LONGEST_SECONDS, wait_for
 
 from official_transformer.errors import InputError
 from official_transformer.serving import batcher as lib
@@ -29,7 +30,7 @@ def make():
 
 
 def texts(job):
-  return [t.text for t in job.future.result(20)]
+  return [t.text for t in job.future.result(LONGEST_SECONDS)]
 
 
 def hold(batcher):
@@ -52,7 +53,7 @@ def test_lines_come_back_to_whom_they_belong(make):
 def test_hypotheses_and_flags_are_the_translators(make):
   batcher = make()
   line = "hgfedcba. abc"  # Longer than 10 tokens.
-  (found,) = batcher.submit(asked([line], 2)).future.result(20)
+  (found,) = batcher.submit(asked([line], 2)).future.result(LONGEST_SECONDS)
   expected = batcher.translator.translate_line(line)
   assert found.pieces == expected.pieces == 2
   assert len(found.hypotheses) == 2
@@ -141,7 +142,7 @@ def test_an_error_belongs_to_its_lines(make):
   batcher = make()
   batcher.translator.searchers.plain.error = InputError("out of memory")
   with pytest.raises(InputError, match="out of memory"):
-    batcher.submit(asked(["ab"])).future.result(20)
+    batcher.submit(asked(["ab"])).future.result(LONGEST_SECONDS)
   assert texts(batcher.submit(asked(["ab"]))) == ["ba"]
   assert batcher.is_alive
 
@@ -164,7 +165,7 @@ def test_a_lack_of_memory_is_that_of_the_line_that_lacks_it(make):
   searcher.go.set()
   assert texts(short) == ["ba", "dc"]
   with pytest.raises(InputError, match="out of memory"):
-    long.future.result(20)
+    long.future.result(LONGEST_SECONDS)
 
 
 def test_what_cannot_be_text_hurts_nobody_else(make, monkeypatch):
@@ -183,7 +184,7 @@ def test_what_cannot_be_text_hurts_nobody_else(make, monkeypatch):
   bad, good = batcher.submit(asked(["ab"])), batcher.submit(asked(["cd"]))
   batcher.translator.searchers.plain.go.set()
   with pytest.raises(RuntimeError, match="no such piece"):
-    bad.future.result(20)
+    bad.future.result(LONGEST_SECONDS)
   assert texts(good) == ["dc"]
   assert batcher.is_alive
 
@@ -194,12 +195,11 @@ def test_closing_answers_what_was_taken_on(make):
   jobs = [batcher.submit(asked([line])) for line in ("ab", "cd", "ef")]
   closing = threading.Thread(target=batcher.close)
   closing.start()
-  while not batcher._closed:
-    time.sleep(0.01)
+  wait_for(lambda: batcher._closed)
   with pytest.raises(lib.ClosedError):
     batcher.submit(asked(["gh"]))
   batcher.translator.searchers.plain.go.set()
-  closing.join(20)
+  closing.join(LONGEST_SECONDS)
   assert [texts(job) for job in (first, *jobs)] == [
     ["z"],
     ["ba"],

@@ -3,6 +3,7 @@
 import http.server
 import itertools
 import json
+import socket
 import threading
 import time
 
@@ -105,8 +106,9 @@ def test_what_is_no_service(server):
     TranslationClient(url(server)).translate(["yes"])
 
 
-def test_nobody_there(server):
-  address = url(server)
-  server.server_close()
-  with pytest.raises(RunError, match="no answer from"):
-    TranslationClient(address, attempts=1).translate(["yes"])
+def test_nobody_there():
+  with socket.socket() as silent:  # It does not listen.
+    silent.bind(("127.0.0.1", 0))
+    address = f"http://127.0.0.1:{silent.getsockname()[1]}"
+    with pytest.raises(RunError, match="no answer from"):
+      TranslationClient(address, attempts=1).translate(["yes"])

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import socket
 import threading
-import time
 
 import pytest
 
@@ -80,8 +79,7 @@ def running(application, protocol):
   listener.bind(("127.0.0.1", 0))
   thread = threading.Thread(target=server.run, args=[[listener]])
   thread.start()
-  while not server.started:
-    time.sleep(0.01)
+  wait_for(lambda: server.started)
   try:
     yield listener.getsockname()[1]
   finally:

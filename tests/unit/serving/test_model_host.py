@@ -2,6 +2,7 @@ import threading
 
 import pytest
 from serving_fakes import asked, make_translator
+from waiting import LONGEST_SECONDS, wait_for
 
 from official_transformer.errors import InputError
 from official_transformer.serving.batcher import ClosedError
@@ -41,7 +42,7 @@ def host(directory):
 
 
 def text(job):
-  return job.future.result(20)[0].text
+  return job.future.result(LONGEST_SECONDS)[0].text
 
 
 def test_a_newer_model_takes_the_place_of_the_old(host, directory):
@@ -50,19 +51,18 @@ def test_a_newer_model_takes_the_place_of_the_old(host, directory):
   old.searchers.plain.began.acquire()  # By the warming up.
   old.searchers.plain.go.clear()
   before = host.submit(asked(["ab"]))
-  assert old.searchers.plain.began.acquire(timeout=120)
+  assert old.searchers.plain.began.acquire(timeout=LONGEST_SECONDS)
   directory.step = 2
   # It ends when the old model has answered.
   reload = threading.Thread(target=host.reload_if_newer)
   reload.start()
-  while host.translator is old:
-    pass
+  wait_for(lambda: host.translator is not old)
   assert host.translator.checkpoint.step == 2
   assert text(host.submit(asked(["cd"]))) == "dc"
   assert not before.future.done()
   old.searchers.plain.go.set()
   assert text(before) == "ba"
-  reload.join(20)
+  reload.join(LONGEST_SECONDS)
   assert host.reloads == 1
   assert not host.reload_if_newer()
 
@@ -94,10 +94,7 @@ def test_one_that_stood_in_at_the_start_gives_way(directory):
 def test_it_looks_by_itself(host, directory):
   host.watch(0.01)
   directory.step = 5
-  for _ in range(2000):
-    if host.translator.checkpoint.step == 5:
-      break
-    threading.Event().wait(0.01)
+  wait_for(lambda: host.translator.checkpoint.step == 5)
   assert host.translator.checkpoint.step == 5
 
 

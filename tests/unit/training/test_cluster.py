@@ -1,3 +1,4 @@
+import contextlib
 import json
 import socket
 
@@ -47,13 +48,22 @@ def test_what_cannot_be_understood_is_one_clear_error(variables, complaint):
     Cluster.from_environment(variables)
 
 
+@contextlib.contextmanager
+def taken_port():
+  """Yields a port that nobody else gets, and that refuses connections."""
+  with socket.socket() as made:
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    made.bind(("127.0.0.1", 0))
+    yield made.getsockname()[1]
+
+
 def test_silent_peers_are_named_and_others_are_not():
-  with socket.create_server(("127.0.0.1", 0)) as listening:
+  with (
+    socket.create_server(("127.0.0.1", 0)) as listening,
+    taken_port() as silent,
+    taken_port() as here,
+  ):
     port = listening.getsockname()[1]
-    with socket.create_server(("127.0.0.1", 0)) as closed:
-      silent, here = closed.getsockname()[1], 0
-    with socket.create_server(("127.0.0.1", 0)) as closed:
-      here = closed.getsockname()[1]
     addresses = [f"127.0.0.1:{p}" for p in (here, port, silent)]
     cluster = Cluster.from_environment(environment({"worker": addresses}))
     with pytest.raises(

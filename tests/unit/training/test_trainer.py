@@ -273,7 +273,8 @@ def test_a_shard_damaged_during_the_run_is_one_clear_error(tmp_path, reversals):
 def undisturbed_by_others(tmp_path_factory, reversals):
   """The state that a longer run ends in."""
   path = tmp_path_factory.mktemp("undisturbed")
-  return state(train(path, PARAMS, settings(reversals, 60)))
+  run = settings(reversals, 60, evaluated_steps=(4,))
+  return state(train(path, PARAMS, run))
 
 
 @pytest.mark.parametrize("longer", [0, 3])
@@ -291,7 +292,7 @@ def test_data_replaced_during_the_run_cost_no_update(
       write_shards(others, str(tmp_path), "x", "train", 2, seed=1)
     return Evaluation({})
 
-  run = settings(str(tmp_path), 60)
+  run = settings(str(tmp_path), 60, evaluated_steps=(4,))
   path = tmp_path / "model"
   with pytest.raises(InputError, match=r"replaced(.|\n)*Step \d+ was the last"):
     train(path, PARAMS, run, replace)
