@@ -258,7 +258,7 @@ class TransformerParams:
       raise InputError("impossible parameters: " + "; ".join(problems))
 
   def _wrong_types(self) -> Iterator[str]:
-    """Yields fields whose values are of another type than theirs."""
+    """Yields a problem for each value of a wrong type."""
     for field in dataclasses.fields(self):
       name, kind = field.name, str(field.type)
       value = getattr(self, name)
@@ -296,7 +296,7 @@ class TransformerParams:
         yield f"{name} is {value!r}, must be one of {', '.join(choices)}"
 
 
-# Types of values, NumPy's among them, by the type of a field.
+# Types of values, NumPy's numbers among them, by the type of a field.
 _TYPES: dict[str, type] = {
   "int": numbers.Integral,
   "float": numbers.Real,

@@ -18,7 +18,6 @@ from official_transformer.data.data_directory import (
   has_shards,
   shard_paths,
 )
-from official_transformer.data.prepared_data import read_prepared_data
 from official_transformer.data.record_check import (
   check_records,
   describe_problems,
@@ -68,17 +67,10 @@ def check_prepared(data_dir: str, report: Report) -> None:
       f"describes, {description.vocabularies}: prepare the data again, or copy "
       "it again"
     )
-  try:
-    read_prepared_data(
-      data_dir,
-      description.vocabularies.sizes,
-      with_dev=has_shards(data_dir, DEV_TAG),
-    )
-  except InputError as error:
-    report.problem(str(error))
-  for tag in (TRAIN_TAG, DEV_TAG):
-    if has_shards(data_dir, tag):
-      _check_tag(data_dir, tag, description, vocabularies.tokenizers, report)
+  # Each by itself: an error of the one must not hide another of the other.
+  _check_tag(data_dir, TRAIN_TAG, description, vocabularies.tokenizers, report)
+  if has_shards(data_dir, DEV_TAG):
+    _check_tag(data_dir, DEV_TAG, description, vocabularies.tokenizers, report)
 
 
 def _check_tag(
@@ -92,10 +84,13 @@ def _check_tag(
   try:
     paths = shard_paths(data_dir, tag)
   except InputError as error:
-    _report_once(report, str(error))
+    report.problem(str(error))
     return
+  checked = check_records(paths, description.vocabularies.sizes)
+  if checked.problems:
+    report.problem(describe_problems(checked.problems).strip())
   lengths, unknown, seen = [], [0, 0], []
-  for records in _read(paths, description.vocabularies.sizes, report):
+  for records in _read(paths):
     ids = parse_records(records)
     seen.append(tf.strings.to_hash_bucket_fast(records, _HASHES).numpy())
     lengths.append(np.stack([side.row_lengths() for side in ids], axis=1))
@@ -121,29 +116,18 @@ def _check_tag(
     each = dict.fromkeys(description.vocabularies.sizes)
     sizes = " and ".join(map(str, each))
     report_lengths(report, everything, f"{sizes} entries")
-    read = _read(paths, description.vocabularies.sizes, report)
-    _show(read, everything, tokenizers, report)
+    _show(_read(paths), everything, tokenizers, report)
 
 
-def _report_once(report: Report, problem: str) -> None:
-  """Reports a problem, unless it has been as that of all data."""
-  if not any(problem in known for known in report.problems):
-    report.problem(problem)
-
-
-def _read(
-  paths: list[str], sizes: tuple[int, int], report: Report
-) -> Iterator[tf.Tensor]:
+def _read(paths: list[str]) -> Iterator[tf.Tensor]:
   """Yields records, string [B], as far as they can be read."""
   for path in paths:
     try:
       for batch in tf.data.TFRecordDataset(path).batch(_AT_ONCE):
         parse_records(batch)  # Raises an error for a record that is no pair.
         yield batch
-    except (tf.errors.OpError, UnicodeDecodeError) as error:
-      found = describe_problems(check_records([path], sizes).problems)
-      _report_once(report, found.strip() or str(error))
-      return
+    except (tf.errors.OpError, UnicodeDecodeError):
+      return  # `check_records` has found it.
 
 
 def _show(

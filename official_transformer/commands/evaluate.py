@@ -39,15 +39,6 @@ if TYPE_CHECKING:
     ComparisonSettings,
   )
 
-# Flags that tell evaluations apart, besides those of the search.
-_VARIATIONS = (
-  "suppress_unk",
-  "split_sentences",
-  "split_long_lines",
-  "recase",
-  "replace_unk",
-)
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class EvalOptions(EvaluationOptions, TranslationOptions, MetricsOptions):
@@ -127,19 +118,32 @@ class EvalOptions(EvaluationOptions, TranslationOptions, MetricsOptions):
     if len(set(names)) < len(names):  # Of several directories, say.
       names = [f"{n}-{name}" for n, name in enumerate(names, start=1)]
     directory, _ = self.model
+    translator, decoding = models[-1].translator, self.plan().settings()
+    variations = self._variations(translator)
     for pair, name, evaluation_set in zip(files, names, sets, strict=True):
       if len(sets) > 1:
         show_result(f"\n{pair[0]}")
-      name = _file_name(name, models[-1].translator, self._variations())
-      kept = _Kept.of(directory, name, pair, self.plan().settings())
+      name = _file_name(name, translator, variations)
+      kept = _Kept.of(directory, name, pair, decoding)
       _evaluate_set(kept, evaluation_set, models, settings)
 
-  def _variations(self) -> list[str]:
-    """Returns the given flags that change what is translated."""
+  def _variations(self, translator: Translator) -> list[str]:
+    """Returns what differs from the model's own way, besides the search."""
+    directory, description = self.model
+    own = {
+      "split_sentences": description.splits_sentences,
+      "split_long_lines": True,
+      "recase": True,
+      "replace_unk": False,
+    }
+    used = {name: getattr(translator.options, name) for name in own}
+    if self.suppress_unk is not None:
+      own["suppress_unk"] = directory.describe().params.suppress_unk
+      used["suppress_unk"] = self.suppress_unk
     found = [
-      name if getattr(self, name) else f"no{name}"
-      for name in _VARIATIONS
-      if name in self.given
+      name if used[name] else f"no{name}"
+      for name in own
+      if used[name] != own[name]
     ]
     if self.keep:
       found.append(f"keep-{zlib.crc32(self.keep.encode()):08x}")

@@ -48,7 +48,10 @@ class ModelOptions(ModelDirOptions):
     None,
     "The vocabulary. Unset: the model directory's own, else the one that the "
     "data directory names.",
-    (lambda o: hasattr(o, "plots"), "the model's own vocabulary is used"),
+    (
+      lambda o: hasattr(o, "plots"),
+      "--mode=plot reads the model's own vocabulary",
+    ),
     path=True,
     short_name="vf",
   )
@@ -133,9 +136,12 @@ class CheckpointOptions(Options):
     "checkpoint.",
     (
       lambda o: "neighbours" not in getattr(o, "plots", ("neighbours",)),
-      "only --plots=neighbours reads weights",
+      "--mode=plot reads weights for --plots=neighbours alone",
     ),
-    (lambda o: not getattr(o, "model_dir", True), "there is no --model_dir"),
+    (
+      lambda o: not getattr(o, "model_dir", True),
+      "translation_report reads weights for --model_dir alone",
+    ),
   )
 
 

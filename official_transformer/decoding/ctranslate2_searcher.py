@@ -143,7 +143,7 @@ class CTranslate2Searcher:
       raise InputError(
         f"a line of {longest} tokens may get a translation of {max(limits)} "
         f"tokens, more than CTranslate2's {POSITIONS} positions: let long "
-        "lines be split"
+        "lines be split, or lower --extra_decode_length"
       )
     try:
       return self._search_each(sources, limits)

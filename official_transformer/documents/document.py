@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import codecs
+import contextlib
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -44,12 +45,16 @@ class DecodedFile(NamedTuple):
   charset: str
 
   @classmethod
-  def of(cls, content: bytes, charset: str = "utf-8") -> DecodedFile:
+  def of(
+    cls, content: bytes, charset: str = "utf-8", read_as: str | None = None
+  ) -> DecodedFile:
     """Reads a file.
 
     Args:
-      content: of the file.
-      charset: that it declares. A byte order mark of UTF-8 outweighs it.
+      content: bytes of the file.
+      charset: name of the charset that the file declares. A byte order mark of
+        UTF-8 outweighs it.
+      read_as: the charset to try first.
 
     Raises:
       InputError: if it is not in that charset.
@@ -57,7 +62,10 @@ class DecodedFile(NamedTuple):
     mark = codecs.BOM_UTF8 if content.startswith(codecs.BOM_UTF8) else b""
     content = content[len(mark) :]
     if mark:
-      charset = "utf-8"
+      charset, read_as = "utf-8", None
+    if read_as:
+      with contextlib.suppress(UnicodeDecodeError):
+        return cls(content.decode(read_as), mark, read_as)
     try:
       return cls(content.decode(charset), mark, charset)
     except LookupError:

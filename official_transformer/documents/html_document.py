@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import contextlib
 import re
 from collections.abc import Sequence
 
@@ -19,8 +20,9 @@ _CHARSET = re.compile(
   re.IGNORECASE | re.VERBOSE,
 )
 
-# What browsers read for a charset: one that has more characters (WHATWG,
-# Encoding Standard, section 4.2). The keys are Python's names.
+# What browsers read for a charset, most often one that has more characters
+# (WHATWG, Encoding Standard, section 4.2). The keys are Python's names, and
+# names that Python lacks.
 _READ_AS = {
   "ascii": "cp1252",
   "iso8859-1": "cp1252",
@@ -32,7 +34,13 @@ _READ_AS = {
   "big5": "big5hkscs",
   "shift_jis": "cp932",
   "euc_kr": "cp949",
-  # Whoever could read that declaration has not read UTF-16.
+  "x-sjis": "cp932",
+  "windows-31j": "cp932",
+  "x-gbk": "gb18030",
+  "windows-949": "cp949",
+  "windows-874": "cp874",
+  "iso-8859-8-i": "iso8859-8",
+  # A declaration that is readable as ASCII is not in UTF-16.
   "utf-16": "utf-8",
   "utf-16-le": "utf-8",
   "utf-16-be": "utf-8",
@@ -42,15 +50,15 @@ _READ_AS = {
 class HtmlDocument(Document):
   """An HTML file, or a part of one.
 
-  It is written in the charset that it declares, or else in UTF-8; characters
-  that this lacks become references.
+  It is read and written in the charset that browsers take for the declared one,
+  or else in UTF-8; characters that this lacks become references.
   """
 
   def __init__(self, content: bytes) -> None:
     declared = _CHARSET.search(content[:_HEAD])
     names = [name for name in declared.groups() if name] if declared else []
     charset = names[0].decode("ascii") if names else "utf-8"
-    self._file = DecodedFile.of(content, _read_as(charset))
+    self._file = DecodedFile.of(content, charset, _read_as(charset))
     self._parts = parse_html(self._file.text)
     self.requests = [
       LineRequest(part.text, parts=[part])
@@ -67,10 +75,9 @@ class HtmlDocument(Document):
     return self._file.encoded("".join(parts), "xmlcharrefreplace")
 
 
-def _read_as(charset: str) -> str:
-  """Returns the charset that is read for one that a file declares."""
-  try:
-    name = codecs.lookup(charset).name
-  except LookupError:
-    return charset
-  return _READ_AS.get(name, name)
+def _read_as(charset: str) -> str | None:
+  """Returns the charset that browsers read for one, if it is another."""
+  name = charset.lower()
+  with contextlib.suppress(LookupError):
+    name = codecs.lookup(name).name
+  return _READ_AS.get(name)

@@ -9,6 +9,7 @@ Shapes: B lines, L tokens, C characters of all lines, W words of all lines.
 
 from __future__ import annotations
 
+import hashlib
 import sys
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -108,10 +109,13 @@ class SentencePieces(tf.Module):
 
   def __init__(self, tokenizer: SentencePieceTokenizer) -> None:
     super().__init__()
+    content = tokenizer.processor.serialized_model_proto()
     self._pieces = tensorflow_text.SentencepieceTokenizer(
-      model=tokenizer.processor.serialized_model_proto(),
+      model=content,
       out_type=tf.int32,
       add_eos=True,
+      # In a loaded SavedModel, tokenizers of one name are one tokenizer.
+      name=f"sentencepiece_{hashlib.sha256(content).hexdigest()}",
     )
 
   def encode(self, lines: tf.Tensor) -> tf.RaggedTensor:

@@ -34,8 +34,8 @@ def get_position_encoding(
   Args:
     length: number of positions, counted from 0.
     hidden_size: D, even and at least 4.
-    min_timescale: timescale of the fastest pair of channels.
-    max_timescale: timescale of the slowest pair of channels.
+    min_timescale: m, as above.
+    max_timescale: as above.
 
   Returns:
     float32 [length, D].

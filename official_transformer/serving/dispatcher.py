@@ -129,7 +129,9 @@ class Dispatcher:
       raise HTTPException(422, str(error)) from None
     except TooMuchError as error:
       raise HTTPException(
-        413, f"the request has {error}, all that may wait; send fewer lines"
+        413,
+        f"the request has {error}, the most that may wait "
+        "(--max_queued_tokens): send fewer lines",
       ) from None
     except QueueFullError:
       raise HTTPException(

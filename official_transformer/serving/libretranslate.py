@@ -199,14 +199,19 @@ class LibreTranslate:
     for row, source in enumerate(sources):
       rows_of.setdefault(source, []).append(row)
     # All at once: each may take as long as a request may.
-    found = await asyncio.gather(
-      *(
+    tasks = [
+      asyncio.create_task(
         self._translate(
           [question.texts[row] for row in rows], source, question, request
         )
-        for source, rows in rows_of.items()
       )
-    )
+      for source, rows in rows_of.items()
+    ]
+    try:
+      found = await asyncio.gather(*tasks)
+    finally:  # If one fails, nobody waits for the others.
+      for task in tasks:
+        task.cancel()
     ranked: list[list[str]] = [[]] * len(question.texts)
     for rows, translations in zip(rows_of.values(), found, strict=True):
       for row, own in zip(rows, translations, strict=True):

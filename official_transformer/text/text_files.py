@@ -34,6 +34,8 @@ from official_transformer.text.foreign_encodings import (
 STANDARD_STREAM = "-"
 COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 _BUFFER_BYTES = 1 << 20
+# Of a Zstandard file, read at once: they may be 30,000 times as many as text.
+_COMPRESSED_BYTES = 1 << 13
 _MARK = b"\xef\xbb\xbf"  # A byte order mark in UTF-8.
 # Lines that are not UTF-8 are named one by one up to here.
 REPORTED_LINES = 10
@@ -151,7 +153,7 @@ def _decompressed(stream: IO[bytes], kind: str, path: str) -> Any:
       f"{path} is compressed by Zstandard, which needs a package more: pip "
       "install 'official-transformer[zstd]', or decompress it with zstd -d"
     ) from None
-  return _ZstandardFile(stream, zstandard.ZstdDecompressor)
+  return _ZstandardFile(stream, zstandard.ZstdDecompressor())
 
 
 class _ZstandardFile(io.RawIOBase):
@@ -160,10 +162,10 @@ class _ZstandardFile(io.RawIOBase):
   The library's own reader takes a file that is cut off for a shorter one.
   """
 
-  def __init__(self, stream: IO[bytes], make_decompressor: Any) -> None:
+  def __init__(self, stream: IO[bytes], decompressor: Any) -> None:
     super().__init__()
     self._stream = stream
-    self._make_decompressor = make_decompressor
+    self._decompressor = decompressor
     self._frame: Any = None
     self._compressed = b""
     self._content = io.BytesIO()
@@ -175,13 +177,13 @@ class _ZstandardFile(io.RawIOBase):
     """Reads content; raises `EOFError` if the file is cut off."""
     while not (count := self._content.readinto(buffer)):
       if not self._compressed:
-        self._compressed = self._stream.read(_BUFFER_BYTES)
+        self._compressed = self._stream.read(_COMPRESSED_BYTES)
       if not self._compressed:
         if self._frame is not None:
           raise EOFError
         break
       if self._frame is None:
-        self._frame = self._make_decompressor().decompressobj()
+        self._frame = self._decompressor.decompressobj()
       self._content = io.BytesIO(self._frame.decompress(self._compressed))
       self._compressed = self._frame.unused_data
       if self._frame.eof:

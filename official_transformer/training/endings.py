@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from absl import logging
 
+from official_transformer.data.record_check import READ_ERRORS
 from official_transformer.errors import InputError, RunError
 from official_transformer.storage.durable_files import write_text
 from official_transformer.training.data_feed import DataFeed
@@ -44,11 +45,11 @@ def keep_ids(path: str, lines: Iterator[str], step: int) -> str:
     step: the update.
 
   Returns:
-    Text for an error message; empty if writing fails.
+    Text for an error message; empty if reading or writing fails.
   """
   try:
     write_text(path, "".join(lines))
-  except OSError as error:
+  except (OSError, InputError, *READ_ERRORS) as error:
     logging.error("cannot write %s: %s", path, error)
     return ""
   return f". The ids of step {step} are in {path}"

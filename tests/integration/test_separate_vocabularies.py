@@ -37,14 +37,14 @@ def data(tmp_path_factory, demo_text):
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory, data):
-  """Trained for 4 steps, and for 2 more."""
+  """Trained for 100 steps, and for 100 more."""
 
   def make(directory):
-    for steps in (4, 6):
+    for steps in (100, 200):
       succeed(
         *(MAIN, "--mode=train", f"--data_dir={data}"),
         *(f"--model_dir={directory}", f"--train_steps={steps}", "--seed=1"),
-        *(MODEL if steps == 4 else ()),
+        *(MODEL if steps == 100 else ()),
       )
 
   return make_once(tmp_path_factory, "separate_model", make)
@@ -70,9 +70,9 @@ def test_it_translates_is_measured_and_scores(model, demo_text, tmp_path):
   lines = translated.read_text("utf-8").splitlines()
   assert len(lines) == 20
   pytest.importorskip("ctranslate2")
-  # What a model of six steps says must not matter.
-  other = succeed(*predict, "--engine=ctranslate2").stdout.splitlines()
-  assert len(other) == 20
+  expected = scores_of(predict)
+  found = scores_of((*predict, "--engine=ctranslate2"))
+  assert sum(np.isclose(found, expected, atol=1e-3)) >= 15  # Of 20.
   succeed(
     *(MAIN, "--mode=eval", *common, f"--bleu_source={demo_text}/test.en"),
     f"--bleu_ref={demo_text}/test.de",
@@ -118,7 +118,7 @@ def test_it_is_exported(model, data, tmp_path, kind):
 
 
 def test_what_does_not_fit_is_refused(model, data, demo_data, demo_text):
-  train = (MAIN, "--mode=train", f"--model_dir={model}", "--train_steps=9")
+  train = (MAIN, "--mode=train", f"--model_dir={model}", "--train_steps=209")
   said = fail(*train, f"--data_dir={demo_data}")
   assert "tokenized with another vocabulary" in said
   assert f"--target_vocab_file={model}/{TARGET}" in said

@@ -393,6 +393,8 @@ def test_what_is_no_document_is_refused(tmp_path, name, content, message):
     (b"<meta charset=iso-8859-1><p>\x93a\x94 \x96", "\u201ca\u201d \u2013"),
     (b"<meta charset=gb2312><p>\xd6\xec\xe9F\xbb\xf9", "\u6731\u9555\u57fa"),
     (b"<meta charset=shift_jis><p>\x87\x40", "\u2460"),
+    (b"<meta charset=x-sjis><p>\x87\x40", "\u2460"),
+    (b"<meta charset=iso-8859-1><p>\xfc\x81", "\u00fc\x81"),
     (b"\xef\xbb\xbf<meta charset=latin1><p>\xc3\xbc", "\u00fc"),
     (b"<meta charset=utf-16><p>\xc3\xbc", "\u00fc"),
   ],

@@ -1,5 +1,7 @@
 import json
 
+import tensorflow as tf
+
 from official_transformer.training import endings as lib
 
 
@@ -11,3 +13,12 @@ def test_the_ids_are_kept_if_they_can_be(tmp_path, caplog):
   assert path.read_text() == '{"batch": 22}\n{"batch": 23}\n'
   assert lib.keep_ids(str(tmp_path / "no" / "x"), iter([]), 12) == ""
   assert "cannot write" in caplog.text
+
+
+def test_damaged_data_hide_no_error(tmp_path, caplog):
+  def damaged():
+    yield "{}"
+    raise tf.errors.DataLossError(None, None, "corrupted record at 7")
+
+  assert lib.keep_ids(str(tmp_path / "ids"), damaged(), 12) == ""
+  assert "corrupted record at 7" in caplog.text
