@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import shutil
 
 import numpy as np
 
@@ -78,6 +79,23 @@ def train(path, params, run, evaluate=None):
   """Makes a run; returns its trainer."""
   trainer = make_trainer(path, params, run, evaluate)
   trainer.train()
+  return trainer
+
+
+def resume(path, params, run, copy):
+  """Makes the end of a finished run again, in a copy without its last step.
+
+  Returns the trainer, which has begun with the checkpoint before.
+  """
+  shutil.copytree(path, copy)
+  directory = ModelDirectory(str(copy))
+  first, last = directory.checkpoint_steps()[-2:]
+  shutil.rmtree(directory.checkpoint_directory(last))
+  trainer = make_trainer(copy, params, run)
+  restore, began = trainer._resume, []
+  trainer._resume = lambda: began.append(restore()) or began[0]
+  trainer.train()
+  assert began == [first]
   return trainer
 
 

@@ -8,6 +8,7 @@ from runs import (
   PARAMS,
   assert_equal_states,
   make_trainer,
+  resume,
   settings,
   state,
   steps_of,
@@ -192,7 +193,7 @@ def test_what_cannot_be_frozen_is_refused(
 def test_variants_are_resumed(tmp_path, reversals, changes):
   params = dataclasses.replace(PARAMS, **changes)
   assert isinstance(params, TransformerParams)
-  whole = train(tmp_path / "whole", params, settings(reversals, 6))
-  train(tmp_path / "parts", params, settings(reversals, 2))
-  parts = train(tmp_path / "parts", params, settings(reversals, 6))
+  run = settings(reversals, 6)
+  whole = train(tmp_path / "whole", params, run)
+  parts = resume(tmp_path / "whole", params, run, tmp_path / "parts")
   assert_equal_states(state(whole), state(parts))
