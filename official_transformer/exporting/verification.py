@@ -38,6 +38,9 @@ BATCH_SIZE = 32
 # computation: products are rounded differently in batches of different size.
 TOLERANCES = {"float32": 1e-4, "bfloat16": 0.1, "float16": 0.02}
 
+# Of so many lines, one may have another translation of the same score.
+_LINES_FOR_A_TIE = 20
+
 _READ_BACK = pathlib.Path(__file__).with_name("read_back.py")
 _NOTHING = FoundSequence([], float("nan"), False)
 # Characters that are shown of a failed process' last output.
@@ -165,6 +168,9 @@ def verify_search(
 ) -> str:
   """Compares a SavedModel's translations with the model's.
 
+  Few lines may have another translation of the same score: rounding decides
+  between the two.
+
   Args:
     directory: where it is.
     samples: sentences to translate.
@@ -179,15 +185,19 @@ def verify_search(
   batches = [pad(rows).tolist() for rows in batched(samples.ids)]
   questions = {"batches": batches, "texts": texts}
   answers = read_back(SAVED_MODEL, directory, questions)
-  farthest = 0.0
+  farthest, tolerance = 0.0, TOLERANCES[samples.dtype]
+  ties, most_ties = 0, len(samples.lines) // _LINES_FOR_A_TIE
   for number, (hypotheses, text) in enumerate(
     zip(samples.found, samples.texts, strict=True)
   ):
     best = hypotheses[0]
     ids, score = answers["ids"][number]
-    pairs: list[tuple[Any, Any]] = [
-      ((without_end(ids), score), (best.ids, best.score))
-    ]
+    ids = without_end(ids)
+    if ids != best.ids and abs(score - best.score) <= tolerance:
+      ties += 1
+      if ties <= most_ties:
+        continue
+    pairs: list[tuple[Any, Any]] = [((ids, score), (best.ids, best.score))]
     if texts:
       pairs.append((answers["texts"][number], (text, best.score)))
     if number < len(answers["n_best"]):
@@ -196,7 +206,7 @@ def verify_search(
       distance = abs(score - wanted_score)
       farthest = max(farthest, distance)
       # NaN is not within anything.
-      if found != expected or not distance <= TOLERANCES[samples.dtype]:
+      if found != expected or not distance <= tolerance:
         raise RunError(
           "the export does not translate as the model does, and was removed: "
           f"{samples.lines[number]!r} becomes {found!r}, score {score:.6f}, "
@@ -206,6 +216,8 @@ def verify_search(
     f"{len(samples.lines)} sentences, one by itself and the others in batches "
     f"of {BATCH_SIZE}, were translated as the model translates them; their "
     f"scores differ by {farthest:.1e} at most"
+    + f"; {ties} had another translation of the same score"
+    * (ties > 0)
   )
 
 

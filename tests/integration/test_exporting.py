@@ -229,6 +229,21 @@ def test_what_differs_is_no_proof(monkeypatch):
       else contextlib.nullcontext()
     ):
       verification.verify_search("x", samples, [])
+  # Of 20 lines, one may have another translation of the same score.
+  many = verification.Samples(
+    *(["a"] * 20, [[5, 1]] * 20, [[found]] * 20, ["b"] * 20, "float32")
+  )
+  for tied in range(3):
+    same, other = (([n, 1], -1.0) for n in (5, 6))
+    ids = [other] * tied + [same] * (20 - tied)
+    answers = {**right, "ids": ids}
+    monkeypatch.setattr(verification, "read_back", lambda *_, a=answers: a)
+    if tied < 2:
+      said = verification.verify_search("x", many, [])
+      assert ("1 had another translation" in said) == (tied == 1)
+    else:
+      with pytest.raises(RunError, match="does not translate"):
+        verification.verify_search("x", many, [])
 
 
 @pytest.mark.parametrize(

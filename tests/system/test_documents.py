@@ -98,7 +98,7 @@ def begun(tmp_path_factory):
     command_line.MAIN,
     *(f"--data_dir={model}/data", f"--model_dir={model}/model"),
     *("--param_set=tiny", "--params_override=num_hidden_layers=1"),
-    *("--train_steps=2", "--extra_decode_length=2"),
+    *("--train_steps=2", "--extra_decode_length=2", "--seed=1"),
   )
   shutil.copytree(model / "model", model / "another_model")
   return {TEXT: text, DATA: data, MODEL: model}
