@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import contextlib
+from collections.abc import Iterator
 
 import numpy as np
 import tensorflow as tf
@@ -18,11 +19,11 @@ from official_transformer.data.data_directory import (
   has_shards,
   shard_paths,
 )
-from official_transformer.data.record_check import (
-  check_records,
-  describe_problems,
-  parse_records,
+from official_transformer.data.prepared_data import (
+  read_prepared_data,
+  read_shards,
 )
+from official_transformer.data.record_check import parse_records
 from official_transformer.errors import InputError
 from official_transformer.model_params import UNK_ID
 from official_transformer.text.sentencepiece_model import (
@@ -67,10 +68,25 @@ def check_prepared(data_dir: str, report: Report) -> None:
       f"describes, {description.vocabularies}: prepare the data again, or copy "
       "it again"
     )
+  sizes = description.vocabularies.sizes
   # Each by itself: an error of the one must not hide another of the other.
-  _check_tag(data_dir, TRAIN_TAG, description, vocabularies.tokenizers, report)
+  with _reported(report):
+    read_prepared_data(data_dir, sizes, with_dev=False)
   if has_shards(data_dir, DEV_TAG):
-    _check_tag(data_dir, DEV_TAG, description, vocabularies.tokenizers, report)
+    with _reported(report):
+      read_shards(data_dir, DEV_TAG, sizes)
+  for tag in (TRAIN_TAG, DEV_TAG):
+    if has_shards(data_dir, tag):
+      _check_tag(data_dir, tag, description, vocabularies.tokenizers, report)
+
+
+@contextlib.contextmanager
+def _reported(report: Report) -> Iterator[None]:
+  """Reports an error of the body as a problem."""
+  try:
+    yield
+  except InputError as error:
+    report.problem(str(error))
 
 
 def _check_tag(
@@ -83,12 +99,8 @@ def _check_tag(
   """Reports on the shards of a tag."""
   try:
     paths = shard_paths(data_dir, tag)
-  except InputError as error:
-    report.problem(str(error))
-    return
-  checked = check_records(paths, description.vocabularies.sizes)
-  if checked.problems:
-    report.problem(describe_problems(checked.problems).strip())
+  except InputError:
+    return  # It has been reported.
   lengths, unknown, seen = [], [0, 0], []
   for records in _read(paths):
     ids = parse_records(records)
@@ -116,7 +128,7 @@ def _check_tag(
     each = dict.fromkeys(description.vocabularies.sizes)
     sizes = " and ".join(map(str, each))
     report_lengths(report, everything, f"{sizes} entries")
-    _show(_read(paths), everything, tokenizers, report)
+    _show(paths, everything, tokenizers, report)
 
 
 def _read(paths: list[str]) -> Iterator[tf.Tensor]:
@@ -127,23 +139,20 @@ def _read(paths: list[str]) -> Iterator[tf.Tensor]:
         parse_records(batch)  # Raises an error for a record that is no pair.
         yield batch
     except (tf.errors.OpError, UnicodeDecodeError):
-      return  # `check_records` has found it.
+      return  # It has been reported.
 
 
 def _show(
-  batches: Iterable[tf.Tensor],
-  lengths: np.ndarray,
-  tokenizers: Tokenizers,
-  report: Report,
+  paths: list[str], lengths: np.ndarray, tokenizers: Tokenizers, report: Report
 ) -> None:
-  """Shows the worst pairs of records, string [B], as text."""
+  """Shows the worst pairs as text."""
   worst = {
     int(n)
     for values in (ratios(lengths), lengths.max(1))
     for n in np.argsort(-values, kind="stable")[: report.worst]
   }
   kept, first = {}, 0
-  for records in batches:
+  for records in _read(paths):
     ids = parse_records(records)
     for number in worst & set(range(first, first + len(records))):
       kept[number] = tuple(

@@ -19,6 +19,7 @@ from official_transformer.commands.scoring import (
 )
 from official_transformer.commands.text_options import EvaluationOptions
 from official_transformer.decoding.engines import TENSORFLOW
+from official_transformer.decoding.options import DecodingOptions
 from official_transformer.errors import InputError
 from official_transformer.model_directory.directory import (
   SCORES_FILE,
@@ -38,6 +39,9 @@ if TYPE_CHECKING:
   from official_transformer.evaluation.system_comparison import (
     ComparisonSettings,
   )
+
+# Options of `DecodingOptions` that tell evaluations apart.
+_VARIATIONS = ("split_sentences", "split_long_lines", "recase", "replace_unk")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -130,20 +134,19 @@ class EvalOptions(EvaluationOptions, TranslationOptions, MetricsOptions):
   def _variations(self, translator: Translator) -> list[str]:
     """Returns what differs from the model's own way, besides the search."""
     directory, description = self.model
-    own = {
-      "split_sentences": description.splits_sentences,
-      "split_long_lines": True,
-      "recase": True,
-      "replace_unk": False,
+    usual = DecodingOptions(split_sentences=description.splits_sentences)
+    usual = usual.as_trained(description.splits_sentences)
+    values = {
+      name: (getattr(translator.options, name), getattr(usual, name))
+      for name in _VARIATIONS
     }
-    used = {name: getattr(translator.options, name) for name in own}
     if self.suppress_unk is not None:
-      own["suppress_unk"] = directory.describe().params.suppress_unk
-      used["suppress_unk"] = self.suppress_unk
+      own = directory.describe().params.suppress_unk
+      values["suppress_unk"] = self.suppress_unk, own
     found = [
-      name if used[name] else f"no{name}"
-      for name in own
-      if used[name] != own[name]
+      name if used else f"no{name}"
+      for name, (used, own) in values.items()
+      if used != own
     ]
     if self.keep:
       found.append(f"keep-{zlib.crc32(self.keep.encode()):08x}")

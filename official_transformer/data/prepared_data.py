@@ -175,11 +175,8 @@ def read_prepared_data(
   dev = None
   if with_dev:
     if data_directory.has_shards(data_dir, data_directory.DEV_TAG):
-      shards = data_directory.shard_paths(
-        data_dir, data_directory.DEV_TAG, skip_bad_records
-      )
-      dev = check_records(shards, sizes)
-      _report(data_directory.DEV_TAG, dev, skip_bad_records)
+      tag = data_directory.DEV_TAG
+      dev = read_shards(data_dir, tag, sizes, skip_bad_records)
     else:
       logging.warning("no validation loss: no development data in %s", data_dir)
   description = description or data_directory.read_description(data_dir)
@@ -201,6 +198,19 @@ def read_prepared_data(
       description.train.several_sentences if description else None
     ),
   )
+
+
+def read_shards(
+  data_dir: str,
+  tag: str,
+  sizes: tuple[int, int],
+  skip_bad_records: bool = False,
+) -> RecordCheck:
+  """Reads all records of a tag; see `read_prepared_data`."""
+  shards = data_directory.shard_paths(data_dir, tag, skip_bad_records)
+  check = check_records(shards, sizes)
+  _report(tag, check, skip_bad_records)
+  return check
 
 
 def _report(tag: str, check: RecordCheck, skip_bad_records: bool) -> None:

@@ -319,8 +319,10 @@ def with_case(
     )
   if piece.search.sampling:
     return found
-  best = {h.text: h for h in reversed(found)}
-  return [h for h in found if best[h.text] is h]
+  by_text: dict[str, Hypothesis] = {}
+  for hypothesis in found:
+    by_text.setdefault(hypothesis.text, hypothesis)
+  return list(by_text.values())
 
 
 def _cased(text: str, words: list[str], case: LetterCase) -> list[str]:

@@ -97,7 +97,7 @@ class Translator:
   ) -> None:
     """Starts the engine that `options` name, with one model or several.
 
-    For CTranslate2, it is one `ModelWeights`.
+    CTranslate2 takes one `ModelWeights`, TensorFlow one transformer or several.
 
     Raises:
       InputError: if the engine cannot search so.

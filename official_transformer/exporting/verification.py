@@ -168,8 +168,8 @@ def verify_search(
 ) -> str:
   """Compares a SavedModel's translations with the model's.
 
-  Few lines may have another translation of the same score: rounding decides
-  between the two.
+  One line in 20 may have another translation whose score differs by rounding
+  alone.
 
   Args:
     directory: where it is.
@@ -216,7 +216,7 @@ def verify_search(
     f"{len(samples.lines)} sentences, one by itself and the others in batches "
     f"of {BATCH_SIZE}, were translated as the model translates them; their "
     f"scores differ by {farthest:.1e} at most"
-    + f"; {ties} had another translation of the same score"
+    + f"; {ties} had another translation of nearly the same score"
     * (ties > 0)
   )
 

@@ -3,6 +3,7 @@
 import gzip
 import pathlib
 import shutil
+import struct
 
 import command_line
 import pytest
@@ -209,10 +210,37 @@ def test_prepared_data(demo_data, tmp_path):
   done = command_line.run(CHECK, f"--data_dir={damaged}")
   assert done.status == 1
   assert done.stdout.count("PROBLEM") == 2
+  assert "copy them again if they are a copy" in done.stdout
   assert f"{shard}, record" in done.stdout and "00001-of-00002" in done.stdout
   shard.unlink()
   done = command_line.run(CHECK, f"--data_dir={damaged}")
   assert done.status == 1
+
+
+def test_what_training_would_refuse_is_told(demo_data, tmp_path):
+  """Also of both kinds of data, and where every record can be read."""
+  damaged = tmp_path / "data"
+  shutil.copytree(demo_data, damaged)
+  kept = {}
+  for tag in ("train", "dev"):
+    shard = sorted(damaged.glob(f"*{tag}*"))[0]
+    kept[shard] = shard.read_bytes()
+    content = bytearray(kept[shard])
+    content[len(content) // 2] ^= 0xFF
+    shard.write_bytes(content)
+  done = command_line.run(CHECK, f"--data_dir={damaged}")
+  assert done.status == 1
+  for tag, shard in zip(("train", "dev"), kept, strict=True):
+    assert f"in the {tag} data:\n  {shard}, record" in done.stdout
+  for shard, content in kept.items():
+    shard.write_bytes(content)
+  # Cut off between two records: behind the first.
+  shard, content = next(iter(kept.items()))
+  (length,) = struct.unpack_from("<Q", content)
+  shard.write_bytes(content[: 8 + 4 + length + 4])
+  done = command_line.run(CHECK, f"--data_dir={damaged}")
+  assert done.status == 1
+  assert "a shard is cut off or another's" in done.stdout
 
 
 def test_another_vocabulary_beside_prepared_data(demo_data, tmp_path):

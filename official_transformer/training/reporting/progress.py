@@ -25,7 +25,8 @@ _DERIVED = {
   "streak",
 }
 
-# Results of updates that are kept until the next report.
+# Results of updates that are kept at most; a number is read later, so that no
+# update waits for a device.
 _MOST_PENDING = 1000
 
 
@@ -65,8 +66,8 @@ class ProgressReport(keras.callbacks.Callback):
     self.on_report = on_report
     self.step = first_step
     self._pending: list[Mapping[str, Any]] = []
-    # Sums that include the first pending update, once others have been dropped.
-    self._earlier: dict[str, float] = {}
+    # Over the updates since the last report that are not pending any more.
+    self._sums: dict[str, float] = collections.defaultdict(float)
 
   def on_train_begin(self, logs: Any = None) -> None:
     """Starts the clock and the bar."""
@@ -88,15 +89,14 @@ class ProgressReport(keras.callbacks.Callback):
     """Collects the result of one or several updates; reports at times."""
     self.step += int(logs.get("steps", 1))
     self._pending.append(logs)
-    if len(self._pending) > _MOST_PENDING:
-      self._earlier = self._sums()
-      del self._pending[:-1]
+    if len(self._pending) >= _MOST_PENDING:
+      self._add_pending()
     if self.step % self.log_steps == 0 or self.step == self.last_step:
       self._report()
 
   def on_train_end(self, logs: Any = None) -> None:
     """Closes the bar; sums the run up."""
-    if self._pending:  # Stopped between two reports.
+    if self._pending or self._sums:  # Stopped between two reports.
       self._report()
     self._bar.close()
     if not self.with_throughput:
@@ -147,13 +147,13 @@ class ProgressReport(keras.callbacks.Callback):
       )
     if self.on_report:
       self.on_report(numbers, self.step)
-    self._pending.clear()
-    self._earlier.clear()
+    self._sums.clear()
     self._reported = now
 
   def _numbers(self, seconds: float) -> dict[str, float]:
     """Returns the numbers of the updates since the last report."""
-    sums, last = self._sums(), self._pending[-1]
+    self._add_pending()
+    sums, last = self._sums, self._last
     tokens, waited = int(sums["tokens"]), sums["waited"]
     self._tokens += tokens
     self._waited += waited
@@ -172,17 +172,17 @@ class ProgressReport(keras.callbacks.Callback):
     metrics = [name for name in last if name not in _DERIVED]
     return numbers | {name: float(last[name]) for name in metrics}
 
-  def _sums(self) -> dict[str, float]:
-    """Returns sums over the updates since the last report."""
-    sums = collections.defaultdict(float, self._earlier)
-    for logs in self._pending[bool(self._earlier) :]:
+  def _add_pending(self) -> None:
+    """Adds the pending updates to the sums; keeps the last one's results."""
+    for logs in self._pending:
       steps = int(logs.get("steps", 1))
-      sums["steps"] += steps
-      sums["loss"] += steps * float(logs["loss"])
-      sums["waited"] += float(logs.get("input_seconds", 0.0))
+      self._sums["steps"] += steps
+      self._sums["loss"] += steps * float(logs["loss"])
+      self._sums["waited"] += float(logs.get("input_seconds", 0.0))
       for side in ("source_tokens", "target_tokens"):
-        sums["tokens"] += int(logs.get(side, 0))
-    return sums
+        self._sums["tokens"] += int(logs.get(side, 0))
+      self._last = logs
+    self._pending.clear()
 
   def _fields(self, numbers: Mapping[str, float]) -> dict[str, str]:
     """Returns the fields of a report's line, by name."""
