@@ -22,8 +22,9 @@ set_up_environment() {
       return 1
     fi
     echo "Installing into .venv (TensorFlow is large: this takes minutes once)"
-    # A half-made environment, without pip, is made anew.
+    # An environment may be half made, or another tool's, without pip.
     .venv/bin/python -m pip --version > /dev/null 2>&1 ||
+      .venv/bin/python -m ensurepip > /dev/null 2>&1 ||
       "$python" -m venv --clear .venv || return 1
     .venv/bin/python -m pip install --quiet --disable-pip-version-check \
       --constraint constraints.txt --editable ".${extra:+[$extra]}" || return 1

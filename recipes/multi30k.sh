@@ -16,8 +16,9 @@
 #
 # The source comes first: en de, de en, en fr or en cs. WORK_DIR/both-en-de has
 # steps 1 and 2, which both directions share, and WORK_DIR/en-de the others.
-# Stop it with Ctrl-C: the same command goes on from there, and makes anew what
-# is older than what it is made of. To start over, delete these folders.
+# Stop it with Ctrl-C: the same command goes on from there, and makes data and
+# translations anew that are older than what they are made of. To start over, or
+# with another text, delete these folders.
 #
 # Flags for both trainings may follow. Each replaces the recipes' flag of its
 # name, and --params_override the whole of theirs. --dtype=fp32 is faster on

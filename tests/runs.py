@@ -82,7 +82,7 @@ def train(path, params, run, evaluate=None):
   return trainer
 
 
-def resume(path, params, run, copy):
+def resume(path, params, run, copy, distribution=None):
   """Makes the end of a finished run again, in a copy without its last step.
 
   Returns the trainer, which has begun with the checkpoint before.
@@ -91,7 +91,7 @@ def resume(path, params, run, copy):
   directory = ModelDirectory(str(copy))
   first, last = directory.checkpoint_steps()[-2:]
   shutil.rmtree(directory.checkpoint_directory(last))
-  trainer = make_trainer(copy, params, run)
+  trainer = make_trainer(copy, params, run, distribution=distribution)
   restore, began = trainer._resume, []
   trainer._resume = lambda: began.append(restore()) or began[0]
   trainer.train()

@@ -20,8 +20,8 @@ from official_transformer.data.data_directory import (
   shard_paths,
 )
 from official_transformer.data.prepared_data import (
+  read_dev_shards,
   read_prepared_data,
-  read_shards,
 )
 from official_transformer.data.record_check import parse_records
 from official_transformer.errors import InputError
@@ -74,7 +74,7 @@ def check_prepared(data_dir: str, report: Report) -> None:
     read_prepared_data(data_dir, sizes, with_dev=False)
   if has_shards(data_dir, DEV_TAG):
     with _reported(report):
-      read_shards(data_dir, DEV_TAG, sizes)
+      read_dev_shards(data_dir, sizes, description)
   for tag in (TRAIN_TAG, DEV_TAG):
     if has_shards(data_dir, tag):
       _check_tag(data_dir, tag, description, vocabularies.tokenizers, report)
@@ -139,7 +139,7 @@ def _read(paths: list[str]) -> Iterator[tf.Tensor]:
         parse_records(batch)  # Raises an error for a record that is no pair.
         yield batch
     except (tf.errors.OpError, UnicodeDecodeError):
-      return  # It has been reported.
+      continue  # It has been reported.
 
 
 def _show(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import functools
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -91,7 +92,9 @@ class RawCheck:
       try:
         check_sides(tag, corpus)
         if tag == TRAIN_TAG and DEV_TAG in corpora:
-          held_out = self._lines_of(corpora[DEV_TAG])
+          # A fault of the development text is reported in its own turn.
+          with contextlib.suppress(InputError):
+            held_out = self._lines_of(corpora[DEV_TAG])
         of_tag = self._look_at(corpus, held_out)
       except InputError as error:
         # Files of different lengths, or one that is damaged.

@@ -103,9 +103,11 @@ class SideFindings:
     self.changed += other.changed
     self.first_not_utf8 = [*self.first_not_utf8, *other.first_not_utf8][:_SHOWN]
 
-  def look_at(self, lines: Iterable[bytes], path: str, first: int) -> list[str]:
-    """Checks lines; returns them as text, empty where they are not UTF-8."""
-    texts = []
+  def look_at(
+    self, lines: Iterable[bytes], path: str, first: int
+  ) -> list[str | None]:
+    """Checks lines; returns them as text, None where they are not UTF-8."""
+    texts: list[str | None] = []
     for number, raw in enumerate(lines, start=first):
       self.lines += 1
       content = raw.removesuffix(b"\n")
@@ -118,7 +120,8 @@ class SideFindings:
         self.not_utf8 += 1
         if len(self.first_not_utf8) < _SHOWN:
           self.first_not_utf8.append(Place(path, number))
-        text = ""
+        texts.append(None)
+        continue
       for character in SEPARATORS.keys() & set(text):
         self.separators[character] += 1
       text = text.strip()
@@ -218,15 +221,16 @@ class TextCheck:
   def check(self, block: Block) -> TextFindings:
     """Returns the findings about a block."""
     found = TextFindings()
+    left_out = set(block.too_long)
     if block.targets is None:
-      lacking = sum(
-        side is None and bool(line.strip())
-        for side, line in zip(
-          split_columns(block.sources), block.sources, strict=True
-        )
-      )
+      lacking = {
+        row
+        for row, side in enumerate(split_columns(block.sources))
+        if side is None and block.sources[row].strip()
+      }
       if lacking:
-        found.dropped[filters.NOT_TWO_COLUMNS] = lacking
+        found.dropped[filters.NOT_TWO_COLUMNS] = len(lacking)
+        left_out |= lacking
     source_lines, target_lines = block.sides()
     first = block.first_line
     sources = found.source.look_at(source_lines, block.source_name, first)
@@ -234,10 +238,12 @@ class TextCheck:
     if block.too_long:
       found.dropped[filters.LONG_LINE] = len(block.too_long)
     pairs, alone = [], []
-    for row, pair in enumerate(zip(sources, targets, strict=True)):
-      if row in block.too_long:
+    for row, (source, target) in enumerate(zip(sources, targets, strict=True)):
+      if row in left_out or source is None or target is None:
         continue
-      source, target = (self._form.apply(side).strip() for side in pair)
+      source, target = (
+        self._form.apply(side).strip() for side in (source, target)
+      )
       if not source or not target:
         reason = filters.EMPTY_TARGET if source else filters.EMPTY_SOURCE
         found.dropped[reason] += 1

@@ -39,7 +39,11 @@ from data_prep.reading.text_blocks import Block, count_pairs, read_blocks
 from official_transformer.commands import beam_pipeline
 from official_transformer.errors import RunError
 from official_transformer.storage import file_system
-from official_transformer.storage.durable_files import copy_file, new_file
+from official_transformer.storage.durable_files import (
+  copy_file,
+  new_file,
+  write_text,
+)
 from official_transformer.text.vocabulary_files import VocabFiles
 
 
@@ -140,22 +144,12 @@ def job_of(tag: str, making: Making, shared: str) -> CorpusJob:
     making: the data that are being made.
     shared: a directory that all workers see.
   """
-  corpus = Corpus(
-    *(
-      [file_system.absolute(path) for path in paths]
-      for paths in (
-        making.corpora[tag].sources,
-        making.corpora[tag].targets,
-        making.corpora[tag].pairs,
-      )
-    )
-  )
   files = VocabFiles(
     *(os.path.join(shared, os.path.basename(p)) for p in making.vocab_files)
   )
   return CorpusJob(
     tag,
-    corpus,
+    making.corpora[tag].mapped(file_system.absolute),
     dataclasses.replace(making.plans[tag], vocab_files=files),
     making.order(tag),
     [os.path.join(shared, name) for name in making.shard_names(tag)],
@@ -343,8 +337,4 @@ def _write_shard(
 
 
 def _write_statistics(found: Statistics, path: str) -> None:
-  with (
-    new_file(path) as aside,
-    file_system.open_file(aside, "w") as stream,
-  ):
-    json.dump(found.to_json(), stream)
+  write_text(path, json.dumps(found.to_json()))

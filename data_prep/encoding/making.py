@@ -208,12 +208,18 @@ def _remove_earlier_run(settings: DataSettings) -> None:
   Shards of two runs must not mix, a description must not name shards of another
   run, and old test text must not have sentences that the new data train on.
   """
-  split_dir = os.path.join(settings.data_dir, SPLIT_DIR)
-  for name in (*SPLIT_FILES["dev"], *SPLIT_FILES["test"]):
-    file_system.remove_if_there(os.path.join(split_dir, name))
+  for path in _earlier_split(settings):
+    file_system.remove_if_there(path)
   for name in file_system.names_in(settings.data_dir):
     if _is_any_shard(name) or name == DESCRIPTION_FILE:
       file_system.remove_file(os.path.join(settings.data_dir, name))
+
+
+def _earlier_split(settings: DataSettings) -> list[str]:
+  """Returns the paths of split text; there may be none."""
+  directory = os.path.join(settings.data_dir, SPLIT_DIR)
+  names = (*SPLIT_FILES["dev"], *SPLIT_FILES["test"])
+  return [os.path.join(directory, name) for name in names]
 
 
 def _is_any_shard(name: str) -> bool:
@@ -222,11 +228,28 @@ def _is_any_shard(name: str) -> bool:
   return is_shard(whole, TRAIN_TAG) or is_shard(whole, DEV_TAG)
 
 
-def check_directory(settings: DataSettings) -> None:
-  """Refuses a directory with shards of other data, which would be mixed in."""
+def check_directory(settings: DataSettings, paths: Iterable[str]) -> None:
+  """Refuses a directory whose files this run would mix in, or remove.
+
+  Args:
+    settings: settings of the data to make.
+    paths: the text that the run reads.
+
+  Raises:
+    InputError: if there are shards of other data, or the text is an earlier
+      run's split.
+  """
+  own = tuple(f"{settings.prefix}-{tag}-" for tag in (TRAIN_TAG, DEV_TAG))
   for name in file_system.names_in(settings.data_dir):
-    if _is_any_shard(name) and not name.startswith(f"{settings.prefix}-"):
+    if _is_any_shard(name) and not name.startswith(own):
       raise InputError(
         f"--data_dir={settings.data_dir} has shards of other data, such as "
         f"{name}: name another directory, or remove them"
+      )
+  split = _earlier_split(settings)
+  for path in paths:
+    if any(file_system.is_same(path, part) for part in split):
+      raise InputError(
+        f"{path} is text that an earlier run has split off, which this run "
+        "would remove: copy it to another directory, and name the copy"
       )

@@ -12,6 +12,7 @@ import contextlib
 import dataclasses
 import errno
 import importlib.metadata
+import itertools
 import os
 import pathlib
 import shutil
@@ -76,7 +77,8 @@ def prepare(
     OSError: if the system refuses; finished files are kept.
   """
   check(corpora, settings)
-  check_directory(settings)
+  read = [path for corpus in corpora.values() for path in corpus.paths]
+  check_directory(settings, [*read, *settings.filters.held_out])
   file_system.make_directories(settings.data_dir)
   try:
     _prepare(corpora, settings, engine)
@@ -101,7 +103,7 @@ def _prepare(
   ):
     if scratch.is_resumed:
       logging.info("continuing with the files in %s", scratch.directory)
-    corpora = {tag: _at_hand(corpora[tag], scratch) for tag in corpora}
+    corpora = {tag: _at_hand(tag, corpora[tag], scratch) for tag in corpora}
     # Once: standard input cannot be read again.
     held_out = read_held_out(settings.filters.held_out, settings.form)
     split: tuple[str, ...] = ()
@@ -189,26 +191,25 @@ def _start_of_system() -> str | None:
     return None
 
 
-def _at_hand(corpus: Corpus, scratch: Scratch) -> Corpus:
+def _at_hand(tag: str, corpus: Corpus, scratch: Scratch) -> Corpus:
   """Returns a corpus that can be read twice: pipes become files."""
   if all(map(file_system.is_file, corpus.paths)):
     return corpus
+
+  numbers = itertools.count()
 
   def at_hand(path: str) -> str:
     if file_system.is_file(path):
       return path
     name = "standard-input" if path == STANDARD_STREAM else path
-    copied = scratch.path(name.strip("/").replace("/", "-") + ".copy")
+    # Pipes of different directories may have one name.
+    name = f"{tag}-{next(numbers)}-{os.path.basename(name)}.copy"
+    copied = scratch.path(name)
     with open_lines(path) as stream, open(copied, "wb") as copy:
       shutil.copyfileobj(stream, copy)
     return copied
 
-  return Corpus(
-    *(
-      [at_hand(path) for path in paths]
-      for paths in (corpus.sources, corpus.targets, corpus.pairs)
-    )
-  )
+  return corpus.mapped(at_hand)
 
 
 def _tell_vocabularies(loaded: LoadedVocabularies, data_dir: str) -> None:

@@ -21,6 +21,7 @@ import numpy as np
 
 from data_prep.encoding.filters import DUPLICATE
 from data_prep.encoding.pair_encoder import EncodedBlock
+from official_transformer.data.data_order import GOLDEN_GAMMA, mix_bits
 from official_transformer.storage.durable_files import new_file
 
 # Of a shard's records, held at a time, more or less.
@@ -47,10 +48,7 @@ def shuffle_keys(pairs: np.ndarray, seed: int) -> np.ndarray:
 
 def _splitmix64(state: np.ndarray) -> np.ndarray:
   """Returns the state's bits, mixed; unsigned numbers wrap around."""
-  z = state * np.uint64(0x9E3779B97F4A7C15)
-  z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-  z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-  return z ^ (z >> np.uint64(31))
+  return mix_bits(state * GOLDEN_GAMMA)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -279,18 +277,20 @@ class Statistics:
     """
     lengths = index.lengths[keep]
     source, target = (int(n) for n in lengths.sum(0))
-    self.pairs += len(lengths)
-    self.tokens = (self.tokens[0] + source, self.tokens[1] + target)
-    values, counts = np.unique(lengths.max(1, initial=0), return_counts=True)
-    self.histogram.update(
-      dict(zip(values.tolist(), counts.tolist(), strict=True))
-    )
-    self.dropped.update(index.dropped)
+    dropped = collections.Counter(index.dropped)
     if duplicates := len(keep) - len(lengths):
-      self.dropped[DUPLICATE] += duplicates
-    self.bytes += int(index.sizes.sum())
-    self.kept_pairs += index.kept_pairs
-    self.several_sentences += index.several_sentences
+      dropped[DUPLICATE] += duplicates
+    self.add_all(
+      Statistics(
+        len(lengths),
+        (source, target),
+        collections.Counter(lengths.max(1, initial=0).tolist()),
+        dropped,
+        int(index.sizes.sum()),
+        index.kept_pairs,
+        index.several_sentences,
+      )
+    )
 
   def add_all(self, other: Statistics) -> None:
     """Adds other statistics."""
@@ -417,7 +417,8 @@ def find_duplicates(block_paths: Sequence[str]) -> np.ndarray:
     all_pairs = np.concatenate(pairs)
     order = np.lexsort((all_pairs, all_fingerprints))
     ordered = all_fingerprints[order]
-    again = np.concatenate([[False], ordered[1:] == ordered[:-1]])
+    again = np.zeros(len(ordered), bool)
+    again[1:] = ordered[1:] == ordered[:-1]
     found.append(all_pairs[order][again])
   return np.sort(np.concatenate(found))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from data_prep.encoding.augmentation import Augmentation
@@ -41,6 +41,15 @@ class Corpus:
   def paths(self) -> list[str]:
     """All files."""
     return [*self.sources, *self.targets, *self.pairs]
+
+  def mapped(self, function: Callable[[str], str]) -> Corpus:
+    """Returns the corpus with other paths for the same text."""
+    return Corpus(
+      *(
+        [function(path) for path in paths]
+        for paths in (self.sources, self.targets, self.pairs)
+      )
+    )
 
   def file_pairs(self) -> Iterator[tuple[str, str | None]]:
     """Yields each source file with its target file; None: it has both."""

@@ -28,6 +28,8 @@ from official_transformer.data.record_index import RecordIndex
 # About as many records as upstream's shuffle buffer: all of a small corpus.
 WINDOW_CHUNKS = 100
 _CHUNKS, _RECORDS = 1, 2
+# Between the states of SplitMix64, a generator of random numbers.
+GOLDEN_GAMMA = np.uint64(0x9E3779B97F4A7C15)
 
 
 class WindowPlan(NamedTuple):
@@ -296,7 +298,11 @@ def _keys(numbers: np.ndarray, seed: int, epoch: int, kind: int) -> np.ndarray:
 
 def _mixed(x: np.ndarray) -> np.ndarray:
   """Returns SplitMix64's next number of each state, uint64."""
-  x = x + np.uint64(0x9E3779B97F4A7C15)
+  return mix_bits(x + GOLDEN_GAMMA)
+
+
+def mix_bits(x: np.ndarray) -> np.ndarray:
+  """Returns the bits of uint64, mixed as SplitMix64 mixes its states."""
   x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
   x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
   return x ^ (x >> np.uint64(31))

@@ -10,7 +10,7 @@ from official_transformer.data.data_directory import (
   DEV_TAG,
   shard_paths,
 )
-from official_transformer.data.record_check import parse_records
+from official_transformer.data.record_check import READ_ERRORS, parse_records
 from official_transformer.errors import InputError
 from official_transformer.text.tokenizer import Tokenizer
 
@@ -37,5 +37,6 @@ def dev_sources(data_dir: str, tokenizer: Tokenizer) -> Iterator[str]:
             "data; name its own --data_dir, or pass --file"
           )
         yield tokenizer.decode(ids)
-    except tf.errors.OpError as error:
-      raise InputError(f"{path} cannot be read: {error.message}") from None
+    except READ_ERRORS as error:
+      reason = str(error).split("\n")[0]
+      raise InputError(f"{path} cannot be read: {reason}") from None

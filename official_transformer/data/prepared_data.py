@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Mapping
 
 from absl import logging
 
@@ -15,7 +14,10 @@ from official_transformer.data.check_cache import (
   save_check,
   state_of,
 )
-from official_transformer.data.data_directory import DataDescription
+from official_transformer.data.data_directory import (
+  CorpusDescription,
+  DataDescription,
+)
 from official_transformer.data.record_check import (
   RecordCheck,
   both_sizes,
@@ -172,18 +174,23 @@ def read_prepared_data(
     remembered = load_check(cache_file, shards, sizes, state)
   train = remembered or check_records(shards, sizes)
   _report(data_directory.TRAIN_TAG, train, skip_bad_records)
+  description = description or data_directory.read_description(data_dir)
   dev = None
   if with_dev:
     if data_directory.has_shards(data_dir, data_directory.DEV_TAG):
-      tag = data_directory.DEV_TAG
-      dev = read_shards(data_dir, tag, sizes, skip_bad_records)
+      dev = read_dev_shards(data_dir, sizes, description, skip_bad_records)
     else:
       logging.warning("no validation loss: no development data in %s", data_dir)
-  description = description or data_directory.read_description(data_dir)
   is_whole = (
     not train.problems
     and not data_directory.missing_shards(data_dir, data_directory.TRAIN_TAG)
-    and _agrees(data_dir, description, train.lengths, skip_bad_records)
+    and _agrees(
+      data_dir,
+      data_directory.TRAIN_TAG,
+      description.train if description else None,
+      train,
+      skip_bad_records,
+    )
   )
   return PreparedData(
     data_dir,
@@ -200,16 +207,19 @@ def read_prepared_data(
   )
 
 
-def read_shards(
+def read_dev_shards(
   data_dir: str,
-  tag: str,
   sizes: tuple[int, int],
+  description: DataDescription | None,
   skip_bad_records: bool = False,
 ) -> RecordCheck:
-  """Reads all records of a tag; see `read_prepared_data`."""
+  """Reads all records of the development data; see `read_prepared_data`."""
+  tag = data_directory.DEV_TAG
   shards = data_directory.shard_paths(data_dir, tag, skip_bad_records)
   check = check_records(shards, sizes)
   _report(tag, check, skip_bad_records)
+  part = description.dev if description else None
+  _agrees(data_dir, tag, part, check, skip_bad_records)
   return check
 
 
@@ -235,22 +245,20 @@ def _report(tag: str, check: RecordCheck, skip_bad_records: bool) -> None:
 
 def _agrees(
   data_dir: str,
-  description: DataDescription | None,
-  lengths: Mapping[int, int],
+  tag: str,
+  described: CorpusDescription | None,
+  check: RecordCheck,
   skip_bad_records: bool,
 ) -> bool:
-  """Returns whether the shards agree with data.json.
+  """Returns whether a tag's shards agree with data.json.
 
   A shard that was cut off between two records shows nowhere else.
   """
-  if description is None:
+  if described is None or described.lengths == dict(check.lengths):
     return True
-  stored = description.train.lengths
-  if stored == dict(lengths):
-    return True
-  counts = sum(lengths.values()), sum(stored.values())
+  counts = sum(check.lengths.values()), sum(described.lengths.values())
   found = (
-    f"the training shards in {data_dir} hold {counts[0]} usable pairs, "
+    f"the {tag} shards in {data_dir} hold {counts[0]} usable pairs, "
     f"{data_directory.DESCRIPTION_FILE} says {counts[1]}"
   )
   if counts[0] == counts[1]:

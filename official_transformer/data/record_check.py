@@ -192,9 +192,9 @@ def _tallies(
     for batch in _records_of(path).batch(_RECORDS_AT_ONCE).prefetch(2):
       yield batch, _tally(batch, sizes)
       done += len(batch)
-  except READ_ERRORS:
+  except READ_ERRORS as first:
     # The records before the error may be fewer than a batch.
-    rest = []
+    error, rest = first, []
     try:
       for record in _records_of(path).skip(done):
         rest.append(record)

@@ -60,7 +60,9 @@ IMPORT_FIRST = (
 _CHECKPOINT = re.compile(r"step-(\d+)$")
 _BUNDLE = "model"
 # Beginnings of the names of a run's own files.
-_OWN_NAMES = ("step-", "events.out.", "plugins")
+_OWN_NAMES = re.compile(
+  rf"(.+-)?step-\d|events\.out\.|plugins|{re.escape(SCORES_FILE)}$"
+)
 
 # A file in the directory of a checkpoint that only serves to go on from: the
 # next one takes its place.
@@ -191,6 +193,9 @@ class ModelDirectory:
       file_system.remove_if_there(self.join(name))
     for name in (CHECKPOINTS, BEST, AVERAGE, TRANSLATIONS, LOGS):
       _empty(self.join(name))
+    for name in file_system.names_in(self.path):
+      if name.startswith(NONFINITE):
+        file_system.remove_if_there(self.join(name))
 
   def vocab_files(self) -> VocabFiles:
     """Returns the paths of the vocabularies' copies."""
@@ -306,5 +311,5 @@ def _empty(directory: str) -> None:
     file_system.remove_tree(directory)
     return
   for name in file_system.names_in(directory):
-    if name.startswith(_OWN_NAMES):
+    if _OWN_NAMES.match(name):
       file_system.remove(os.path.join(directory, name))

@@ -2,6 +2,7 @@
 
 import gzip
 import pathlib
+import re
 import shutil
 import struct
 
@@ -235,12 +236,33 @@ def test_what_training_would_refuse_is_told(demo_data, tmp_path):
   for shard, content in kept.items():
     shard.write_bytes(content)
   # Cut off between two records: behind the first.
-  shard, content = next(iter(kept.items()))
-  (length,) = struct.unpack_from("<Q", content)
-  shard.write_bytes(content[: 8 + 4 + length + 4])
-  done = command_line.run(CHECK, f"--data_dir={damaged}")
+  for tag, (shard, content) in zip(("train", "dev"), kept.items(), strict=True):
+    (length,) = struct.unpack_from("<Q", content)
+    shard.write_bytes(content[: 8 + 4 + length + 4])
+    done = command_line.run(CHECK, f"--data_dir={damaged}")
+    assert done.status == 1
+    assert f"the {tag} shards in {damaged} hold " in done.stdout
+    assert "a shard is cut off or another's" in done.stdout
+    assert done.stdout.count("PROBLEM") == 1
+    shard.write_bytes(content)
+
+
+def test_what_is_behind_a_damaged_shard_is_counted(demo_data, tmp_path):
+  damaged = tmp_path / "data"
+  shutil.copytree(demo_data, damaged)
+  sorted(damaged.glob("*train*"))[0].write_bytes(b"no records")
+  said = command_line.run(CHECK, f"--data_dir={damaged}").stdout
+  (pairs,) = re.findall(r"train: (\d+) pairs in 2 shards", said)
+  assert 0 < int(pairs) < 600
+
+
+def test_a_fault_of_one_text_hides_nothing_of_the_other(text, tmp_path):
+  write(tmp_path / "dev.target", ["etwas \u014fderes", "one more"])
+  done = command_line.run(CHECK, *text)
   assert done.status == 1
-  assert "a shard is cut off or another's" in done.stdout
+  assert done.stdout.count("PROBLEM") == 1
+  assert "PROBLEM: " not in done.stdout.partition("dev: ")[0]
+  assert shown(done.stdout, "control characters") > 0
 
 
 def test_another_vocabulary_beside_prepared_data(demo_data, tmp_path):
@@ -273,3 +295,9 @@ def test_one_file_of_both_sides(tmp_path):
   )
   done = succeed(CHECK, f"--train_pairs={pairs}", "--vocab_sizes=50")
   assert shown(done.stdout, "not two columns") == 1
+  # That line has nothing else that is wrong with it.
+  assert shown(done.stdout, "empty source") == 1
+  with open(pairs, "ab") as stream:
+    stream.write(b"\xff\tx\n")
+  said = command_line.run(CHECK, f"--train_pairs={pairs}", "--vocab_sizes=50")
+  assert shown(said.stdout, "empty source") == 1

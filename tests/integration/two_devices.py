@@ -8,13 +8,12 @@ makes every comparison, else those that nothing else implies.
 import dataclasses
 import json
 import os
-import shutil
 import sys
 import tempfile
 
 import numpy as np
 import tensorflow as tf
-from runs import PARAMS, UNDROPPED, make_trainer, settings, state
+from runs import PARAMS, UNDROPPED, make_trainer, resume, settings, state
 from shared_files import reversed_pairs
 from written_shards import write_shards
 
@@ -45,17 +44,16 @@ class Recorder:
     return np.array([logs[name] for logs in self.logs[-STEPS:]])
 
 
-def trainer_of(path, data_dir, distribution, params, **changes):
-  run = settings(
+def run_of(data_dir, **changes):
+  return settings(
     data_dir,
-    changes.pop("train_steps", STEPS),
+    STEPS,
     steps_between_evals=STEPS,
     validation_steps=5,
     log_steps=10,
     enable_metrics_in_training=True,
     **changes,
   )
-  return make_trainer(path, params, run, distribution=distribution)
 
 
 def train(data_dir, distribution, params, execution, divisor=2, accumulate=1):
@@ -67,11 +65,8 @@ def train(data_dir, distribution, params, execution, divisor=2, accumulate=1):
     128, 16, batch_divisor=divisor, accumulate_steps=accumulate
   )
   with tempfile.TemporaryDirectory() as path:
-    trainer = trainer_of(
-      *(path, data_dir, distribution, params),
-      batching=batching,
-      execution=execution,
-    )
+    run = run_of(data_dir, batching=batching, execution=execution)
+    trainer = make_trainer(path, params, run, distribution=distribution)
     recorder = Recorder(trainer.model.runner)
     trainer.model.runner = recorder
     trainer.model.keras_model.step_runner = recorder
@@ -168,34 +163,33 @@ def main(is_long):
 
 
 def resumed_distances(data_dir, distribution, ways):
-  """Returns how far runs from a checkpoint on end from the run that saved it.
+  """Returns how far resumed runs end from the one that saved their start.
 
   That one is made by `fit`, the others by each of the ways, which say whether
   it is the loop.
   """
 
-  def run(path, steps, execution):
-    trainer = trainer_of(
-      *(path, data_dir, distribution, PARAMS),
+  def run_by(use_ctl):
+    return run_of(
+      data_dir,
       batching=Batching(128, 16, batch_divisor=2, accumulate_steps=2),
-      execution=dataclasses.replace(execution, deterministic=True),
-      train_steps=steps,
+      execution=Execution(use_ctl=use_ctl, deterministic=True),
       save_checkpoints_steps=7,
       keep_checkpoint_max=5,
     )
-    trainer.train()
-    return list(state(trainer).values())
 
   found = {}
   with tempfile.TemporaryDirectory() as path:
-    whole = run(os.path.join(path, "whole"), STEPS, Execution())
-    later = shutil.ignore_patterns("step-14", f"step-{STEPS}")
+    whole = os.path.join(path, "whole")
+    run = run_by(use_ctl=False)
+    trainer = make_trainer(whole, PARAMS, run, distribution=distribution)
+    trainer.train()
+    end = list(state(trainer).values())
     for name, way in ways.items():
       parts = os.path.join(path, name)
-      shutil.copytree(os.path.join(path, "whole"), parts, ignore=later)
-      assert os.listdir(os.path.join(parts, "checkpoints")) == ["step-7"]
-      rest = run(parts, STEPS, Execution(use_ctl=way))
-      found[f"resumed_{name}"] = distance(whole, rest)
+      resumed = resume(whole, PARAMS, run_by(way), parts, distribution)
+      rest = list(state(resumed).values())
+      found[f"resumed_{name}"] = distance(end, rest)
   return found
 
 

@@ -16,6 +16,7 @@ from data_prep.encoding.preparation import prepare
 from data_prep.reading.corpora import (
   Corpus,
   DataSettings,
+  Shares,
   WantedVocabulary,
 )
 from official_transformer.data.data_directory import read_description
@@ -158,6 +159,34 @@ def test_nothing_of_the_users_is_removed(tmp_path, corpus):
   assert all(path.exists() for path in paths)
 
 
+def test_an_earlier_split_is_not_removed_while_it_is_read(tmp_path, corpus):
+  split = settings(tmp_path, split=Shares(0.8, 0.1, 0.1))
+  prepare({"train": corpus}, split)
+  text = tmp_path / "data" / "split"
+  before = contents(text)
+  dev = Corpus([str(text / "dev.source")], [str(text / "dev.target")])
+  held_out = FilterSettings(held_out=(str(text / "test.source"),))
+  for corpora, changes in (
+    ({"train": corpus, "dev": dev}, {}),
+    ({"train": corpus}, {"filters": held_out}),
+  ):
+    with pytest.raises(InputError, match="copy it to another directory"):
+      prepare(corpora, settings(tmp_path, **changes))
+    assert contents(text) == before
+  prepare({"train": corpus}, settings(tmp_path))
+  assert not contents(text)
+
+
+@pytest.mark.parametrize("prefixes", [("x", "x-y"), ("x-y", "x")])
+def test_data_of_another_prefix_are_not_replaced(tmp_path, corpus, prefixes):
+  first, second = prefixes
+  prepare({"train": corpus}, settings(tmp_path, prefix=first))
+  before = contents(tmp_path / "data")
+  with pytest.raises(InputError, match=f"other data, such as {first}-train"):
+    prepare({"train": corpus}, settings(tmp_path, prefix=second))
+  assert contents(tmp_path / "data") == before
+
+
 def test_what_is_no_vocabulary_replaces_nothing(tmp_path, corpus):
   prepare({"train": corpus}, settings(tmp_path))
   made = tmp_path / "data" / "vocab.60.model"
@@ -202,6 +231,9 @@ def test_a_corpus_without_a_usable_pair_is_refused(tmp_path, corpus):
     prepare({"train": nothing}, settings(tmp_path))
   with pytest.raises(InputError, match="of the dev text is left"):
     prepare({"train": corpus, "dev": nothing}, settings(tmp_path))
+  strict = FilterSettings(duplicates=True, max_tokens=1)
+  with pytest.raises(InputError, match="of the train text is left"):
+    prepare({"train": corpus}, settings(tmp_path, filters=strict))
 
 
 def no_room(*_, **__):
@@ -363,7 +395,8 @@ def test_a_corpus_needs_both_sides(tmp_path, corpus):
 
 
 def test_pipes_are_read_once(tmp_path, corpus):
-  paths = [tmp_path / "one", tmp_path / "two"]
+  paths = [tmp_path / "a" / "b", tmp_path / "a-b"]
+  paths[0].parent.mkdir()
   contents_of = [
     pathlib.Path(corpus.sources[0]),
     pathlib.Path(corpus.targets[0]),

@@ -47,6 +47,8 @@ def test_cleaning_removes_the_model_and_nothing_else(directory):
   os.makedirs(directory.checkpoint_directory(5))
   os.makedirs(directory.checkpoint_directory(5, AVERAGE))
   os.makedirs(directory.join("logs"))
+  with open(directory.join("nonfinite-step-7.jsonl"), "wb"):
+    pass
   mine = directory.join("notes.txt")
   with open(mine, "w", encoding="utf-8") as stream:
     stream.write("mine")
@@ -77,8 +79,14 @@ def test_cleaning_follows_a_link_and_leaves_what_is_others(directory, tmp_path):
   (large / "step-600").mkdir(parents=True)
   (large / "thesis.tex").write_text("years of work")
   os.symlink(large, directory.join("checkpoints"))
+  translations = tmp_path / "translations"
+  translations.mkdir()
+  for name in ("scores.json", "dev-step-600.txt", "old-steps.txt"):
+    (translations / name).touch()
+  os.symlink(translations, directory.join("translations"))
   assert directory.checkpoint_steps() == [600]
   directory.remove_model()
+  assert os.listdir(translations) == ["old-steps.txt"]
   assert directory.checkpoint_steps() == []
   # The next model's lie there too.
   assert os.path.islink(directory.join("checkpoints"))
