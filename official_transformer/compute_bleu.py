@@ -10,7 +10,6 @@ Several translations are compared with the first:
 from __future__ import annotations
 
 import dataclasses
-import json
 
 from absl import logging
 
@@ -19,6 +18,7 @@ from official_transformer.commands.flag_records import REQUIRED, flag
 from official_transformer.commands.scoring import (
   TOKENIZE_HELP,
   MetricsOptions,
+  are_json,
   check_tokenizer,
   comparison_settings,
 )
@@ -174,13 +174,7 @@ def main(_: list[str]) -> None:
 
 def _refuse_json(path: str, lines: list[str]) -> None:
   """Raises an `InputError` if lines are JSON, which would be scored as text."""
-  if not lines[0].startswith("{"):
-    return
-  try:
-    is_json = all(isinstance(json.loads(line), dict) for line in lines[:10])
-  except (ValueError, RecursionError):
-    return
-  if is_json:
+  if are_json(lines):
     raise InputError(
       f"{path} is lines of JSON, which would be scored as they stand: have "
       "--mode=predict write --output_format=text, or take the field out with "

@@ -14,6 +14,7 @@ from official_transformer.commands.model_options import CheckpointOptions
 from official_transformer.commands.scoring import (
   TOKENIZE_HELP,
   ScoringOptions,
+  are_json,
   check_tokenizer,
   comparison_settings,
 )
@@ -161,7 +162,7 @@ def _reported(name: str, lines: list[str]) -> Reported:
   """Returns a translation, of text or of JSON objects."""
   from official_transformer.evaluation.report_data import Reported
 
-  if not name.endswith(JSON_LINES):
+  if not (name.endswith(JSON_LINES) or are_json(lines)):
     return Reported(name, lines)
   texts, unfinished = [], []
   for number, line in enumerate(lines, start=1):

@@ -6,6 +6,8 @@ sacreBLEU takes a moment to import: nothing else waits for it.
 from __future__ import annotations
 
 import dataclasses
+import json
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from official_transformer.commands.flag_records import Options, flag
@@ -106,6 +108,16 @@ class MetricsOptions(ScoringOptions):
   metrics: tuple[str, ...] = flag(
     ("bleu", "chrf", "ter"), "Which of sacreBLEU's metrics to measure."
   )
+
+
+def are_json(lines: Sequence[str]) -> bool:
+  """Returns whether lines are JSON objects, which are no translations."""
+  if not lines or not lines[0].startswith("{"):
+    return False
+  try:
+    return all(isinstance(json.loads(line), dict) for line in lines[:10])
+  except (ValueError, RecursionError):
+    return False
 
 
 def check_tokenizer(name: str, asked: str) -> str:

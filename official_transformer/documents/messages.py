@@ -29,6 +29,9 @@ _ESCAPES = {
   **{"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f"},
   **{"v": "\v", "\\": "\\", '"': '"'},
 }
+# By octal or hexadecimal digits, of ASCII alone: others are bytes of a charset.
+_ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9a-fA-F]+)|(.))")
+_DELETE = 0x7F
 _ESCAPED = {character: f"\\{name}" for name, character in _ESCAPES.items()}
 
 
@@ -178,7 +181,22 @@ def _sources(entry: _Entry) -> list[str]:
 
 
 def _unescaped(text: str) -> str:
-  return re.sub(r"\\(.)", lambda match: _ESCAPES.get(match[1], match[0]), text)
+  """Returns the text of what stands between quotes, as C has it."""
+
+  def character(match: re.Match[str]) -> str:
+    octal, hexadecimal, name = match.groups()
+    if name is None:
+      code = int(octal, 8) if octal else int(hexadecimal, 16)
+      return chr(code) if code < _DELETE else match[0]
+    return _ESCAPES.get(name, match[0])
+
+  return _ESCAPE.sub(character, text)
+
+
+def _escaped(character: str) -> str:
+  if character in _ESCAPED:
+    return _ESCAPED[character]
+  return f"\\{ord(character):03o}" if character < " " else character
 
 
 def _quoted(key: str, text: str, line: str) -> str:
@@ -191,9 +209,7 @@ def _quoted(key: str, text: str, line: str) -> str:
   """
   end = line[len(line.rstrip("\r\n")) :] or "\n"
   pieces = _LINE.findall(text) or [""]
-  quoted = [
-    '"' + "".join(_ESCAPED.get(c, c) for c in piece) + '"' for piece in pieces
-  ]
+  quoted = ['"' + "".join(map(_escaped, piece)) + '"' for piece in pieces]
   if len(quoted) > 1:
     quoted.insert(0, '""')
   return f"{key} {end.join(quoted)}{end}"

@@ -9,6 +9,7 @@ translated as by `--markup=html`.
 from __future__ import annotations
 
 import io
+import lzma
 import re
 import zipfile
 import zlib
@@ -106,7 +107,12 @@ def _read_parts(content: bytes) -> dict[str, etree._Element]:
         part.filename: etree.fromstring(archive.read(part), parser)
         for part in parts
       }
-  except (zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
+  except InputError:
+    raise
+  except (
+    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError),
+    *(NotImplementedError, ValueError),
+  ) as error:
     raise InputError(
       f"it is not a .docx file ({error}); save a .doc or .odt file as .docx"
     ) from None

@@ -73,6 +73,8 @@ class Paragraph:
     self._field: list[etree._Element] = []
     self._depth = 0
     markup = _joined(self._written(element))
+    if self._field:  # Never lost, whatever its marks.
+      markup += f'<img id="{self._number(_Part(self._field))}">'
     self.has_text = bool(self._lengths)
     # Most text is in no element: it need not be aligned to have its format.
     self._usual = max(
@@ -83,7 +85,7 @@ class Paragraph:
 
   def _written(self, parent: etree._Element) -> Iterator[str]:
     """Yields the markup of a paragraph's or a link's content."""
-    ranges = _ranges(parent)
+    ranges = self._ranges(parent)
     for child in parent:
       name = str(child.tag)
       if self._depth or child.find(FIELD) is not None:
@@ -116,7 +118,7 @@ class Paragraph:
   def _written_field(self, child: etree._Element) -> Iterator[str]:
     """Yields a placeholder once a field is at its end."""
     self._field.append(child)
-    self._depth += sum(map(field_step, child.iterfind(FIELD)))
+    self._depth += self._field_steps(child)
     if self._depth > 0:
       return
     field, self._field, self._depth = self._field, [], 0
@@ -128,6 +130,42 @@ class Paragraph:
       yield f'<i id="{self._number(part)}">{inner}</i>'
     else:
       yield f'<img id="{self._number(_Part(field))}">'
+
+  def _field_steps(self, child: etree._Element) -> int:
+    """Returns how many more fields begin in an element than end there."""
+    # Marks inside a text box belong to another paragraph.
+    return sum(
+      field_step(mark)
+      for mark in child.iter(FIELD)
+      if next(mark.iterancestors(W + "p")) is self._element
+    )
+
+  def _ranges(
+    self, parent: etree._Element
+  ) -> dict[etree._Element, etree._Element]:
+    """Returns the ends of ranges by their beginnings.
+
+    Ranges that cross others without being nested, extend beyond the parent, or
+    begin or end inside a field, are left out.
+    """
+    found = {}
+    is_open: list[etree._Element] = []
+    depth = self._depth
+    for child in parent:
+      name = str(child.tag)
+      step = self._field_steps(child)
+      if depth or step:
+        depth += step
+      elif name.endswith(_BEGINS):
+        is_open.append(child)
+      elif name.endswith(_ENDS):
+        for place, start in reversed(list(enumerate(is_open))):
+          if start.get(W + "id") == child.get(W + "id"):
+            if place == len(is_open) - 1:
+              found[start] = child
+            del is_open[place:]
+            break
+    return found
 
   def _written_run(self, run: etree._Element) -> Iterator[str]:
     """Yields the text of a run, and its other content."""
@@ -221,28 +259,6 @@ def _content(around: etree._Element) -> etree._Element:
   """Returns the element that contains the runs of a link."""
   content = around.find(_CONTENT)
   return around if content is None else content
-
-
-def _ranges(parent: etree._Element) -> dict[etree._Element, etree._Element]:
-  """Returns the ends of ranges by their beginnings.
-
-  Ranges that cross others without being nested, or extend beyond the parent,
-  are left out.
-  """
-  found = {}
-  is_open: list[etree._Element] = []
-  for child in parent:
-    name = str(child.tag)
-    if name.endswith(_BEGINS):
-      is_open.append(child)
-    elif name.endswith(_ENDS):
-      for place, start in reversed(list(enumerate(is_open))):
-        if start.get(W + "id") == child.get(W + "id"):
-          if place == len(is_open) - 1:
-            found[start] = child
-          del is_open[place:]
-          break
-  return found
 
 
 def _link_text(field: list[etree._Element]) -> int:

@@ -50,7 +50,7 @@ def bleu_tokenize(text: str) -> list[str]:
   return text.split()
 
 
-def _ngrams(tokens: Sequence[str]) -> collections.Counter[tuple[str, ...]]:
+def ngrams(tokens: Sequence[str]) -> collections.Counter[tuple[str, ...]]:
   """Counts the n-grams of all orders up to the fourth."""
   return collections.Counter(
     tuple(tokens[i : i + order])
@@ -79,7 +79,7 @@ def compute_bleu(
   for reference, translation in zip(references, translations, strict=True):
     reference_length += len(reference)
     translation_length += len(translation)
-    wanted, found = _ngrams(reference), _ngrams(translation)
+    wanted, found = ngrams(reference), ngrams(translation)
     for ngram, count in found.items():
       matches[len(ngram) - 1] += min(count, wanted[ngram])
       possible[len(ngram) - 1] += count

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from sacrebleu.metrics import BLEU
 
+from official_transformer.evaluation.bleu import ngrams
 from official_transformer.evaluation.metrics import (
   MetricSettings,
   References,
@@ -28,7 +29,6 @@ LENGTHS = (0, 1, 6, 11, 16, 21, 31, 41, 61)
 # Of the rarest word in the text that is counted; first come lines without any.
 _NO_WORD = -1
 FREQUENCIES = (_NO_WORD, 0, 1, 2, 5, 10, 50, 100, 1000)
-_LONGEST = 4
 
 
 class Group(NamedTuple):
@@ -166,10 +166,10 @@ def count_ngrams(
   matched = [collections.Counter(in_references) for _ in systems]
   in_translations = [collections.Counter(in_references) for _ in systems]
   for number, reference in enumerate(references):
-    of_reference = _ngrams(reference)
+    of_reference = ngrams(plain_words(reference))
     in_references.update(of_reference)
     for place, system in enumerate(systems):
-      of_system = _ngrams(system[number])
+      of_system = ngrams(plain_words(system[number]))
       in_translations[place].update(of_system)
       matched[place].update(of_system & of_reference)
   known = set(in_references).union(*in_translations)
@@ -182,15 +182,6 @@ def count_ngrams(
     )
     for ngram in known
   ]
-
-
-def _ngrams(text: str) -> collections.Counter[tuple[str, ...]]:
-  words = plain_words(text)
-  return collections.Counter(
-    tuple(words[start : start + size])
-    for size in range(1, _LONGEST + 1)
-    for start in range(len(words) - size + 1)
-  )
 
 
 def most(

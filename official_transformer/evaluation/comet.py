@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from official_transformer.errors import InputError, RunError
+from official_transformer.storage.typed_json import DAMAGE
 from official_transformer.text.text_files import check_input, write_lines
 
 COMMAND = "comet-score"
@@ -103,14 +104,22 @@ class Comet(NamedTuple):
         ]
       )
       with open(output, encoding="utf-8") as stream:
-        told = json.load(stream)
+        content = stream.read()
+    try:
+      told = json.loads(content)
+      scores = [
+        [float(line["COMET"]) for line in told[path]] for path in translations
+      ]
+    except DAMAGE as error:
+      raise RunError(
+        f"comet-score wrote other JSON than is known here ({error!r:.200}): "
+        "use another version of it"
+      ) from None
     return [
       CometScore(
         os.path.basename(self.model), sum(lines) / max(len(lines), 1), lines
       )
-      for lines in (
-        [float(line["COMET"]) for line in told[path]] for path in translations
-      )
+      for lines in scores
     ]
 
   def _run(self, arguments: list[str]) -> None:

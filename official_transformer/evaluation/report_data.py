@@ -11,7 +11,6 @@ import numpy as np
 from official_transformer.evaluation import breakdowns, comparison_formats
 from official_transformer.evaluation.breakdowns import Group, NgramCount
 from official_transformer.evaluation.metrics import (
-  LESS_IS_BETTER,
   METRICS,
   MetricSettings,
   References,
@@ -106,7 +105,6 @@ def report_data(
   return {
     "title": request.title,
     "comparison": comparison,
-    "lessIsBetter": list(LESS_IS_BETTER),
     "groups": _group_lists(request, lines, compared.tokenizer.name),
     "ngrams": _ngram_lists(counts, len(lines)),
     "sources": request.sources,

@@ -1,8 +1,8 @@
 """Whether one system is better than another, or only luckier on this text.
 
 Both tests are sacreBLEU's. Of systems that are equal, paired bootstrap
-resampling finds p < 0.05 in 13% of the cases, approximate randomisation in 5 to
-7%: it is the default. Sources: Koehn 2004; Riezler and Maxwell 2005.
+resampling finds p < 0.05 in 14% of the cases, approximate randomisation in 5%:
+it is the default. Sources: Koehn 2004; Riezler and Maxwell 2005.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ import os
 import numpy as np
 
 from official_transformer.decoding.loading import LoadedModel
-from official_transformer.errors import RunError
+from official_transformer.errors import InputError, RunError
 from official_transformer.exporting import (
   huggingface_model,
   huggingface_tokenizer,
@@ -65,17 +65,26 @@ def export_huggingface(
   """
   params = model.transformer.params
   kind = architecture(params)
+  positions = huggingface_model.longest(params)
+  for number, (source, target) in enumerate(samples.pairs, start=1):
+    if (tokens := max(len(source), len(target))) > positions:
+      raise InputError(
+        f"line {number} of the text that verifies the export, or its "
+        f"translation, has {tokens} tokens, and {kind} {positions} positions: "
+        "leave it out"
+      )
+  longest_piece = min(model.longest_piece, positions)
   huggingface_model.write_model(model.transformer, directory)
   _write_generation(params, samples, directory)
   if kind == PEGASUS:
     start = huggingface_model.start_id(params)
     huggingface_tokenizer.write_unigram(
-      files.source, directory, start, model.longest_piece
+      files.source, directory, start, longest_piece
     )
     file_system.copy(files.source, os.path.join(directory, VOCABULARY))
   else:
     huggingface_tokenizer.write_marian(
-      model.tokenizers, files, directory, model.longest_piece
+      model.tokenizers, files, directory, longest_piece
     )
   return [
     _verify_text(model, directory, kind, samples),

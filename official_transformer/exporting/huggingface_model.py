@@ -36,6 +36,7 @@ from official_transformer.importing.huggingface_names import (
   turned,
   with_residual_scale,
 )
+from official_transformer.importing.marian_names import NEVER
 from official_transformer.model.transformer import Transformer
 from official_transformer.model_params import (
   EOS_ID,
@@ -47,8 +48,6 @@ from official_transformer.model_params import (
 POSITIONS = 1024
 # Of Marian's class; it computes as many as are asked for.
 MARIAN_POSITIONS = 512
-# The bias of a logit that is never to win, within 16 bits.
-_NEVER = -1e4
 _ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "swish": "silu"}
 
 # An array by its name.
@@ -206,8 +205,8 @@ def _logits_bias(
   bias = np.zeros([1, rows], np.float32)
   if params.output_bias:
     bias[0, : params.vocab_size] += weights["transformer/output/bias"]
-  bias[0, list(params.hidden_tokens)] = _NEVER
-  bias[0, params.vocab_size :] = _NEVER
+  bias[0, list(params.hidden_tokens)] = NEVER
+  bias[0, params.vocab_size :] = NEVER
   return bias
 
 

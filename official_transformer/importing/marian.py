@@ -38,8 +38,10 @@ from official_transformer.importing.marian_vocabulary import (
   read_vocabulary,
 )
 from official_transformer.importing.model_writing import (
+  check_overrides,
   new_directory,
   summary,
+  without_never,
   write_model,
 )
 from official_transformer.model.building import build_transformer
@@ -87,6 +89,7 @@ def import_marian(
   Raises:
     InputError: if the files are missing, or of another kind of model.
   """
+  check_overrides(overrides)
   target = new_directory(model_dir)
   config = _read_config(directory)
   source = read_vocabulary(directory, "source")
@@ -267,7 +270,9 @@ def _assemble(
     found = next((tensors[n] for n in names if n in tensors), None)
     if found is not None:
       # Biases are [1, V].
-      rows = found.reshape(-1) if path == "output/bias" else found
+      rows = (
+        without_never(found.reshape(-1)) if path == "output/bias" else found
+      )
       if len(rows) >= len(vocabulary.order):
         values[f"transformer/{path}"] = rows[vocabulary.order]
   if params.share_embeddings == "all":

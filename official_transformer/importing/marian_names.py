@@ -34,7 +34,7 @@ ARCHITECTURE = {
   "transformer-no-projection": False,
   "transformer-tied-layers": [],
 }
-# The bias of a logit that is never to win.
+# The bias of a logit that is never to win; 16 bits hold it exactly.
 NEVER = -1e4
 # Widths of products in 8 bits are multiples of this.
 BLOCK = 64

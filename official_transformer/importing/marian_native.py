@@ -34,12 +34,17 @@ from official_transformer.importing.marian_names import (
   name_of,
 )
 from official_transformer.importing.model_writing import (
+  check_overrides,
   new_directory,
   summary,
+  without_never,
   write_model,
 )
 from official_transformer.model.building import build_transformer
 from official_transformer.model.transformer import Transformer
+from official_transformer.model_directory.checkpoint_files import (
+  problem_of_weights,
+)
 from official_transformer.model_directory.description import Origin
 from official_transformer.model_params import TransformerParams
 from official_transformer.storage import file_system
@@ -74,6 +79,7 @@ def import_marian_files(
   Raises:
     InputError: if the files are missing, or of another kind of model.
   """
+  check_overrides(overrides)
   target = new_directory(model_dir)
   if file_system.is_directory(path):
     path = os.path.join(path, MODEL)
@@ -114,6 +120,9 @@ def _read_arrays(path: str) -> dict[str, np.ndarray]:
       f"{path} has no {', '.join(missing)}: it is of no Marian model with one "
       "table"
     )
+  for name, array in arrays.items():
+    if name != CONFIG and (problem := problem_of_weights(array)):
+      raise InputError(f"{path} is of no use: {name} {problem}")
   return arrays
 
 
@@ -245,6 +254,5 @@ def _assemble(
   values["transformer/embedding/weights"] = arrays[TABLE][: params.vocab_size]
   if params.output_bias:
     bias = arrays[BIAS].reshape(-1)[: params.vocab_size]
-    # The bias of PAD is lost if PAD may not be chosen.
-    values["transformer/output/bias"] = np.where(bias == NEVER, 0, bias)
+    values["transformer/output/bias"] = without_never(bias)
   return {own: np.asarray(v, np.float32) for own, v in values.items()}

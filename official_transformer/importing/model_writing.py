@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
 from official_transformer.errors import InputError
+from official_transformer.importing.marian_names import NEVER
 from official_transformer.model.transformer import Transformer
 from official_transformer.model_directory.checkpoint_files import (
   WEIGHTS,
@@ -20,8 +21,17 @@ from official_transformer.model_directory.description import (
   Origin,
   current_versions,
 )
-from official_transformer.model_directory.directory import ModelDirectory
-from official_transformer.model_params import TransformerParams
+from official_transformer.model_directory.directory import (
+  AVERAGE,
+  BEST,
+  CHECKPOINTS,
+  ModelDirectory,
+)
+from official_transformer.model_params import (
+  DECODING_FIELDS,
+  TRAINING_FIELDS,
+  TransformerParams,
+)
 from official_transformer.text.vocabulary_files import (
   LoadedVocabularies,
 )
@@ -34,11 +44,30 @@ def new_directory(model_dir: str) -> ModelDirectory:
     InputError: if it holds one that was trained.
   """
   directory = ModelDirectory(model_dir)
-  if directory.checkpoint_steps() or directory.is_finished:
+  if any(map(directory.checkpoint_steps, (CHECKPOINTS, BEST, AVERAGE))):
     raise InputError(
       f"{model_dir} holds a trained model already; name another --model_dir"
     )
   return directory
+
+
+def check_overrides(overrides: Iterable[str]) -> None:
+  """Refuses parameters that the files of a model say themselves."""
+  chosen = (*DECODING_FIELDS, *TRAINING_FIELDS)
+  if wrong := sorted(set(overrides) - set(chosen)):
+    raise InputError(
+      f"{', '.join(wrong)}: the model's files say that; what can be chosen is "
+      f"{', '.join(chosen)}"
+    )
+
+
+def without_never(bias: np.ndarray) -> np.ndarray:
+  """Returns a bias as it was before it forbade tokens, float32.
+
+  That of a token that may not be chosen is lost: it is 0.
+  """
+  bias = np.asarray(bias, np.float32)
+  return np.where(bias == NEVER, np.float32(0), bias)
 
 
 def summary(
@@ -69,17 +98,23 @@ def write_model(
     values: values of the variables, by their paths.
     vocabularies: vocabularies of its two sides.
     origin: where the values come from.
+
+  Raises:
+    InputError: if the vocabularies have more entries than the tables.
   """
-  directory.remove_derived()
-  directory.write(
-    ModelDescription(
-      transformer.params,
-      vocabularies.identity,
-      versions=current_versions(),
-      origin=origin,
-    ),
-    vocabularies,
+  description = ModelDescription(
+    transformer.params,
+    vocabularies.identity,
+    versions=current_versions(),
+    origin=origin,
   )
+  try:
+    description.check_rows()
+  except ValueError as error:
+    raise InputError(
+      f"the vocabulary is another model's: it has {error}"
+    ) from None
+  directory.write(description, vocabularies)
   write_checkpoint(
     directory,
     0,

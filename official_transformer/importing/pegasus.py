@@ -18,7 +18,7 @@ import numpy as np
 import tensorflow as tf
 
 from official_transformer.errors import InputError
-from official_transformer.importing.formats import PEGASUS_HF
+from official_transformer.importing.formats import PEGASUS_HF, ROUNDED_ROWS
 from official_transformer.importing.huggingface_files import (
   check_values,
   read_json,
@@ -35,15 +35,17 @@ from official_transformer.importing.huggingface_names import (
   with_residual_scale,
 )
 from official_transformer.importing.model_writing import (
+  check_overrides,
   new_directory,
   summary,
+  without_never,
   write_model,
 )
 from official_transformer.model.building import build_transformer
 from official_transformer.model.transformer import Transformer
 from official_transformer.model.variants import POSITIONS
 from official_transformer.model_directory.description import Origin
-from official_transformer.model_params import DECODING_FIELDS, TransformerParams
+from official_transformer.model_params import TransformerParams
 from official_transformer.storage import file_system
 from official_transformer.storage.typed_json import DAMAGE, read_record
 from official_transformer.text.vocabulary_files import (
@@ -83,9 +85,15 @@ def import_pegasus(
       f"there is no {vocabulary}, which transformers does not copy: copy it "
       "from the export"
     )
-  files = VocabFiles.joint(vocabulary)
+  loaded = load_vocabularies(VocabFiles.joint(vocabulary))
+  spare = params.vocab_size - loaded.tokenizers.target.vocab_size
+  if not 0 <= spare <= ROUNDED_ROWS:
+    raise InputError(
+      f"{vocabulary} is another model's: it has {params.vocab_size - spare} "
+      f"entries, and the table {params.vocab_size} rows"
+    )
   origin = Origin(PEGASUS_HF, file_system.absolute(directory), None)
-  write_model(target, transformer, values, load_vocabularies(files), origin)
+  write_model(target, transformer, values, loaded, origin)
   return summary(values, params, model_dir)
 
 
@@ -93,11 +101,7 @@ def _params(
   directory: str, overrides: Mapping[str, Any]
 ) -> tuple[TransformerParams, float]:
   """Returns the parameters and the residual scale that the export has noted."""
-  if wrong := sorted(set(overrides) - set(DECODING_FIELDS)):
-    raise InputError(
-      f"{', '.join(wrong)}: the export says that; what can be chosen is "
-      f"{', '.join(DECODING_FIELDS)}"
-    )
+  check_overrides(overrides)
   path = os.path.join(directory, "config.json")
   config = read_json(path)
   if not isinstance(config, dict) or OWN_PARAMS not in config:
@@ -152,7 +156,8 @@ def _assemble(
       "does that"
     )
   if params.output_bias:
-    values["transformer/output/bias"] = tensors[BIAS][0, : params.vocab_size]
+    bias = tensors[BIAS][0, : params.vocab_size]
+    values["transformer/output/bias"] = without_never(bias)
   if layers := transformer.positions.layers:
     paths = [layer.table.path for layer in layers]
     values |= zip(

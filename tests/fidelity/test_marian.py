@@ -299,4 +299,8 @@ def test_what_decides_the_search_can_be_given(tmp_path):
   _, description = open_model(str(tmp_path / "model"))
   params = description.params
   assert params.beam_size == 2
+  with pytest.raises(InputError, match="num_heads: the model's files say that"):
+    import_marian(
+      copy("tied", tmp_path / "again"), str(tmp_path / "m"), {"num_heads": 4}
+    )
   assert dataclasses.asdict(params)["norm"] == "post"

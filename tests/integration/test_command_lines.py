@@ -4,6 +4,7 @@ They run inside the test's process; `test_processes.py` has what needs one of
 its own.
 """
 
+import gzip
 import json
 import os
 import pathlib
@@ -599,17 +600,18 @@ def test_a_report_is_one_file(trained_model, demo_text, tmp_path):
     *("--mode=predict", f"--model_dir={trained_model}"),
     *(f"--file={demo_text}/test.en", "--output_format=jsonl"),
   )
-  (tmp_path / "a.jsonl").write_text(told)
+  (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(told.encode()))
   command = (
     REPORT,
     f"--source={demo_text}/test.en",
     f"--reference={demo_text}/test.de",
-    f"--translation={tmp_path}/a.jsonl",
+    f"--translation={tmp_path}/a.jsonl.gz",
     f"--output={out}",
   )
   run(*command, f"--frequency_text={demo_text}/train.de")
   page = out.read_text(encoding="utf-8")
   assert "rarest word is in train.de" in page
+  assert 'translation\\"' not in page  # The text of the objects is scored.
   assert page.count("<script") == 2
   run(*command, f"--model_dir={trained_model}", "--attention_count=2")
   assert len(re.findall(r'"layers":', out.read_text("utf-8"))) == 2

@@ -223,6 +223,15 @@ def test_messages_of_others_stay_byte_for_byte():
   assert found.decode() == expected
 
 
+def test_escapes_by_numbers_are_characters():
+  content = 'msgid "\\033[1mbold\\x1b[0m \\303"\nmsgstr ""\n'
+  document = read("po", content.encode())
+  (markup,) = asked(document)
+  assert "\x1b[1mbold\x1b[0m" in markup
+  found = document.translated([markup.replace("bold", "fett")]).decode()
+  assert 'msgstr "\\033[1mfett\\033[0m ' in found
+
+
 def test_a_language_with_one_form_for_any_number():
   content = (
     'msgid ""\nmsgstr "Plural-Forms: nplurals=1; plural=0;\\n"\n\n'
@@ -337,6 +346,37 @@ def test_paragraphs_of_word_are_html(paragraph, markup, translation, found):
   assert re.sub(r' xmlns:\w+="[^"]*"', "", xml) == f"<w:p>{found}</w:p>"
 
 
+BEGIN, CODE, SEPARATE, SHOWN, END = re.findall("<w:r>.*?</w:r>", FIELD)
+
+
+@pytest.mark.parametrize(
+  "field",
+  [
+    # Tracked changes, each part of the field for itself.
+    f"<w:ins>{BEGIN}</w:ins>{SEPARATE}<w:ins>{END}</w:ins>",
+    f"{BEGIN}{CODE}<w:ins>{SEPARATE}{SHOWN}{END}</w:ins>",
+    # A form's field, named by a bookmark that begins or ends inside.
+    f'{BEGIN}<w:bookmarkStart w:id="3"/>{CODE}{SEPARATE}{SHOWN}{END}'
+    '<w:bookmarkEnd w:id="3"/>',
+    f'<w:bookmarkStart w:id="3"/>{BEGIN}{CODE}<w:bookmarkEnd w:id="3"/>'
+    f"{SEPARATE}{SHOWN}{END}",
+  ],
+)  # fmt: skip
+def test_a_field_of_word_loses_no_text(field):
+  body = f"<w:p>{text('before ')}{field}{text(' behind it')}</w:p>"
+  document = read("docx", word_file(body))
+  (markup,) = asked(document)
+  assert re.fullmatch(
+    r'before (<a id="\d"></a>)?<img id="\d"> behind it', markup
+  )
+  xml = xml_of(document.translated([upper(markup)]))
+  words = re.findall("<w:t[^>]*>(.*?)</w:t>", xml)
+  assert [w for w in words if w != "7"] == ["BEFORE ", " BEHIND IT"]
+  # Each of its marks is there once.
+  assert xml.count("fldChar ") == field.count("fldChar ")
+  assert xml.count("bookmark") == field.count("bookmark")
+
+
 def test_all_parts_of_word_are_read_but_fields():
   begin, *_, end = re.findall("<w:r>.*?</w:r>", FIELD)
   box = f"<w:txbxContent><w:p>{text('box')}</w:p></w:txbxContent>"
@@ -364,6 +404,10 @@ def test_all_parts_of_word_are_read_but_fields():
   assert text("NOTE") in xml_of(found, "footnotes")
 
 
+# Its directory would begin before the file.
+NEGATIVE = b"PK\x05\x06" + bytes(8) + b"\xff\x00\x00\x00" * 2 + bytes(2)
+
+
 @pytest.mark.parametrize(
   ("name", "content", "message"),
   [
@@ -378,6 +422,7 @@ def test_all_parts_of_word_are_read_but_fields():
     ("po", b'msgid "a\nmsgstr', "it is not a .po file"),
     ("docx", b"hello", "it is not a .docx file"),
     ("docx", word_file("</w:p>"), "its XML is damaged"),
+    ("docx", NEGATIVE, "it is not a .docx file"),
   ],
 )
 def test_what_is_no_document_is_refused(tmp_path, name, content, message):

@@ -28,7 +28,8 @@ told = {{}}
 for path in given.t:
   lines = read(path)
   assert len(lines) == len(sources) == len(references)
-  told[path] = [{{"COMET": len(line) / 10}} for line in lines]
+  name = "score" if "other" in lines[0] else "COMET"
+  told[path] = [{{name: len(line) / 10}} for line in lines]
 json.dump(told, open(given.to_json, "w"))
 """
 
@@ -68,3 +69,8 @@ def test_its_failure_is_told_in_its_last_words(comet):
   pathlib.Path(comet.model).write_text("broken")
   with pytest.raises(RunError, match="cannot find xlm-roberta-large"):
     comet.score(["a"], ["b"], [["c"]])
+
+
+def test_an_answer_of_another_kind_is_told(comet):
+  with pytest.raises(RunError, match="other JSON than is known here"):
+    comet.score(["a"], ["b"], [["other"]])

@@ -231,8 +231,51 @@ def test_anybody_elses_model_is_refused(exported, tmp_path):
   (directory / "config.json").write_text(json.dumps(config))
   with pytest.raises(InputError, match="is damaged"):
     import_pegasus(str(directory), str(tmp_path / "back"), {})
-  with pytest.raises(InputError, match="vocab_size: the export says that"):
+  with pytest.raises(
+    InputError, match="vocab_size: the model's files say that"
+  ):
     import_pegasus(str(directory), str(tmp_path / "back"), {"vocab_size": 9})
+
+
+def test_a_bias_that_forbids_tokens_is_no_weight(vocabulary, tmp_path):
+  hides = {"output_bias": True, "suppress_pad": True}
+  model = random_model(str(tmp_path / "model"), vocabulary, **hides)
+  (bias,) = (w for w in model.transformer.weights if "output/bias" in w.path)
+  bias.assign(np.arange(bias.shape[0], dtype=np.float32))
+  directory = tmp_path / "export"
+  directory.mkdir()
+  huggingface_export.export_huggingface(
+    model,
+    VocabFiles.joint(vocabulary),
+    str(directory),
+    Samples.of(model, LINES),
+  )
+  import_pegasus(str(directory), str(tmp_path / "back"), {})
+  back = load_model(*open_model(str(tmp_path / "back"))).transformer
+  (again,) = (w for w in back.weights if "output/bias" in w.path)
+  np.testing.assert_array_equal(again.numpy(), bias.numpy())
+
+
+def test_a_line_with_more_tokens_than_positions_is_named(
+  model, vocabulary, tmp_path, monkeypatch
+):
+  monkeypatch.setattr(huggingface_export.huggingface_model, "POSITIONS", 3)
+  with pytest.raises(InputError, match="tokens, and pegasus 3 positions"):
+    huggingface_export.export_huggingface(
+      model,
+      VocabFiles.joint(vocabulary),
+      str(tmp_path),
+      Samples.of(model, LINES),
+    )
+
+
+def test_another_vocabulary_is_refused(exported, tmp_path):
+  directory, _ = exported
+  lines = [f"word{n} another{n}" for n in range(300)]
+  (tmp_path / "text").write_text("".join(f"{line}\n" for line in lines))
+  train_sentencepiece([str(tmp_path / "text")], str(directory / VOCABULARY), 80)
+  with pytest.raises(InputError, match="another model's: it has 80 entries"):
+    import_pegasus(str(directory), str(tmp_path / "back"), {})
 
 
 def test_a_vocabulary_that_was_not_saved_anew_is_missed(exported, tmp_path):

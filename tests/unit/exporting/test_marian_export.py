@@ -199,6 +199,8 @@ def test_what_is_no_such_model_is_refused(exported, tmp_path):
   refused("shape of", {**arrays, name: arrays[name][1:]})
   refused("trained with 40", {**arrays, TABLE: arrays[TABLE][:40]})
   refused("is damaged", config={**config, OWN_PARAMS: '{"alpha": "x"}'})
+  refused("1 numbers that are not finite", {**arrays, name: np.r_[np.nan, 1]})
+  refused("holds no real numbers", {**arrays, TABLE: np.array(1)})
   bare = {n: v for n, v in config.items() if n not in (OWN_PARAMS, "dim-emb")}
   refused("is damaged: 'dim-emb'", config=bare)
   whole = (exported / "model.npz").read_bytes()

@@ -12,6 +12,7 @@ from official_transformer.model_directory.description import (
 )
 from official_transformer.model_directory.directory import (
   AVERAGE,
+  BEST,
   ModelDirectory,
 )
 from official_transformer.model_params import TINY
@@ -118,6 +119,12 @@ def test_an_average_alone_is_what_there_is_to_use(tmp_path):
       directory.choose_checkpoints(name)
   with pytest.raises(InputError, match="holds a trained model"):
     new_directory(str(tmp_path))
+  best = ModelDirectory(str(tmp_path / "other"))
+  os.makedirs(best.checkpoint_directory(30, BEST))
+  with open(best.checkpoint_prefix(30, BEST) + ".index", "wb"):
+    pass
+  with pytest.raises(InputError, match="holds a trained model"):
+    new_directory(best.path)
   (tmp_path / "checkpoints" / "step-40").mkdir(parents=True)
   (tmp_path / "checkpoints" / "step-40" / "model.index").write_bytes(b"")
   assert not directory.is_finished
