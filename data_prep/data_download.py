@@ -18,6 +18,7 @@ from data_prep.data_options import WorkerOptions
 from data_prep.downloading.raw_text import RawText, hold_out
 from data_prep.downloading.sources import SOURCES, Source
 from data_prep.encoding.filters import FilterSettings
+from data_prep.encoding.making import check_directory
 from data_prep.encoding.preparation import prepare
 from data_prep.reading.corpora import Corpus, DataSettings
 from official_transformer.commands import flags_core
@@ -116,6 +117,8 @@ def main(_: list[str]) -> None:
 def _make(options: DownloadOptions) -> None:
   """Downloads a corpus and prepares it."""
   source = options.source
+  # Before hours of downloading.
+  check_directory(DataSettings(options.data_dir, prefix=source.prefix), [])
   raw = RawText(options.raw_dir, options.source_dir)
   logging.info("Step 1/4: the test set")
   raw.find(source.test, options.data_dir)

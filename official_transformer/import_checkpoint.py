@@ -122,6 +122,7 @@ class ImportOptions(Options):
         for name in (
           *("vocab_file", "source_vocab_file", "target_vocab_file"),
           *("param_set", "target_space_id", "spare_rows"),
+          *("num_heads", "start_symbol"),
         )
         if getattr(self, name) is not None
         and (self.format, name) != (MARIAN, "vocab_file")

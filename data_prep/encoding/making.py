@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
@@ -239,9 +240,11 @@ def check_directory(settings: DataSettings, paths: Iterable[str]) -> None:
     InputError: if there are shards of other data, or the text is an earlier
       run's split.
   """
-  own = tuple(f"{settings.prefix}-{tag}-" for tag in (TRAIN_TAG, DEV_TAG))
+  own = re.compile(
+    rf"{re.escape(settings.prefix)}-({TRAIN_TAG}|{DEV_TAG})-\d+-of-\d+"
+  )
   for name in file_system.names_in(settings.data_dir):
-    if _is_any_shard(name) and not name.startswith(own):
+    if _is_any_shard(name) and not own.fullmatch(final_name(name)):
       raise InputError(
         f"--data_dir={settings.data_dir} has shards of other data, such as "
         f"{name}: name another directory, or remove them"

@@ -78,8 +78,8 @@ class ReportOptions(
   )
   translation: tuple[str, ...] = flag(
     REQUIRED,
-    "File of translated text, or of --mode=predict's JSON lines, if its name "
-    "ends in .jsonl. Given again: a second one, to compare with the first.",
+    "File of translated text, or of --mode=predict's JSON lines. Given again: "
+    "a second one, to compare with the first.",
     repeated=True,
     path=True,
   )

@@ -29,9 +29,9 @@ _ESCAPES = {
   **{"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f"},
   **{"v": "\v", "\\": "\\", '"': '"'},
 }
-# By octal or hexadecimal digits, of ASCII alone: others are bytes of a charset.
-_ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9a-fA-F]+)|(.))")
-_DELETE = 0x7F
+_UNESCAPED = {**_ESCAPES, "?": "?", "'": "'"}
+# One character by its name, or bytes by octal or hexadecimal digits.
+_ESCAPE = re.compile(r"(?:\\(?:[0-7]{1,3}|x[0-9a-fA-F]+))+|\\(.)")
 _ESCAPED = {character: f"\\{name}" for name, character in _ESCAPES.items()}
 
 
@@ -183,20 +183,24 @@ def _sources(entry: _Entry) -> list[str]:
 def _unescaped(text: str) -> str:
   """Returns the text of what stands between quotes, as C has it."""
 
-  def character(match: re.Match[str]) -> str:
-    octal, hexadecimal, name = match.groups()
-    if name is None:
-      code = int(octal, 8) if octal else int(hexadecimal, 16)
-      return chr(code) if code < _DELETE else match[0]
-    return _ESCAPES.get(name, match[0])
+  def characters(match: re.Match[str]) -> str:
+    if match[1]:
+      return _UNESCAPED.get(match[1], match[0])
+    digits = match[0][1:].split("\\")
+    codes = [int(d[1:], 16) if d[0] == "x" else int(d, 8) for d in digits]
+    try:
+      return bytes(codes).decode("utf-8")
+    except ValueError:  # No bytes, or those of another charset.
+      return match[0]
 
-  return _ESCAPE.sub(character, text)
+  return _ESCAPE.sub(characters, text)
 
 
 def _escaped(character: str) -> str:
   if character in _ESCAPED:
     return _ESCAPED[character]
-  return f"\\{ord(character):03o}" if character < " " else character
+  is_control = character < " " or character == "\x7f"
+  return f"\\{ord(character):03o}" if is_control else character
 
 
 def _quoted(key: str, text: str, line: str) -> str:

@@ -16,7 +16,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from official_transformer.errors import InputError, RunError
-from official_transformer.storage.typed_json import DAMAGE
 from official_transformer.text.text_files import check_input, write_lines
 
 COMMAND = "comet-score"
@@ -110,7 +109,7 @@ class Comet(NamedTuple):
       scores = [
         [float(line["COMET"]) for line in told[path]] for path in translations
       ]
-    except DAMAGE as error:
+    except (ValueError, KeyError, TypeError) as error:
       raise RunError(
         f"comet-score wrote other JSON than is known here ({error!r:.200}): "
         "use another version of it"

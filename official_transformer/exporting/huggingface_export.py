@@ -61,17 +61,18 @@ def export_huggingface(
     Verified facts.
 
   Raises:
+    InputError: if a line has more tokens than the format has positions.
     RunError: if the export cuts text otherwise, or scores otherwise.
   """
   params = model.transformer.params
   kind = architecture(params)
   positions = huggingface_model.longest(params)
-  for number, (source, target) in enumerate(samples.pairs, start=1):
+  for line, (source, target) in zip(samples.lines, samples.pairs, strict=True):
     if (tokens := max(len(source), len(target))) > positions:
       raise InputError(
-        f"line {number} of the text that verifies the export, or its "
-        f"translation, has {tokens} tokens, and {kind} {positions} positions: "
-        "leave it out"
+        f"a line of the text that verifies the export has {tokens} tokens, or "
+        f"its translation, and {kind} {positions} positions: leave it out, "
+        f"{line!r:.60}"
       )
   longest_piece = min(model.longest_piece, positions)
   huggingface_model.write_model(model.transformer, directory)

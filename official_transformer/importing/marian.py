@@ -39,6 +39,7 @@ from official_transformer.importing.marian_vocabulary import (
 )
 from official_transformer.importing.model_writing import (
   check_overrides,
+  forbids,
   new_directory,
   summary,
   without_never,
@@ -46,7 +47,7 @@ from official_transformer.importing.model_writing import (
 )
 from official_transformer.model.building import build_transformer
 from official_transformer.model_directory.description import Origin
-from official_transformer.model_params import TransformerParams
+from official_transformer.model_params import UNK_ID, TransformerParams
 from official_transformer.storage import file_system
 from official_transformer.storage.typed_json import DAMAGE, read_record
 from official_transformer.text.vocabulary_files import (
@@ -242,6 +243,9 @@ def _params(
     "output_bias": True,
     "suppress_pad": True,
   }
+  if BIAS in tensors:
+    unknown = tensors[BIAS].reshape(-1)[vocabularies[1].order[UNK_ID]]
+    values["suppress_unk"] = bool(forbids(unknown))
   return TransformerParams(**{**values, **overrides})
 
 

@@ -34,8 +34,10 @@ ARCHITECTURE = {
   "transformer-no-projection": False,
   "transformer-tied-layers": [],
 }
-# The bias of a logit that is never to win; 16 bits hold it exactly.
+# The bias of a logit that is never to win. float16 holds it exactly; rounded to
+# bfloat16 it is the other.
 NEVER = -1e4
+NEVER_ROUNDED = -9984.0
 # Widths of products in 8 bits are multiples of this.
 BLOCK = 64
 # A larger epsilon of layer norms would be felt where Marian has 1e-6.

@@ -18,7 +18,7 @@ import numpy as np
 import tensorflow as tf
 
 from official_transformer.errors import InputError
-from official_transformer.importing.formats import PEGASUS_HF, ROUNDED_ROWS
+from official_transformer.importing.formats import PEGASUS_HF
 from official_transformer.importing.huggingface_files import (
   check_values,
   read_json,
@@ -86,11 +86,12 @@ def import_pegasus(
       "from the export"
     )
   loaded = load_vocabularies(VocabFiles.joint(vocabulary))
-  spare = params.vocab_size - loaded.tokenizers.target.vocab_size
-  if not 0 <= spare <= ROUNDED_ROWS:
+  entries = loaded.tokenizers.target.vocab_size
+  # A table may have spare rows.
+  if entries > params.vocab_size:
     raise InputError(
-      f"{vocabulary} is another model's: it has {params.vocab_size - spare} "
-      f"entries, and the table {params.vocab_size} rows"
+      f"{vocabulary} is another model's: it has {entries} entries, and the "
+      f"table {params.vocab_size} rows"
     )
   origin = Origin(PEGASUS_HF, file_system.absolute(directory), None)
   write_model(target, transformer, values, loaded, origin)

@@ -59,10 +59,9 @@ IMPORT_FIRST = (
 
 _CHECKPOINT = re.compile(r"step-(\d+)$")
 _BUNDLE = "model"
-# Beginnings of the names of a run's own files.
-_OWN_NAMES = re.compile(
-  rf"(.+-)?step-\d|events\.out\.|plugins|{re.escape(SCORES_FILE)}$"
-)
+# The names of a run's own files.
+_OWN_NAMES = re.compile(r"step-\d|events\.out\.|plugins")
+_OWN_TRANSLATIONS = re.compile(rf".+-step-\d|{re.escape(SCORES_FILE)}$")
 
 # A file in the directory of a checkpoint that only serves to go on from: the
 # next one takes its place.
@@ -191,8 +190,9 @@ class ModelDirectory:
     # Nothing describes the rest any more, should this be broken off.
     for name in (DESCRIPTION_FILE, MEASUREMENTS_FILE, DATA_INDEX):
       file_system.remove_if_there(self.join(name))
-    for name in (CHECKPOINTS, BEST, AVERAGE, TRANSLATIONS, LOGS):
-      _empty(self.join(name))
+    for name in (CHECKPOINTS, BEST, AVERAGE, LOGS):
+      _empty(self.join(name), _OWN_NAMES)
+    _empty(self.join(TRANSLATIONS), _OWN_TRANSLATIONS)
     for name in file_system.names_in(self.path):
       if name.startswith(NONFINITE):
         file_system.remove_if_there(self.join(name))
@@ -299,7 +299,7 @@ class ModelDirectory:
     return kind, [int(which)]
 
 
-def _empty(directory: str) -> None:
+def _empty(directory: str, own: re.Pattern[str]) -> None:
   """Removes one of a model's directories, or a run's own files behind a link.
 
   A link, to a larger disk for instance, stays, and so do others' files there.
@@ -311,5 +311,5 @@ def _empty(directory: str) -> None:
     file_system.remove_tree(directory)
     return
   for name in file_system.names_in(directory):
-    if _OWN_NAMES.match(name):
+    if own.match(name):
       file_system.remove(os.path.join(directory, name))

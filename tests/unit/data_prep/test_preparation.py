@@ -177,7 +177,9 @@ def test_an_earlier_split_is_not_removed_while_it_is_read(tmp_path, corpus):
   assert not contents(text)
 
 
-@pytest.mark.parametrize("prefixes", [("x", "x-y"), ("x-y", "x")])
+@pytest.mark.parametrize(
+  "prefixes", [("x", "x-y"), ("x-y", "x"), ("x-train", "x")]
+)
 def test_data_of_another_prefix_are_not_replaced(tmp_path, corpus, prefixes):
   first, second = prefixes
   prepare({"train": corpus}, settings(tmp_path, prefix=first))

@@ -224,12 +224,12 @@ def test_messages_of_others_stay_byte_for_byte():
 
 
 def test_escapes_by_numbers_are_characters():
-  content = 'msgid "\\033[1mbold\\x1b[0m \\303"\nmsgstr ""\n'
+  content = 'msgid "\\033[1mbold\\x1b[0m \\303\\244\\? \\177"\nmsgstr ""\n'
   document = read("po", content.encode())
   (markup,) = asked(document)
-  assert "\x1b[1mbold\x1b[0m" in markup
+  assert markup == "\x1b[1mbold\x1b[0m \u00e4? \x7f"
   found = document.translated([markup.replace("bold", "fett")]).decode()
-  assert 'msgstr "\\033[1mfett\\033[0m ' in found
+  assert found.endswith('msgstr "\\033[1mfett\\033[0m \u00e4? \\177"\n')
 
 
 def test_a_language_with_one_form_for_any_number():

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 
+import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given
@@ -232,12 +233,14 @@ def test_anybody_elses_model_is_refused(exported, tmp_path):
   with pytest.raises(InputError, match="is damaged"):
     import_pegasus(str(directory), str(tmp_path / "back"), {})
   with pytest.raises(
-    InputError, match="vocab_size: the model's files say that"
+    InputError, match="vocab_size: the model's files or its kind decide"
   ):
     import_pegasus(str(directory), str(tmp_path / "back"), {"vocab_size": 9})
 
 
 def test_a_bias_that_forbids_tokens_is_no_weight(vocabulary, tmp_path):
+  from safetensors.numpy import load_file, save_file
+
   hides = {"output_bias": True, "suppress_pad": True}
   model = random_model(str(tmp_path / "model"), vocabulary, **hides)
   (bias,) = (w for w in model.transformer.weights if "output/bias" in w.path)
@@ -250,17 +253,22 @@ def test_a_bias_that_forbids_tokens_is_no_weight(vocabulary, tmp_path):
     str(directory),
     Samples.of(model, LINES),
   )
-  import_pegasus(str(directory), str(tmp_path / "back"), {})
-  back = load_model(*open_model(str(tmp_path / "back"))).transformer
-  (again,) = (w for w in back.weights if "output/bias" in w.path)
-  np.testing.assert_array_equal(again.numpy(), bias.numpy())
+  for name, kind in (("same", np.float32), ("rounded", ml_dtypes.bfloat16)):
+    path = directory / "model.safetensors"
+    tensors = load_file(path)
+    save_file({n: t.astype(kind) for n, t in tensors.items()}, path)
+    import_pegasus(str(directory), str(tmp_path / name), {})
+    back = load_model(*open_model(str(tmp_path / name))).transformer
+    (again,) = (w for w in back.weights if "output/bias" in w.path)
+    # Whole numbers, which bfloat16 has exactly.
+    np.testing.assert_array_equal(again.numpy(), bias.numpy())
 
 
 def test_a_line_with_more_tokens_than_positions_is_named(
   model, vocabulary, tmp_path, monkeypatch
 ):
   monkeypatch.setattr(huggingface_export.huggingface_model, "POSITIONS", 3)
-  with pytest.raises(InputError, match="tokens, and pegasus 3 positions"):
+  with pytest.raises(InputError, match="translation, and pegasus 3 positions"):
     huggingface_export.export_huggingface(
       model,
       VocabFiles.joint(vocabulary),
