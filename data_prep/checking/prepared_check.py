@@ -71,7 +71,7 @@ def check_prepared(data_dir: str, report: Report) -> None:
   sizes = description.vocabularies.sizes
   # Each by itself: an error of the one must not hide another of the other.
   with _reported(report):
-    read_prepared_data(data_dir, sizes, with_dev=False)
+    read_prepared_data(data_dir, sizes, with_dev=False, description=description)
   if has_shards(data_dir, DEV_TAG):
     with _reported(report):
       read_dev_shards(data_dir, sizes, description)

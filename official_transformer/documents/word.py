@@ -21,10 +21,9 @@ from lxml import etree
 from official_transformer.decoding.requests import LineRequest
 from official_transformer.documents.document import Document
 from official_transformer.documents.word_paragraph import (
-  FIELD,
   Paragraph,
   W,
-  field_step,
+  field_steps,
 )
 from official_transformer.errors import InputError
 from official_transformer.text.html_text import parse_html
@@ -132,10 +131,8 @@ def _paragraphs(root: etree._Element) -> Iterator[Paragraph]:
   depth = 0
   for element in root.iter(W + "p"):
     before = depth
-    for mark in element.iter(FIELD):
-      # Marks inside a text box belong to another paragraph.
-      if next(mark.iterancestors(W + "p")) is element:
-        depth = max(depth + field_step(mark), 0)
+    for step in field_steps(element, element):
+      depth = max(depth + step, 0)
     # A field may go on over paragraphs, as a table of contents does.
     if before == depth == 0:
       paragraph = Paragraph(element)

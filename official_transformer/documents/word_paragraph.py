@@ -35,7 +35,7 @@ _DIVIDING = frozenset(W + name for name in ("tab", "br", "cr", "ptab"))
 # Beginnings and ends of ranges that may be larger than a paragraph.
 _BEGINS = ("RangeStart", "bookmarkStart")
 _ENDS = ("RangeEnd", "bookmarkEnd")
-FIELD = W + "fldChar"
+_FIELD = W + "fldChar"
 
 
 class _Part(NamedTuple):
@@ -88,7 +88,7 @@ class Paragraph:
     ranges = self._ranges(parent)
     for child in parent:
       name = str(child.tag)
-      if self._depth or child.find(FIELD) is not None:
+      if self._depth or child.find(_FIELD) is not None:
         yield from self._written_field(child)
       elif name == W + "pPr":
         self._first.insert(0, child)
@@ -118,7 +118,7 @@ class Paragraph:
   def _written_field(self, child: etree._Element) -> Iterator[str]:
     """Yields a placeholder once a field is at its end."""
     self._field.append(child)
-    self._depth += self._field_steps(child)
+    self._depth += sum(field_steps(child, self._element))
     if self._depth > 0:
       return
     field, self._field, self._depth = self._field, [], 0
@@ -130,15 +130,6 @@ class Paragraph:
       yield f'<i id="{self._number(part)}">{inner}</i>'
     else:
       yield f'<img id="{self._number(_Part(field))}">'
-
-  def _field_steps(self, child: etree._Element) -> int:
-    """Returns how many more fields begin in an element than end there."""
-    # Marks inside a text box belong to another paragraph.
-    return sum(
-      field_step(mark)
-      for mark in child.iter(FIELD)
-      if next(mark.iterancestors(W + "p")) is self._element
-    )
 
   def _ranges(
     self, parent: etree._Element
@@ -153,7 +144,7 @@ class Paragraph:
     depth = self._depth
     for child in parent:
       name = str(child.tag)
-      step = self._field_steps(child)
+      step = sum(field_steps(child, self._element))
       if depth or step:
         depth += step
       elif name.endswith(_BEGINS):
@@ -269,7 +260,7 @@ def _link_text(field: list[etree._Element]) -> int:
   if any(child.tag != W + "r" for child in field):
     return 0
   kinds = [
-    mark.get(W + "fldCharType") for run in field for mark in run.iter(FIELD)
+    mark.get(W + "fldCharType") for run in field for mark in run.iter(_FIELD)
   ]
   code = "".join(
     text
@@ -279,15 +270,25 @@ def _link_text(field: list[etree._Element]) -> int:
   if kinds != ["begin", "separate", "end"] or "HYPERLINK" not in code:
     return 0
   for number, run in enumerate(field):
-    for mark in run.iter(FIELD):
+    for mark in run.iter(_FIELD):
       if mark.get(W + "fldCharType") == "separate":
         return number + 1
   return 0
 
 
-def field_step(mark: etree._Element) -> int:
-  """Returns 1 where a field begins, and -1 where it ends."""
-  return {"begin": 1, "end": -1}.get(mark.get(W + "fldCharType"), 0)
+def field_steps(
+  element: etree._Element, paragraph: etree._Element
+) -> Iterator[int]:
+  """Yields 1 where a field of a paragraph begins, and -1 where one ends.
+
+  Args:
+    element: the paragraph, or an element in it.
+    paragraph: the paragraph.
+  """
+  for mark in element.iter(_FIELD):
+    # Marks inside a text box belong to another paragraph.
+    if next(mark.iterancestors(W + "p")) is paragraph:
+      yield {"begin": 1, "end": -1}.get(mark.get(W + "fldCharType"), 0)
 
 
 def _joined(parts: Iterator[str]) -> str:

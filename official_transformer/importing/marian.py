@@ -33,16 +33,15 @@ from official_transformer.importing.huggingface_names import (
   SHARED,
   SOFTMAX_TABLE,
 )
+from official_transformer.importing.marian_names import forbids, without_never
 from official_transformer.importing.marian_vocabulary import (
   MarianVocabulary,
   read_vocabulary,
 )
 from official_transformer.importing.model_writing import (
   check_overrides,
-  forbids,
   new_directory,
   summary,
-  without_never,
   write_model,
 )
 from official_transformer.model.building import build_transformer

@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import numpy as np
+
 from official_transformer.errors import InputError
 from official_transformer.model_params import TransformerParams
 
@@ -37,7 +39,7 @@ ARCHITECTURE = {
 # The bias of a logit that is never to win. float16 holds it exactly; rounded to
 # bfloat16 it is the other.
 NEVER = -1e4
-NEVER_ROUNDED = -9984.0
+_NEVER_ROUNDED = -9984.0
 # Widths of products in 8 bits are multiples of this.
 BLOCK = 64
 # A larger epsilon of layer norms would be felt where Marian has 1e-6.
@@ -72,6 +74,20 @@ def name_of(path: str) -> str | None:
     return f"{layer}_{owner}_ln_{_KINDS[kind]}"
   letters = _NETWORK if sub_layer == "ffn" else _PROJECTIONS
   return f"{layer}_{_KINDS[kind]}{letters[product]}"
+
+
+def forbids(bias: np.ndarray) -> np.ndarray:
+  """Returns which logits a bias never lets win, bool in its shape."""
+  return np.isin(bias, (NEVER, _NEVER_ROUNDED))
+
+
+def without_never(bias: np.ndarray) -> np.ndarray:
+  """Returns a bias as it was before it forbade tokens, float32.
+
+  That of a token that may not be chosen is lost: it is 0.
+  """
+  bias = np.asarray(bias, np.float32)
+  return np.where(forbids(bias), np.float32(0), bias)
 
 
 def check_params(params: TransformerParams) -> None:

@@ -27,17 +27,16 @@ from official_transformer.importing.marian_names import (
   BIAS,
   CONFIG,
   MODEL,
-  NEVER,
   OWN_PARAMS,
   TABLE,
   VOCABULARY,
   name_of,
+  without_never,
 )
 from official_transformer.importing.model_writing import (
   check_overrides,
   new_directory,
   summary,
-  without_never,
   write_model,
 )
 from official_transformer.model.building import build_transformer
@@ -218,7 +217,7 @@ def _params(
     attention_bias=params.attention_bias
     or any(arrays[name].any() for name in biases),
     # The number that keeps a token from being chosen is no bias of the model.
-    output_bias=params.output_bias or bool(bias[bias != NEVER].any()),
+    output_bias=params.output_bias or bool(without_never(bias).any()),
   )
 
 

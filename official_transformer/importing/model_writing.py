@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from official_transformer.errors import InputError
-from official_transformer.importing.marian_names import NEVER, NEVER_ROUNDED
 from official_transformer.model.transformer import Transformer
 from official_transformer.model_directory.checkpoint_files import (
   WEIGHTS,
@@ -59,20 +58,6 @@ def check_overrides(overrides: Iterable[str]) -> None:
       f"{', '.join(wrong)}: the model's files or its kind decide that; what "
       f"can be chosen is {', '.join(chosen)}"
     )
-
-
-def forbids(bias: np.ndarray) -> np.ndarray:
-  """Returns which logits a bias never lets win, bool in its shape."""
-  return np.isin(bias, (NEVER, NEVER_ROUNDED))
-
-
-def without_never(bias: np.ndarray) -> np.ndarray:
-  """Returns a bias as it was before it forbade tokens, float32.
-
-  That of a token that may not be chosen is lost: it is 0.
-  """
-  bias = np.asarray(bias, np.float32)
-  return np.where(forbids(bias), np.float32(0), bias)
 
 
 def summary(

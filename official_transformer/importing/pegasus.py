@@ -34,11 +34,11 @@ from official_transformer.importing.huggingface_names import (
   VOCABULARY,
   with_residual_scale,
 )
+from official_transformer.importing.marian_names import without_never
 from official_transformer.importing.model_writing import (
   check_overrides,
   new_directory,
   summary,
-  without_never,
   write_model,
 )
 from official_transformer.model.building import build_transformer
