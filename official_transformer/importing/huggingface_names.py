@@ -12,6 +12,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from official_transformer.errors import InputError
+from official_transformer.importing.stack_variables import StackVariable
 from official_transformer.model_params import TransformerParams
 
 PEGASUS, MARIAN = "pegasus", "marian"
@@ -45,10 +46,6 @@ _KINDS = {
   "gamma": "weight",
   "beta": "bias",
 }
-_LAYER = re.compile(
-  r"transformer/(encoder|decoder)_stack/layer_(\d+)/(\w+)/(\w+)/"
-  r"(?:(\w+)_)?(kernel|bias|gamma|beta)"
-)
 _OUTPUT_NORM = re.compile(
   r"transformer/(encoder|decoder)_stack/output_norm/(gamma|beta)"
 )
@@ -92,12 +89,12 @@ def layer_name(path: str) -> str | None:
   """
   if match := _OUTPUT_NORM.fullmatch(path):
     return f"model.{match[1]}.layer_norm.{_KINDS[match[2]]}"
-  match = _LAYER.fullmatch(path)
-  if match is None:
+  variable = StackVariable.parse(path)
+  if variable is None:
     return None
-  stack, number, sub_layer, part, product, kind = match.groups()
+  stack, number, sub_layer, part, product, kind = variable
   attention = _SUB_LAYERS.get(sub_layer)
-  if part == "layer_norm":
+  if part == "layer_norm" or product is None:
     name = f"{attention or 'final'}_layer_norm"
   elif attention:
     name = f"{attention}.{_PROJECTIONS[product]}_proj"

@@ -7,12 +7,12 @@ project. Hugging Face's files of Marian models are another format, see
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import numpy as np
 
 from official_transformer.errors import InputError
+from official_transformer.importing.stack_variables import StackVariable
 from official_transformer.model_params import TransformerParams
 
 # The configuration, in YAML, among the arrays.
@@ -44,10 +44,6 @@ _NEVER_ROUNDED = -9984.0
 BLOCK = 64
 # A larger epsilon of layer norms would be felt where Marian has 1e-6.
 _MOST_EPSILON = 1e-5
-_LAYER = re.compile(
-  r"transformer/(encoder|decoder)_stack/layer_(\d+)/(\w+)/(\w+)/"
-  r"(?:(\w+)_)?(kernel|bias|gamma|beta)"
-)
 _SUB_LAYERS = {
   "self_attention": "self",
   "cross_attention": "context",
@@ -64,12 +60,12 @@ def name_of(path: str) -> str | None:
   Args:
     path: ours, such as `transformer/encoder_stack/layer_0/ffn/layer_norm/beta`.
   """
-  match = _LAYER.fullmatch(path)
-  if match is None:
+  variable = StackVariable.parse(path)
+  if variable is None:
     return None
-  stack, number, sub_layer, part, product, kind = match.groups()
-  layer = f"{stack}_l{int(number) + 1}_{_SUB_LAYERS[sub_layer]}"
-  if part == "layer_norm":
+  stack, number, sub_layer, part, product, kind = variable
+  layer = f"{stack}_l{number + 1}_{_SUB_LAYERS[sub_layer]}"
+  if part == "layer_norm" or product is None:
     owner = "ffn" if sub_layer == "ffn" else "Wo"
     return f"{layer}_{owner}_ln_{_KINDS[kind]}"
   letters = _NETWORK if sub_layer == "ffn" else _PROJECTIONS
