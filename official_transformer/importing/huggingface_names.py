@@ -92,9 +92,9 @@ def layer_name(path: str) -> str | None:
   variable = StackVariable.parse(path)
   if variable is None:
     return None
-  stack, number, sub_layer, part, product, kind = variable
+  stack, number, sub_layer, product, kind = variable
   attention = _SUB_LAYERS.get(sub_layer)
-  if part == "layer_norm" or product is None:
+  if product is None:
     name = f"{attention or 'final'}_layer_norm"
   elif attention:
     name = f"{attention}.{_PROJECTIONS[product]}_proj"

@@ -63,9 +63,9 @@ def name_of(path: str) -> str | None:
   variable = StackVariable.parse(path)
   if variable is None:
     return None
-  stack, number, sub_layer, part, product, kind = variable
+  stack, number, sub_layer, product, kind = variable
   layer = f"{stack}_l{number + 1}_{_SUB_LAYERS[sub_layer]}"
-  if part == "layer_norm" or product is None:
+  if product is None:
     owner = "ffn" if sub_layer == "ffn" else "Wo"
     return f"{layer}_{owner}_ln_{_KINDS[kind]}"
   letters = _NETWORK if sub_layer == "ffn" else _PROJECTIONS

@@ -6,8 +6,8 @@ import re
 from typing import NamedTuple
 
 _PATH = re.compile(
-  r"transformer/(encoder|decoder)_stack/layer_(\d+)/(\w+)/(\w+)/"
-  r"(?:(\w+)_)?(kernel|bias|gamma|beta)"
+  r"transformer/(encoder|decoder)_stack/layer_(\d+)/(\w+)/"
+  r"(?:layer_norm/(gamma|beta)|\w+/(\w+)_(kernel|bias))"
 )
 
 
@@ -18,15 +18,13 @@ class StackVariable(NamedTuple):
     stack: encoder or decoder.
     layer: number of the layer, from 0.
     sub_layer: self_attention, cross_attention or ffn.
-    part: layer_norm, or the layer inside of its wrapper.
-    product: such as query, or None for the variables of a layer norm.
+    product: name of the projection, such as query; None in a layer norm.
     kind: kernel, bias, gamma or beta.
   """
 
   stack: str
   layer: int
   sub_layer: str
-  part: str
   product: str | None
   kind: str
 
@@ -40,5 +38,5 @@ class StackVariable(NamedTuple):
     match = _PATH.fullmatch(path)
     if match is None:
       return None
-    stack, layer, *others = match.groups()
-    return cls(stack, int(layer), *others)
+    stack, layer, sub_layer, norm_kind, product, kind = match.groups()
+    return cls(stack, int(layer), sub_layer, product, norm_kind or kind)

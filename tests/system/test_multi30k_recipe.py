@@ -1,47 +1,49 @@
 """The Multi30k recipe: its command lines, and a run on a small corpus."""
 
 import gzip
-import importlib.util
+import importlib
 import json
 import os
 import pathlib
 import re
+import shutil
+import signal
 import statistics
+import subprocess
 import sys
 
 import command_line
 import pytest
+import waiting
 
-ROOT = pathlib.Path(__file__).parents[2]
+from official_transformer.errors import describe_failures
+
+RECIPES = pathlib.Path(__file__).parents[2] / "recipes"
 PARTS = {"train": "train", "dev": "val", "test": "test_2016_flickr"}
 
 
 @pytest.fixture
-def recipe(monkeypatch):
-  """The recipe as a module."""
-  path = ROOT / "recipes" / "multi30k.py"
-  spec = importlib.util.spec_from_file_location("multi30k", path)
-  module = importlib.util.module_from_spec(spec)
-  monkeypatch.setitem(
-    sys.modules, "multi30k", module
-  )  # Dataclasses look there.
-  spec.loader.exec_module(module)
-  return module
+def steps(monkeypatch):
+  """The module of the steps."""
+  monkeypatch.syspath_prepend(RECIPES)
+  return importlib.import_module("diversification")
+
+
+@pytest.fixture
+def recipe(steps):
+  """The module of the command."""
+  return importlib.import_module("multi30k")
 
 
 @pytest.fixture
 def run_main(recipe, monkeypatch, capsys):
-  """Runs the recipe's main function; returns its exit status and output."""
+  """Runs the command; returns its exit status and output."""
 
   def run(*arguments):
-    words = ["multi30k.py", *map(str, arguments)]
-    monkeypatch.setattr(sys, "argv", words)
-    status = 0
-    try:
-      recipe.main()
-    except SystemExit as end:
-      status = end.code
-    return status, "".join(capsys.readouterr())
+    monkeypatch.setattr(sys, "argv", ["multi30k.py", *map(str, arguments)])
+    with pytest.raises(SystemExit) as end:
+      describe_failures(recipe.main)(sys.argv[:1])
+    return end.value.code, "".join(capsys.readouterr())
 
   return run
 
@@ -59,14 +61,18 @@ def text(tmp_path):
 
 
 @pytest.fixture
-def commands(recipe, run_main, text, tmp_path, monkeypatch):
+def commands(steps, run_main, text, tmp_path, monkeypatch):
   """Runs the recipe with a stand-in for each command; returns command lines."""
   work = tmp_path / "work"
   now = [1]
+  log = []
 
   def write(path, content=""):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(content)
+    touch(path)
+
+  def touch(path):
     # Each file is newer than the files before it, on a clock of their own.
     now[0] += 1
     os.utime(path, (now[0], now[0]))
@@ -76,76 +82,91 @@ def commands(recipe, run_main, text, tmp_path, monkeypatch):
     given = dict(flag.partition("=")[::2] for flag in map(str, flags))
     model = pathlib.Path(given.get("--model_dir", "."))
     if "--train_source" in given:
-      write(pathlib.Path(given["--data_dir"]) / "data.json")
+      data = pathlib.Path(given["--data_dir"])
+      write(data / "vocab.4000.model")
+      write(data / "data.json")
     elif given.get("--mode") == "average":
       steps = [int(p.name[5:]) for p in model.glob("checkpoints/step-*")]
+      shutil.rmtree(model / "average", ignore_errors=True)
       write(model / "average" / f"step-{max(steps)}" / "weights")
     elif given.get("--mode") == "predict":
       # The second seed is right with alpha 1.4, and the others never are.
-      verb = "rennt" if given["--alpha"] == "1.4" else "geht"
+      verb = "rennt" if given.get("--alpha") == "1.4" else "geht"
       where = "am Strand" if model.name.endswith("2") else "am Ufer"
       write(pathlib.Path(given["--file_out"]), f"ein Hund {verb} {where}\n")
     else:
-      step = given.get("--train_steps", "9")
-      (model / "checkpoints" / f"step-{step}").mkdir(
-        parents=True, exist_ok=True
-      )
+      if not (model / "model.json").exists():
+        write(model / "model.json")
+      last = int(given.get("--train_steps", "9"))
+      for step in range(last - 4, last + 1):
+        path = model / "checkpoints" / f"step-{step}"
+        path.mkdir(parents=True, exist_ok=True)
 
   for part in text.iterdir():
     os.utime(part, (0, 0))
-  monkeypatch.setattr(recipe, "run", stand_in)
-  log = []
+  monkeypatch.setattr(steps, "run", stand_in)
 
-  def lines(pair, *arguments):
+  def lines(pair, *arguments, status=0):
     log.clear()
-    status, output = run_main(
+    found, output = run_main(
       f"--pair={pair}", f"--text_dir={text}", f"--work_dir={work}", *arguments
     )
-    assert status == 0, output
-    short = [
-      re.sub(f"{work}/(tuned-)?en-de/|{text}/|{ROOT}/", "", line)
-      for line in log
-    ]
-    return short, output
+    assert found == status, output
+    folders = f"{work}/(tuned-)?en-[a-z]*/|{text}/|{RECIPES}/"
+    return [re.sub(folders, "", line) for line in log], output
 
   lines.work = work
   lines.write = write
+  lines.touch = touch
   return lines
 
 
 def train_lines(name, seed, data, kind, start=""):
   flags = f"--data_dir={data} --model_dir={name} --seed={seed}"
   return [
-    f"transformer_main --flagfile=recipes/multi30k_{kind}.flags {flags}{start}",
+    f"transformer_main --flagfile=multi30k_{kind}.flags {flags}{start}",
     f"transformer_main --mode=average --average_last=5 --model_dir={name}",
   ]
 
 
-def test_both_sides_are_translated_for_the_students(commands):
-  lines, _ = commands("en-de", "--seeds=1,2")
-  (vocabulary, forward_text, *rest) = lines
-  assert "--vocab_size=4000 --train_source=train.en.gz " in vocabulary
-  assert "--vocab_file=vocabulary/vocab.4000.model " in forward_text
-  assert rest[:2] == train_lines("teacher-en-de-1", 1, "text-en-de", "teacher")
-  assert "--train_source=train.de.gz --train_target=train.en.gz " in rest[2]
+def trainings(lines):
+  """Returns the names of the models that are trained."""
+  found = (re.search("--flagfile.*--model_dir=([^ ]*)", line) for line in lines)
+  return [match[1] for match in found if match]
+
+
+@pytest.mark.parametrize("other", ["de", "fr", "cs"])
+def test_both_sides_are_translated_for_the_students(commands, other):
+  lines, _ = commands(f"en-{other}", "--seeds=1,2")
+  there, back = f"en-{other}", f"{other}-en"
+  forward_text, *rest = lines
+  assert f"--data_dir=text-{there} --train_source=train.en.gz " in forward_text
+  assert forward_text.endswith("--vocab_size=4000")
+  assert rest[:2] == train_lines(
+    f"teacher-{there}-1", 1, f"text-{there}", "teacher"
+  )
+  swapped = f"--train_source=train.{other}.gz --train_target=train.en.gz "
+  assert swapped in rest[2]
+  assert rest[2].endswith(f"--vocab_file=text-{there}/vocab.4000.model")
   # The second teacher starts from the weights of the first one.
-  start = " --init_checkpoint=teacher-en-de-1/average"
+  start = f" --init_checkpoint=teacher-{there}-1/average"
   assert rest[3:5] == train_lines(
-    "teacher-de-en-1", 1, "text-de-en", "teacher", start
+    f"teacher-{back}-1", 1, f"text-{back}", "teacher", start
   )
   forward, backward, data = rest[5:8]
-  german = "train.teacher-en-de-1.1.2.de"
-  english = "train.teacher-de-en-1.1.2.en"
-  assert f"--file=train.en.gz --file_out={german}" in forward
-  assert f"--file=train.de.gz --file_out={english}" in backward
+  foreign = f"train.teacher-{there}-1.{other}"
+  english = f"train.teacher-{back}-1.en"
+  assert forward.endswith(f"--file=train.en.gz --file_out={foreign}")
+  assert backward.endswith(f"--file=train.{other}.gz --file_out={english}")
   assert f"--train_source=train.en.gz,train.en.gz,{english} " in data
-  assert f"--train_target=train.de.gz,{german},train.de.gz " in data
-  assert "--dev_source=val.en.gz --dev_target=val.de.gz" in data
+  targets = f"train.{other}.gz,{foreign},train.{other}.gz"
+  assert f"--train_target={targets} " in data
+  assert f"--dev_source=val.en.gz --dev_target=val.{other}.gz" in data
   assert rest[8:12] == [
     line
     for seed in (1, 2)
     for line in train_lines(
-      f"student-en-de-{seed}", seed, "diversified-en-de", "student", start
+      f"student-{there}-{seed}", seed, f"diversified-{there}", "student", start
     )
   ]
 
@@ -153,7 +174,7 @@ def test_both_sides_are_translated_for_the_students(commands):
 def test_the_best_alpha_on_val_translates_the_test_set(commands):
   lines, output = commands("en-de", "--seeds=1,2")
   tested = [line for line in lines if "--file=test_2016_flickr" in line]
-  assert all("--alpha=1.4 " in line for line in tested)
+  assert all(line.endswith("--alpha=1.4") for line in tested)
   models = ["student-en-de-1", "student-en-de-2"]
   assert [re.search("--model_dir=([^ ]*)", line)[1] for line in tested] == [
     *models,
@@ -170,50 +191,80 @@ def test_the_best_alpha_on_val_translates_the_test_set(commands):
     statistics.stdev([first[0], 100]), abs=0.01
   )
   assert "case:lc" in output
+  assert "--alpha=1.4 --file=FILE" in output
+  kept = commands.work / "en-de" / "results-en-de.md"
+  assert kept.read_text() == output
 
 
 def test_the_other_direction_shares_the_teachers(commands):
   commands("en-de", "--seeds=1")
   lines, _ = commands("de-en", "--seeds=1")
-  german = "train.teacher-en-de-1.1.2.de"
-  english = "train.teacher-de-en-1.1.2.en"
-  trained = [line for line in lines if "--flagfile" in line]
-  assert len(trained) == 3 and "student-de-en-1" in trained[2]
+  assert trainings(lines)[2:] == ["student-de-en-1"]
   (data,) = (line for line in lines if line.startswith("prepare_data"))
+  german = "train.teacher-en-de-1.de"
+  english = "train.teacher-de-en-1.en"
   assert f"--train_source=train.de.gz,train.de.gz,{german} " in data
   assert f"--train_target=train.en.gz,{english},train.en.gz " in data
 
 
 def test_only_what_is_stale_is_made_again(commands):
-  first, _ = commands("en-de", "--seeds=1")
-  trained = [line for line in first if "--flagfile" in line]
-  assert len(trained) == 3
-  # Once more: the three trainings are called, and find that they have ended.
-  again, output = commands("en-de", "--seeds=1")
-  assert again == trained
-  assert "student-en-de-1" in output
-  # With more steps (10 is after 9), everything that depends on the models.
-  longer, _ = commands("en-de", "--seeds=1", "--", "--train_steps=10")
-  assert len(longer) == len(first) - 3
-  assert sum("--train_steps=10" in line for line in longer) == 3
+  first, output = commands("en-de", "--seeds=1")
+  models = ["teacher-en-de-1", "teacher-de-en-1", "student-en-de-1"]
+  assert trainings(first) == models
+  # Once more: the three trainings are called, and have nothing left to do.
+  again, same = commands("en-de", "--seeds=1")
+  assert len(again) == 3 and trainings(again) == models
+  assert not any("--init_checkpoint" in line for line in again)
+  assert same == output
   # An interruption while averaging leaves no average.
-  average = commands.work / "en-de" / "student-en-de-1" / "average" / "step-10"
-  average.rename(average.with_name("step-10.incomplete"))
-  resumed, _ = commands("en-de", "--seeds=1", "--", "--train_steps=10")
-  assert (
-    resumed[:2]
-    == longer[:1] + [line for line in longer if "--flagfile" in line][1:2]
-  )
-  assert len([line for line in resumed if "--mode=average" in line]) == 1
+  average = commands.work / "en-de" / "student-en-de-1" / "average"
+  shutil.rmtree(average)
+  resumed, _ = commands("en-de", "--seeds=1")
+  assert [line for line in resumed if "--mode=average" in line] == [
+    "transformer_main --mode=average --average_last=5 "
+    "--model_dir=student-en-de-1"
+  ]
+  assert any("--file=test_2016_flickr" in line for line in resumed)
+
+
+def test_a_student_of_older_translations_is_refused(commands):
+  first, _ = commands("en-de", "--seeds=1")
+  # With longer trained teachers (10 is after 9) come other translations.
+  longer, output = commands("en-de", "--seeds=1", "--train_steps=10", status=2)
+  assert trainings(longer) == ["teacher-en-de-1", "teacher-de-en-1"]
+  assert "delete" in output and "student-en-de-1" in output
+  shutil.rmtree(commands.work / "en-de" / "student-en-de-1")
+  rest, _ = commands("en-de", "--seeds=1", "--train_steps=10")
+  steps = "--train_steps=10"
+  flags = (line.replace(f" {steps}", "") for line in rest[2:])
+  assert list(flags) == first[9:]
+
+
+def test_other_text_is_translated_again(commands, text):
+  commands("en-de", "--seeds=1")
+  source = text / "test_2016_flickr.en.gz"
+  with gzip.open(source, "wt") as stream:
+    stream.write("ein Hund\n")
+  commands.touch(source)
+  lines, _ = commands("en-de", "--seeds=1")
+  assert [line for line in lines if "--mode=predict" in line] == [
+    "transformer_main --mode=predict --model_dir=student-en-de-1 "
+    "--checkpoint=average --file=test_2016_flickr.en.gz "
+    "--file_out=test_2016_flickr.student-en-de-1.alpha-1.4.de --alpha=1.4"
+  ]
+
+
+def write_models(commands, models, vocabularies=("same", "same")):
+  for name, content in zip(("en_de", "de_en"), vocabularies, strict=True):
+    commands.write(models / name / "average" / "step-1" / "weights")
+    commands.write(models / name / "vocab.8000.model", content)
 
 
 def test_teachers_may_start_from_other_models(commands, tmp_path):
   models = tmp_path / "models"
-  for name in ("en_de", "de_en"):
-    commands.write(models / name / "average" / "step-1" / "weights")
-    commands.write(models / name / "vocab.8000.model")
+  write_models(commands, models)
   lines, _ = commands("en-de", "--seeds=1", f"--start_dir={models}")
-  assert f"--vocab_file={models}/en_de/vocab.8000.model" in lines[0]
+  assert lines[0].endswith(f"--vocab_file={models}/en_de/vocab.8000.model")
   trained = [line for line in lines if "--flagfile" in line]
   starts = [line.partition("--init_checkpoint=")[2] for line in trained]
   assert starts == [
@@ -224,7 +275,7 @@ def test_teachers_may_start_from_other_models(commands, tmp_path):
   assert all("_tuned_" in line for line in trained)
 
 
-def test_wrong_arguments_are_refused(run_main, text, tmp_path):
+def test_wrong_arguments_are_refused(run_main, text, commands, tmp_path):
   def refused(*arguments, pair="en-de", text_dir=text, work="work"):
     status, output = run_main(
       f"--pair={pair}",
@@ -238,22 +289,77 @@ def test_wrong_arguments_are_refused(run_main, text, tmp_path):
   assert "invalid choice: 'de-fr'" in refused(pair="de-fr")
   assert "data/task1/raw" in refused(text_dir=tmp_path)
   assert "comma" in refused(work="a,b")
-  assert "numbers" in refused("--seeds=1,two")
-  assert "no " + str(tmp_path) in refused(f"--start_dir={tmp_path}")
-  for flag in ("--model_dir=x", "--mode=eval", "--seed=2", "dtype=fp32"):
-    assert flag.partition("=")[0] in refused("--", flag)
+  for seeds in ("1,two", "1,1"):
+    assert "different numbers" in refused(f"--seeds={seeds}")
+  assert "there is no" in refused(f"--start_dir={tmp_path}")
+  write_models(commands, tmp_path / "models", ("one", "another"))
+  said = refused(f"--start_dir={tmp_path / 'models'}")
+  assert "different vocabularies" in said
+  for flag in ("--model_dir=x", "--md=x", "--mode=eval", "--seed=2", "--clean"):
+    assert flag.partition("=")[0] in refused(flag)
+  assert "is not a flag" in refused("dtype=fp32")
   assert not (tmp_path / "work").exists()
 
 
-def test_a_failed_command_ends_the_recipe(recipe):
+def test_a_failed_command_ends_the_recipe(steps):
   with pytest.raises(SystemExit) as end:
-    recipe.transformer("--mode=predict", "--text=a", "--model_dir=/nowhere")
+    steps.transformer("--mode=predict", "--text=a", "--model_dir=/nowhere")
   assert end.value.code == 2
+
+
+STEP = """
+import pathlib, signal, sys, time
+def save(*_):
+  time.sleep(1)  # Longer than a quarter of a second.
+  pathlib.Path("saved").touch()
+  sys.exit(130)
+signal.signal(signal.SIGINT, save)
+signal.signal(signal.SIGTERM, save)
+pathlib.Path("ready").touch()
+while True:
+  signal.pause()
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_training_is_saved(tmp_path, number):
+  (tmp_path / "step.py").write_text(STEP)
+  process = subprocess.Popen(
+    [
+      sys.executable,
+      "-c",
+      f"import sys; sys.path[:0] = [{str(RECIPES)!r}, '.']\n"
+      "import diversification\n"
+      "diversification.run('step')\n"
+      "open('went_on', 'w')",
+    ],
+    cwd=tmp_path,
+    start_new_session=True,
+  )
+  waiting.wait_for((tmp_path / "ready").exists)
+  if number == signal.SIGINT:
+    os.killpg(process.pid, number)  # As a terminal does.
+  else:
+    process.send_signal(number)
+  assert process.wait(waiting.LONGEST_SECONDS) == 130
+  assert (tmp_path / "saved").exists()
+  assert not (tmp_path / "went_on").exists()
+
+
+def test_a_command_that_a_signal_ends_is_named(
+  steps, tmp_path, monkeypatch, capfd
+):
+  (tmp_path / "step.py").write_text("import os; os.kill(os.getpid(), 9)")
+  monkeypatch.chdir(tmp_path)
+  with pytest.raises(SystemExit) as end:
+    steps.run("step")
+  assert end.value.code == 137
+  assert "SIGKILL" in capfd.readouterr().out
 
 
 @pytest.mark.slow
 def test_a_pair_is_trained_and_scored(
-  recipe, run_main, monkeypatch, tmp_path_factory
+  recipe, steps, run_main, monkeypatch, tmp_path_factory
 ):
   folder = tmp_path_factory.mktemp("text")
   command_line.succeed(
@@ -266,12 +372,12 @@ def test_a_pair_is_trained_and_scored(
       content = (folder / f"{ours}.{language}").read_bytes()
       with gzip.open(folder / f"{theirs}.{language}.gz", "wb") as stream:
         stream.write(content)
-  monkeypatch.setattr(recipe, "run", command_line.succeed)
+  monkeypatch.setattr(steps, "run", command_line.succeed)
   monkeypatch.setattr(recipe, "ALPHAS", ("1.0",))
   work = tmp_path_factory.mktemp("work")
   arguments = [
     *("--pair=de-en", f"--text_dir={folder}", f"--work_dir={work}"),
-    *("--seeds=1,2", "--", "--train_steps=50", "--save_checkpoints_steps=10"),
+    *("--seeds=1,2", "--train_steps=50", "--save_checkpoints_steps=10"),
     *("--steps_between_evals=50", "--dtype=fp32", "--batch_size=1024"),
     "--params_override=num_hidden_layers=1,hidden_size=32,filter_size=64,"
     "learning_rate_warmup_steps=20",

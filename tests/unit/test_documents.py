@@ -90,7 +90,9 @@ def test_flags_that_are_named_exist(page, transformer_flags):
       known |= set(values)
   for folder in ("benchmarks", "recipes"):
     for script in (ROOT / folder).glob("*.py"):
-      known |= set(re.findall(r'add_argument\(\s*"--(\w+)', script.read_text()))
+      known |= set(
+        re.findall(r'add(?:_argument)?\(\s*"--(\w+)', script.read_text())
+      )
   named = set(re.findall(r"`--(\w+)", text))
   # Absl's own, those of shell scripts, and Docker's.
   others = {"rest", "help", "helpfull", "all", "flagfile"}
