@@ -109,6 +109,13 @@ class GuidanceOptions(Options):
     paths = {name: getattr(self, name) for name in _BY_LINE}
     return {name: path for name, path in paths.items() if path}
 
+  @property
+  def guidance_files(self) -> dict[str, str]:
+    """All files that guide the search, by the flags' names."""
+    if self.forbidden_phrases is None:
+      return self.files_by_line
+    return {**self.files_by_line, "forbidden_phrases": self.forbidden_phrases}
+
   def search(self, samples: int | None = None) -> SearchOptions:
     """Returns the flags as options of the search.
 
@@ -135,11 +142,10 @@ class GuidanceOptions(Options):
 
   def check_guidance(self) -> SearchOptions:
     """Refuses files that are missing; returns how the search is guided."""
-    for name in (*_BY_LINE, "forbidden_phrases"):
-      if path := getattr(self, name):
-        text_files.check_input(path)
-        if path == text_files.STANDARD_STREAM:
-          raise InputError(f"--{name} is a file, not standard input")
+    for name, path in self.guidance_files.items():
+      text_files.check_input(path)
+      if path == text_files.STANDARD_STREAM:
+        raise InputError(f"--{name} is a file, not standard input")
     return self.search()
 
   def requests(self, lines: Iterable[str]) -> Iterator[str | LineRequest]:

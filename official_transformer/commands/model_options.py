@@ -72,8 +72,14 @@ class ModelOptions(ModelDirOptions):
     overrides = parse_override(self.params_override)
     for name in DECODING_FIELDS:
       # Each command has only the fields that it needs.
-      if (value := getattr(self, name, None)) is not None:
-        overrides[name] = value
+      value = getattr(self, name, None)
+      if value is None:
+        continue
+      override = overrides.setdefault(name, value)
+      if override != value and name in self.given:
+        raise InputError(
+          f"--{name}={value} contradicts --params_override={name}={override}"
+        )
     named = self.param_set if "param_set" in self.given else None
     return RequestedParams(named, overrides)
 

@@ -160,7 +160,7 @@ class PredictOptions(SourceOptions, GuidanceOptions, FormatOptions):
     inputs = [self.file] if self.file is not None else []
     for path in inputs:
       text_files.check_input(path)
-    self.check_output(inputs)
+    self.check_output([*inputs, *self.guidance_files.values()])
     # Read now: a damaged document is refused before a model is loaded.
     _ = self.document
     if self.files_by_line:

@@ -34,7 +34,9 @@ from official_transformer.serving.settings import (
   LONGEST_SECONDS,
   Access,
   ServiceLimits,
+  checked_key,
   host_of,
+  key_of_environment,
 )
 from official_transformer.storage import file_system
 
@@ -74,6 +76,7 @@ class LimitOptions(Options):
     _GRANTED.connections,
     "Connections open at a time; more: 503.",
     lower_bound=1,
+    upper_bound=2**31 - 1,
   )
   request_secs: float = flag(
     _GRANTED.seconds,
@@ -87,6 +90,7 @@ class LimitOptions(Options):
     "Milliseconds a line waits at most for others to be translated with, while "
     "something is free to translate it.",
     lower_bound=0.0,
+    upper_bound=LONGEST_SECONDS * 1000,
   )
 
   @property
@@ -145,6 +149,7 @@ class ServiceOptions(LimitOptions, EngineOptions):
     "How often to look for a newer checkpoint, which then takes the place of "
     "the one in use; 0 is never.",
     lower_bound=0.0,
+    upper_bound=86_400.0,
   )
 
   def check(self) -> None:
@@ -328,18 +333,12 @@ def read_api_key(path: str | None) -> str | None:
   Raises:
     InputError: if the file is missing, or its content cannot be a key.
   """
-  where = f"--api_key_file={path}"
   if path is None:
-    where, key = API_KEY_VARIABLE, os.environ.get(API_KEY_VARIABLE, "").strip()
-    if not key:
-      return None
-  else:
-    try:
-      with file_system.open_file(path) as stream:
-        key = stream.read().strip()
-    except (OSError, UnicodeDecodeError) as error:
-      raise InputError(f"{where}: {error}") from None
-  # A key that no header can contain would never match.
-  if not key or not key.isprintable():
-    raise InputError(f"{where} holds no key, which is one line of text")
-  return key
+    return key_of_environment()
+  where = f"--api_key_file={path}"
+  try:
+    with file_system.open_file(path) as stream:
+      content = stream.read()
+  except (OSError, UnicodeDecodeError) as error:
+    raise InputError(f"{where}: {error}") from None
+  return checked_key(content, where)

@@ -135,7 +135,7 @@ class SourceOptions(
       )
     for name in (
       *("alignments", "trace_dir", "n_best", "output_format", "invalid_utf8"),
-      *("min_length", *by_line),
+      *("min_length", "markup", *by_line),
     ):
       if name in self.given:
         raise InputError(

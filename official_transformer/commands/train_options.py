@@ -471,7 +471,8 @@ class TrainOptions(
       )
     if "accumulate_steps" in self.given and self.target_batch_tokens:
       raise InputError("pass --accumulate_steps or --target_batch_tokens")
-    _ = self.profiled, self.requested_params, self.subword_sampling
+    # Raise InputError if they are invalid.
+    _ = self.profiled, self.requested_params, self.subword_sampling, self.kept
 
   @functools.cached_property
   def data(self) -> DataDirectory:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from official_transformer.decoding.engines import TENSORFLOW
 from official_transformer.decoding.options import DecodingOptions
@@ -18,7 +18,7 @@ from official_transformer.model_params import (
 )
 from official_transformer.search.options import DEFAULT_SEARCH, SearchOptions
 from official_transformer.text.markup import Run
-from official_transformer.text.tokenizer import Tokenizer
+from official_transformer.text.vocabulary_files import Tokenizers
 
 
 class RequestError(InputError):
@@ -108,11 +108,18 @@ class TranslationRequest:
       for text, asked in zip(self.lines, constraints, strict=True)
     ]
 
+  def _uncut_lines(self) -> Iterator[str]:
+    """Yields the lines that must be translated whole."""
+    constraints = self.constraints or (NO_CONSTRAINTS,) * len(self.lines)
+    for line, asked in zip(self.lines, constraints, strict=True):
+      if asked.forbids_cutting or self.search.min_length:
+        yield line
+
   def check(
     self,
     options: DecodingOptions,
     params: TransformerParams,
-    target: Tokenizer,
+    tokenizers: Tokenizers,
     longest_piece: int,
   ) -> None:
     """Raises a `RequestError` if a translator cannot meet the request.
@@ -120,7 +127,7 @@ class TranslationRequest:
     Args:
       options: options of the translator.
       params: hyper-parameters of the first model.
-      target: the target's tokenizer.
+      tokenizers: the translator's.
       longest_piece: most tokens of a line that is translated in one piece. A
         line with a prefix or a required phrase is never cut, and may have
         `DEFAULT_MAX_LENGTH`.
@@ -137,8 +144,15 @@ class TranslationRequest:
       if getattr(self.search, name) > most:
         raise RequestError(f"{name}: at most {most} tokens are written")
     for asked in self.constraints:
-      if asked.prefix and len(target.encode(asked.prefix)) > longest:
+      prefix = tokenizers.target.encode(asked.prefix) if asked.prefix else ()
+      if len(prefix) > longest:
         raise RequestError(f"prefixes: one has more than {longest} tokens")
+    for line in self._uncut_lines():
+      if len(tokenizers.source.encode(line.strip(), add_eos=True)) > longest:
+        raise RequestError(
+          f"text: with a prefix, a required phrase or min_length, a line is "
+          f"translated in one piece, and may have {longest} tokens"
+        )
     number = self.search.hypotheses(params.beam_size)
     if max(number, self.n_best) > params.beam_size or self.n_best > number:
       raise RequestError(

@@ -219,8 +219,9 @@ class Translator:
 
   def check(self, request: TranslationRequest) -> None:
     """Raises a `RequestError` if this translator cannot meet a request."""
-    target = self.tokenizers.target
-    request.check(self.options, self.params, target, self.longest_piece)
+    request.check(
+      self.options, self.params, self.tokenizers, self.longest_piece
+    )
 
   def translate_line(
     self, line: str | LineRequest, aligned: bool = False

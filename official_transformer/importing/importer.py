@@ -117,6 +117,11 @@ def import_checkpoint(request: ImportRequest, model_dir: str) -> str:
   transformer = build_transformer(params)
   wanted = {v.path: tuple(v.shape) for v in transformer.weights}
   _check(sources, wanted, params.num_heads, prefix)
+  if request.target_space_id is not None and TARGET_SPACE not in sources:
+    raise InputError(
+      f"--target_space_id={request.target_space_id}: the checkpoint has no "
+      "target space embedding, which is Tensor2Tensor's; leave the flag out"
+    )
   values = _assemble(sources, wanted, prefix, request.target_space_id)
   step = _step(prefix, shapes, naming)
   write_model(

@@ -17,7 +17,6 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import functools
-import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -41,6 +40,7 @@ from official_transformer.serving.settings import (
   API_KEY_VARIABLE,
   Access,
   ServiceLimits,
+  key_of_environment,
 )
 
 _LIMITS = ServiceLimits()
@@ -119,7 +119,7 @@ def _application() -> fastapi.FastAPI:
     {UNNAMED: _ReplicaService()},
     _LIMITS,
     _metrics(),
-    Access(os.environ.get(API_KEY_VARIABLE) or None),
+    Access(key_of_environment()),
   )
 
 
@@ -197,10 +197,22 @@ class TranslationReplica:
 
 
 def application(arguments: Arguments) -> serve.Application:
-  """Returns the application, for `serve run`."""
+  """Returns the application, for `serve run`.
+
+  A key in the environment of this process holds for all replicas. Without one,
+  each replica looks in the environment of its own machine.
+
+  Raises:
+    InputError: if the environment's key cannot be one.
+  """
+  key = key_of_environment()
+  environment = {"env_vars": {API_KEY_VARIABLE: key}} if key else {}
   deployment: Any = TranslationReplica
   return deployment.options(
-    ray_actor_options={"num_cpus": arguments.num_cpus},
+    ray_actor_options={
+      "num_cpus": arguments.num_cpus,
+      "runtime_env": environment,
+    },
     max_ongoing_requests=4 * arguments.ongoing_requests,
     max_queued_requests=16 * arguments.ongoing_requests,
     autoscaling_config={

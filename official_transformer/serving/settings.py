@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 
 from official_transformer.errors import InputError
 
@@ -31,6 +32,32 @@ class Access:
 
 
 ANYONE = Access()
+
+
+def key_of_environment() -> str | None:
+  """Returns the key in `API_KEY_VARIABLE`, or None if it is unset or empty.
+
+  Raises:
+    InputError: if its value cannot be a key.
+  """
+  value = os.environ.get(API_KEY_VARIABLE, "")
+  return checked_key(value, API_KEY_VARIABLE) if value.strip() else None
+
+
+def checked_key(value: str, where: str) -> str:
+  """Returns a key without blanks around it.
+
+  Args:
+    value: the content of a file or an environment variable.
+    where: its name, for the error message.
+
+  Raises:
+    InputError: if no header can contain the key, so that it would never match.
+  """
+  key = value.strip()
+  if not key or not key.isprintable():
+    raise InputError(f"{where} holds no key, which is one line of text")
+  return key
 
 
 def host_of(field: str) -> str:

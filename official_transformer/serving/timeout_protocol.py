@@ -58,11 +58,19 @@ class TimeoutProtocol(H11Protocol):
   def on_response_complete(self) -> None:
     """Goes on to the next request; an answer has a time to be read in."""
     super().on_response_complete()
-    if self.transport.get_write_buffer_size() and self._unread is None:
-      # A client that does not read must not keep its place for ever.
-      self._unread = self.loop.call_later(
-        self.limits.seconds, self._abort_if_unread
-      )
+    if self.transport.get_write_buffer_size():
+      self._wait_for_reader()
+
+  def pause_writing(self) -> None:
+    """Stops sending an answer; its client has a time to read in."""
+    super().pause_writing()
+    self._wait_for_reader()
+
+  def resume_writing(self) -> None:
+    """Sends the rest of an answer, because its client reads."""
+    if self.cycle is not None and not self.cycle.response_complete:
+      self._stop_waiting_for_reader()
+    super().resume_writing()
 
   def connection_lost(self, exc: Exception | None) -> None:
     """Waits for nothing more."""
@@ -90,6 +98,14 @@ class TimeoutProtocol(H11Protocol):
     if self._patience is not None:
       self._patience.cancel()
       self._patience = None
+
+  def _wait_for_reader(self) -> None:
+    """Closes the connection unless the client reads in time."""
+    # A client that does not read must not keep its place for ever.
+    if self._unread is None:
+      self._unread = self.loop.call_later(
+        self.limits.seconds, self._abort_if_unread
+      )
 
   def _stop_waiting_for_reader(self) -> None:
     """Cancels the time limit, because the client has read the answer."""

@@ -42,7 +42,7 @@ _TOKEN = re.compile(
   r"""
   (?P<comment><!--(?:>|->|.*?(?:--!?>|\Z)))
   | (?P<other><!\[CDATA\[.*?(?:\]\]>|\Z)
-    | <!doctype[^>\[]*(?:\[.*?\]\s*)?(?:>|\Z)
+    | <!doctype[^>\[]*+(?:\[[^\]]{0,2000}+\]\s*+)?(?:>|\Z)
     | <\?.*?(?:\?>|\Z)
     | <!.*?(?:>|\Z)
     | </(?![a-z]).*?(?:>|\Z))
@@ -52,11 +52,11 @@ _TOKEN = re.compile(
   """,
   re.IGNORECASE | re.DOTALL | re.VERBOSE,
 )
-_NOT_TRANSLATED = re.compile(
-  r"""\btranslate\s*=\s*["']?no\b
-  | \bclass\s*=\s*(?:"[^"]*|'[^']*|[^\s"'>]*)\bnotranslate\b""",
-  re.IGNORECASE | re.VERBOSE,
+_ATTRIBUTE = re.compile(
+  r"""([^\s=/]++)(?:\s*+=\s*+("[^"]*+"?|'[^']*+'?|[^\s]*+))?"""
 )
+# Deeper elements divide text: each of their parts knows all elements around it.
+_DEEPEST = 100
 _REFERENCE = re.compile(r"&(?:#\d+|#[xX][0-9a-fA-F]+|[A-Za-z][A-Za-z0-9]*);?")
 
 
@@ -87,6 +87,8 @@ class _Token:
       another one.
     name: name of a tag.
     partner: partner of a start or an end tag within a sentence, the other one.
+    covered: number of the token behind the content of a kept element; 0 for
+      other tokens.
   """
 
   start: int
@@ -94,6 +96,7 @@ class _Token:
   kind: str
   name: str = ""
   partner: int | None = None
+  covered: int = 0
 
 
 def _tokens(markup: str) -> Iterator[_Token]:
@@ -129,11 +132,20 @@ def _kind(match: re.Match[str], name: str) -> str:
   if match["attributes"].endswith("/"):
     is_inline = name in _INLINE | _KEPT
     return "placeholder" if is_inline else "divider"
-  if name in _KEPT | _KEPT_BLOCKS or _NOT_TRANSLATED.search(
-    match["attributes"]
-  ):
+  if name in _KEPT | _KEPT_BLOCKS or _is_kept(match["attributes"]):
     return "kept"
   return "start"
+
+
+def _is_kept(attributes: str) -> bool:
+  """Returns whether attributes say that an element is not translated."""
+  for found in _ATTRIBUTE.finditer(attributes):
+    name, value = found[1].lower(), (found[2] or "").strip("\"'").lower()
+    if name == "translate" and value.strip() == "no":
+      return True
+    if name == "class" and "notranslate" in value.split():
+      return True
+  return False
 
 
 @dataclasses.dataclass
@@ -155,6 +167,9 @@ def _match(tokens: list[_Token]) -> None:
   names: collections.Counter[str] = collections.Counter()
   for number, token in enumerate(tokens):
     if token.kind == "divider":
+      is_open[-1].divides = True
+    elif token.kind == "start" and sum(names[n] for n in _INLINE) >= _DEEPEST:
+      token.kind = "divider"
       is_open[-1].divides = True
     elif token.kind in ("start", "kept"):
       is_open.append(_Opened(number))
@@ -186,13 +201,34 @@ def _leave_open(
   token = tokens[opened.number]
   names[token.name] -= 1
   if token.kind == "kept":
-    # Its content ends where another block begins or ends.
-    for inner in tokens[opened.number + 1 : end]:
-      if inner.name and inner.name not in _INLINE | _INLINE_VOID | _KEPT:
-        break
-      inner.kind = "within"
-      token.end = inner.end
+    _cover(tokens, opened.number, end, to_block=True)
   token.kind = "divider"
+
+
+def _cover(
+  tokens: list[_Token], number: int, end: int, to_block: bool = False
+) -> None:
+  """Makes tokens the content of a kept element.
+
+  Each token is looked at once: kept elements in the content have seen theirs.
+
+  Args:
+    tokens: all tokens.
+    number: number of the element's start tag.
+    end: number of the token behind the content.
+    to_block: whether the content ends where another block begins or ends.
+  """
+  token = tokens[number]
+  place = number + 1
+  while place < end:
+    inner = tokens[place]
+    in_sentence = _INLINE | _INLINE_VOID | _KEPT
+    if to_block and inner.name and inner.name not in in_sentence:
+      break
+    inner.kind = "within"
+    token.end = inner.end
+    place = max(place + 1, inner.covered)
+  token.covered = place
 
 
 def _close(
@@ -203,9 +239,7 @@ def _close(
   if first.kind == "kept":
     is_inline = first.name in _INLINE | _KEPT
     first.kind = "placeholder" if is_inline else "divider"
-    first.end = tokens[last].end
-    for inner in tokens[opened.number + 1 : last + 1]:
-      inner.kind = "within"
+    _cover(tokens, opened.number, last + 1)
     outer.divides |= not is_inline
   elif first.name in _INLINE and not opened.divides:
     first.partner, tokens[last].partner = last, opened.number

@@ -529,6 +529,29 @@ def test_letter_case_is_kept_if_asked(make, transformer):
   assert piece.case is None
 
 
+@pytest.mark.parametrize(
+  ("constraints", "search"),
+  [
+    (DecodingConstraints(prefix="a"), SearchOptions()),
+    (DecodingConstraints(required=("a",)), SearchOptions()),
+    (DecodingConstraints(), SearchOptions(min_length=2)),
+  ],
+  ids=["prefix", "phrase", "min_length"],
+)
+def test_a_request_has_no_endless_line_that_is_not_cut(
+  make, constraints, search
+):
+  def request(letters):
+    return TranslationRequest(("a" * letters,), (constraints,), search)
+
+  translator = make(longest_piece=5)
+  translator.check(request(255))  # And EOS.
+  with pytest.raises(InputError, match="may have 256 tokens"):
+    translator.check(request(256))
+  plain = TranslationRequest(("a" * 1000,))
+  translator.check(plain)
+
+
 def test_a_prefix_may_be_longer_than_the_usual_line(make):
   prefix = DecodingConstraints(prefix="abc " * 9)
   request = TranslationRequest(("abc",), (prefix,))

@@ -101,6 +101,11 @@ def test_what_cannot_be_read_off_can_be_said(run):
   assert params.beam_size == 7
 
 
+def test_a_space_without_a_table_is_refused(run):
+  with pytest.raises(InputError, match="--target_space_id=8"):
+    run(variables(), target_space_id=8)
+
+
 def test_versions_of_2019_start_from_a_zero_vector(run):
   """Their kernels have heads, their norms are not yet Keras'."""
   norms = {"gamma": "layer_norm_scale", "beta": "layer_norm_bias"}

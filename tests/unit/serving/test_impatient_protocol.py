@@ -48,9 +48,9 @@ class Timers:
     return handle
 
 
-@pytest.fixture
-def server():
-  """Where a server answers, and the timers of its connection."""
+@contextlib.contextmanager
+def timed(application):
+  """Runs a server; yields its port, and the timers of its connections."""
   timers = []
 
   class Protocol(protocol_with(LIMITS)):
@@ -61,6 +61,20 @@ def server():
 
   with running(application, Protocol) as port:
     yield port, timers
+
+
+@pytest.fixture
+def server():
+  """A server whose answers are sent at once."""
+  with timed(application) as found:
+    yield found
+
+
+@pytest.fixture
+def serve_parts():
+  """A server whose answers are sent in parts."""
+  with timed(in_parts) as found:
+    yield found
 
 
 @contextlib.contextmanager
@@ -133,6 +147,39 @@ def test_who_does_not_read_is_cut_off(server):
     except ConnectionError:
       size = 0
     assert size < SIZE
+
+
+PARTS = 50
+
+
+async def in_parts(scope, receive, send):
+  """Answers as files are sent: each part waits until the last one is read."""
+  size = str(SIZE * PARTS).encode()
+  fields = [(b"content-length", size)]
+  await send({"type": "http.response.start", "status": 200, "headers": fields})
+  for number in range(PARTS):
+    more = number + 1 < PARTS
+    body = {"type": "http.response.body", "body": b"x" * SIZE}
+    await send({**body, "more_body": more})
+
+
+def test_who_does_not_read_a_part_is_cut_off(serve_parts):
+  port, timers = serve_parts
+  with client(port) as made:
+    made.sendall(REQUEST)
+    # The client reads the first part, and then no more.
+    timer_of_answer(timers, 1)
+    assert read(made) >= SIZE
+    handle, run_out = timer_of_answer(timers, 2)
+    assert timers[0].made[0][0].cancelled() and not handle.cancelled()
+    timers[0].call_soon_threadsafe(run_out)
+    left = 0
+    try:
+      while chunk := made.recv(60_000):
+        left += len(chunk)
+    except ConnectionError:
+      pass
+    assert left < SIZE * (PARTS - 1)
 
 
 class Echo:

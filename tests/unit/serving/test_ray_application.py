@@ -75,3 +75,20 @@ def test_arguments_become_options_of_the_deployment():
   assert (scaling.min_replicas, scaling.max_replicas) == (2, 5)
   with pytest.raises(ValueError, match="max_replica"):
     Arguments(model_dir="x", max_replica=2)
+
+
+def test_replicas_have_the_key_of_who_deploys_them(monkeypatch):
+  from official_transformer.serving.ray_application import (
+    Arguments,
+    application,
+  )
+  from official_transformer.serving.settings import API_KEY_VARIABLE
+
+  def variables():
+    deployment = application(Arguments(model_dir="x"))._bound_deployment
+    return deployment.ray_actor_options["runtime_env"]
+
+  monkeypatch.setenv(API_KEY_VARIABLE, "key\n")
+  assert variables() == {"env_vars": {API_KEY_VARIABLE: "key"}}
+  monkeypatch.delenv(API_KEY_VARIABLE)
+  assert variables() == {}

@@ -98,3 +98,53 @@ def test_nothing_is_lost(pieces):
       assert part.has_text
       held = {number for piece in part.parts for number in piece.elements}
       assert held == set(range(len(part.elements)))
+
+
+@pytest.mark.parametrize(
+  "markup",
+  [
+    "<code>" * 50_000,
+    "<code>" * 20_000 + "</code>" * 20_000,
+    "<code>x<b>" * 20_000 + "</code>" * 20_000,
+    "<b> " * 30_000 + "a" + "</b>" * 30_000,
+    "<b " + "class=" * 50_000 + ">x</b>",
+    "<!doctype []x>" * 20_000,
+    "<!doctype [>" * 20_000,
+  ],
+  ids=["open", "nested", "mixed", "deep", "attributes", "subset", "bracket"],
+)
+def test_hostile_markup_takes_a_time_like_other_markup(markup):
+  """Each would take minutes if every tag looked at all that follow it."""
+  found = parse_html(markup)
+  assert markup == "".join(
+    part if isinstance(part, str) else part.markup for part in found
+  )
+
+
+def test_elements_too_deep_divide_text():
+  depth = 100
+  (run,) = parse_html("<b>" * depth + "a" + "</b>" * depth)
+  assert len(run.elements) == depth
+  depth += 1
+  found = parse_html("<b>" * depth + "a" + "</b>" * depth)
+  assert next(part for part in found if isinstance(part, Run)).text == "a"
+  assert len(found) == 2 * depth + 1
+
+
+@pytest.mark.parametrize(
+  ("attributes", "is_kept"),
+  [
+    ("translate=no", True),
+    ("lang=de TRANSLATE = 'No'", True),
+    ('class="a notranslate b"', True),
+    ("class=notranslate", True),
+    ("data-translate=no", False),
+    ("translate=yes", False),
+    ("translate", False),
+    ('class="notranslated"', False),
+    ('title="translate=no"', False),
+  ],
+)
+def test_attributes_say_what_is_not_translated(attributes, is_kept):
+  (run,) = parse_html(f"a <b {attributes}>b</b>")
+  assert run.text == ("a " if is_kept else "a b")
