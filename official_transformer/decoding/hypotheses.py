@@ -17,7 +17,8 @@ class FoundSequence:
     ids: tokens of the hypothesis, without EOS.
     score: normalised by length if `finished`, else its log-probability.
     finished: whether the model ended it with EOS, below its limit.
-    utility: mean chrF to the others, 0 to 100, if `mbr` was asked for.
+    utility: mean chrF to all hypotheses, itself included, 0 to 100, if `mbr`
+      was asked for.
   """
 
   ids: list[int]

@@ -13,6 +13,7 @@ import collections
 import difflib
 import enum
 import itertools
+import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -288,7 +289,12 @@ def _matched(theirs: Sequence[str], ours: Sequence[str]) -> list[int]:
 
 def _marks_apart(word: str) -> tuple[str, str, str]:
   """Cuts a word into marks before it, itself, and marks behind it."""
-  letters = [n for n, character in enumerate(word) if character.isalnum()]
+  letters = [
+    n
+    for n, character in enumerate(word)
+    # Vowel signs and accents belong to the letter before them.
+    if character.isalnum() or unicodedata.category(character)[0] == "M"
+  ]
   if not letters:
     return "", word, ""
   first, last = letters[0], letters[-1] + 1

@@ -34,7 +34,8 @@ class PairScore:
     token_log_probabilities: natural logarithms, one for each token of the
       target, EOS last.
     normalized_score: sum of the log-probabilities, divided by the length
-      normalisation of beam search: the score of this target in the search.
+      normalisation of beam search: the score of this target in a search that
+      may write the unknown token.
   """
 
   token_log_probabilities: list[float]

@@ -169,7 +169,13 @@ class Translator:
     return translator
 
   def translate(self, lines: Iterable[str | LineRequest]) -> list[str]:
-    """Returns one translation for each line, in order."""
+    """Returns one translation for each line, in order.
+
+    Raises:
+      TypeError: if `lines` is one string.
+    """
+    if isinstance(lines, str):
+      raise TypeError("lines is one string; pass [line], or use translate_line")
     return [t.text for t in self.translate_stream(lines)]
 
   def translate_stream(

@@ -42,6 +42,11 @@ def translated(markup, translation, links):
     ("A <b>dog</b>.", "Ein Hund.", "0-0 1-1", "Ein <b>Hund</b>."),
     ("A <b>dog.</b>", "Ein Hund.", "0-0 1-1", "Ein <b>Hund.</b>"),
     ("A <b>dog</b>", "Ein Hund!", "0-0 1-1", "Ein <b>Hund</b>!"),
+    # A vowel sign or an accent is a part of its word.
+    ("Drink <b>water</b> now", "अभी पानी पियो", "0-2 1-1 2-0",
+     "अभी <b>पानी</b> पियो"),
+    ("A <b>cafe</b>.", "Un cafe\u0301.", "0-0 1-1",
+     "Un <b>cafe\u0301</b>."),
     # One word for two, and two for one.
     ("<p>He must <b>call up</b> Tom.</p>", "Er muss Tom anrufen.",
      "0-0 1-1 2-3 3-3 4-2", "<p>Er muss Tom <b>anrufen</b>.</p>"),

@@ -529,6 +529,11 @@ def test_letter_case_is_kept_if_asked(make, transformer):
   assert piece.case is None
 
 
+def test_one_string_is_not_a_list_of_lines(make):
+  with pytest.raises(TypeError, match="pass \\[line\\]"):
+    make().translate("abc")
+
+
 @pytest.mark.parametrize(
   ("constraints", "search"),
   [
