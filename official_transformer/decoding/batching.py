@@ -30,7 +30,12 @@ def windows(
   Args:
     items: as they come.
     size: size of an item; a window ends if their sum exceeds `WINDOW_SIZE`.
+
+  Raises:
+    TypeError: if the items are the characters of one string.
   """
+  if isinstance(items, str):
+    raise TypeError("one string is not a list of lines; pass [line]")
   window: list[Item] = []
   total = 0
   for item in items:

@@ -35,7 +35,7 @@ from official_transformer.text.letter_case import (
   case_of,
 )
 from official_transformer.text.markup import Run, keep_out, plain_run
-from official_transformer.text.tokenizer import is_lowercase
+from official_transformer.text.tokenizer import check_text, is_lowercase
 from official_transformer.text.vocabulary_files import Tokenizers
 
 _HTML_BLANKS = re.compile(r"[ \t\n\r\f]+")
@@ -262,6 +262,7 @@ class LinePreparer:
       constraints = dataclasses.replace(
         constraints, forbidden=(*search.forbidden, *constraints.forbidden)
       )
+    check_text(line)
     ids = self.tokenizers.source.encode(line, add_eos=True)
     return PieceToTranslate(line, ids, constraints, search)
 

@@ -19,6 +19,7 @@ from official_transformer.text.sentences import (
   WIDE_STOPS,
   sentence_ends,
 )
+from official_transformer.text.words import is_within_character
 
 _WIDE_COMMAS = r"[\u3001\uff0c\uff1a\uff1b]"
 # Where a line may be cut, if no sentence surely ends there. One that goes on in
@@ -101,7 +102,9 @@ def _best_cut(text: str) -> int:
     best = min(ends, key=lambda end: abs(end - middle), default=0)
     if margin <= best <= len(text) - margin and 0 < best < len(text):
       return best
-  return middle
+  # A letter stays with its accents, and an emoji whole.
+  places = range(middle, len(text))
+  return next((n for n in places if not is_within_character(text, n)), middle)
 
 
 def _ends(text: str, margin: int) -> Iterator[Iterable[int]]:

@@ -12,14 +12,12 @@ import bisect
 import collections
 import difflib
 import enum
-import itertools
-import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from official_transformer.decoding.alignment import Alignment
 from official_transformer.text.markup import Elements, Part, Run
-from official_transformer.text.words import Span, words_of
+from official_transformer.text.words import Span, is_mark, words_of
 
 
 class _Where(enum.IntEnum):
@@ -32,10 +30,13 @@ class _Where(enum.IntEnum):
 
 
 class _Segment(NamedTuple):
-  """A part of the output, and the elements around it."""
+  """A part of the output, and the elements around it.
+
+  None are those that its neighbours have in common.
+  """
 
   markup: str
-  elements: Elements
+  elements: Elements | None
 
 
 class _Placeholder(NamedTuple):
@@ -125,8 +126,7 @@ class _Placement:
       found += self._word(number, span, elements[number], slots)
       if number + 1 < len(self.targets):
         gap = self._translation[span.end : self.targets[number + 1].start]
-        both = _common(elements[number].behind, elements[number + 1].before)
-        found.append(_Segment(gap, both))
+        found.append(_Segment(gap, None))
     return found + [s for part in last for s in _behind(part)]
 
   def _word(
@@ -196,7 +196,15 @@ class _Placement:
 
   def _lost(self, of_targets: Iterable[_WordElements]) -> list[_Placeholder]:
     """Returns elements that nothing is in any more, as placeholders."""
-    kept = {n for its in of_targets for part in its for n in part}
+    kept = {
+      number
+      for span, its in zip(self.targets, of_targets, strict=True)
+      for text, part in zip(
+        _marks_apart(span.of(self._translation)), its, strict=True
+      )
+      if text
+      for number in part
+    }
     kept |= {n for _, part in self._placeholders for n in part.elements}
     # By the elements that are lost, the place and the elements of the first
     # character that is in them.
@@ -254,13 +262,13 @@ class _Placement:
 
 def _before(part: Part) -> list[_Segment]:
   """Returns the text of a placeholder before a word."""
-  blank = [_Segment(part.blanks, ())] if part.blanks else []
+  blank = [_Segment(part.blanks, None)] if part.blanks else []
   return [_Segment(part.written, part.elements), *blank]
 
 
 def _behind(part: Part) -> list[_Segment]:
   """Returns the text of a placeholder behind a word."""
-  blank = [_Segment(part.blanks, ())] if part.blanks else []
+  blank = [_Segment(part.blanks, None)] if part.blanks else []
   return [*blank, _Segment(part.written, part.elements)]
 
 
@@ -293,7 +301,7 @@ def _marks_apart(word: str) -> tuple[str, str, str]:
     n
     for n, character in enumerate(word)
     # Vowel signs and accents belong to the letter before them.
-    if character.isalnum() or unicodedata.category(character)[0] == "M"
+    if character.isalnum() or is_mark(character)
   ]
   if not letters:
     return "", word, ""
@@ -313,7 +321,11 @@ def _written(run: Run, segments: Iterable[_Segment]) -> str:
   """Returns segments with the tags of their elements around them."""
   parts: list[str] = []
   is_open: Elements = ()
-  for markup, elements in itertools.chain(segments, [_Segment("", ())]):
+  known = [*segments, _Segment("", ())]
+  before = _filled([elements for _, elements in known])
+  behind = _filled([elements for _, elements in known[::-1]])[::-1]
+  for (markup, _), *its in zip(known, before, behind, strict=True):
+    elements = _common(*its)
     kept = len(_common(is_open, elements))
     parts += [run.elements[number].end for number in reversed(is_open[kept:])]
     parts += [run.elements[number].start for number in elements[kept:]]

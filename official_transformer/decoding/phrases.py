@@ -16,7 +16,7 @@ from official_transformer.text.tokenizer import (
   decoded_spans,
   has_unknown,
 )
-from official_transformer.text.words import Span, stands_alone
+from official_transformer.text.words import Span, is_mark, stands_alone
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,21 +73,25 @@ def remembered(
 def places_of(text: str, phrase: str) -> list[Span]:
   """Returns where a text has a phrase, as whole words.
 
-  A word ends where letters and digits do; in scripts without blanks, each
-  character is one.
+  A word ends where letters, their accents, and digits do; in scripts without
+  blanks, each character is one.
   """
   phrase = phrase.strip()
-  if not phrase:
-    return []
-  before = r"(?<!\w)" if _joins(phrase[0]) else ""
-  after = r"(?!\w)" if _joins(phrase[-1]) else ""
-  pattern = before + re.escape(phrase) + after
-  return [Span(*match.span()) for match in re.finditer(pattern, text)]
+  found: list[Span] = []
+  start = text.find(phrase) if phrase else -1
+  while start >= 0:
+    end = start + len(phrase)
+    cuts = _is_one_word(text, start) or _is_one_word(text, end)
+    if not cuts:
+      found.append(Span(start, end))
+    start = text.find(phrase, start + 1 if cuts else end)
+  return found
 
 
 def _joins(character: str) -> bool:
   """Returns whether a character is a part of the word next to it."""
-  return bool(re.match(r"\w", character)) and not stands_alone(character)
+  is_of_word = re.match(r"\w", character) or is_mark(character)
+  return bool(is_of_word) and not stands_alone(character)
 
 
 def holds(text: str, phrase: str) -> bool:

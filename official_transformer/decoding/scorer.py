@@ -6,6 +6,7 @@ Shapes: B batch, S source length, T target length, V vocabulary.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 
 import tensorflow as tf
@@ -22,7 +23,7 @@ from official_transformer.model.variants import biased_inputs, hide_tokens
 from official_transformer.model_params import PAD_ID
 from official_transformer.ops.cross_entropy import label_log_probabilities
 from official_transformer.search.beam_search import length_normalization
-from official_transformer.text.tokenizer import Tokenizer
+from official_transformer.text.tokenizer import Tokenizer, check_text
 from official_transformer.text.vocabulary_files import Tokenizers
 
 
@@ -87,6 +88,8 @@ class Scorer:
   ) -> Iterator[PairScore]:
     """Yields the score of each pair of source and target line, in order."""
     for window in windows(pairs, lambda pair: len(pair[0]) + len(pair[1])):
+      for text in itertools.chain.from_iterable(window):
+        check_text(text)
       encoded = [
         (
           self.tokenizers.source.encode(source.strip(), add_eos=True),

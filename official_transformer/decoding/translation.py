@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from official_transformer.decoding.alignment import (
@@ -212,6 +213,10 @@ def _joined(
   return hypotheses
 
 
+# A translation is one line, whatever a program's line has in it.
+_LINE_ENDS = re.compile(r"[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+")
+
+
 def _joint(source: str, piece: Piece, left: str, right: str) -> str:
   """Returns the text between the translations of two pieces of a line.
 
@@ -225,12 +230,13 @@ def _joint(source: str, piece: Piece, left: str, right: str) -> str:
     left: the translation up to the first piece's end.
     right: text of the second piece.
   """
-  if piece.joint.strip(" ") or not (left and right):
-    return piece.joint
+  joint = _LINE_ENDS.sub(" ", piece.joint)
+  if joint.strip(" ") or not (left and right):
+    return joint
   if not are_set_apart(left, right):
     return ""
-  if piece.joint:
-    return piece.joint
+  if joint:
+    return joint
   # A word or an address that was cut gets no blank at the cut.
   was_apart = (
     is_without_blanks(source[-1])

@@ -169,13 +169,7 @@ class Translator:
     return translator
 
   def translate(self, lines: Iterable[str | LineRequest]) -> list[str]:
-    """Returns one translation for each line, in order.
-
-    Raises:
-      TypeError: if `lines` is one string.
-    """
-    if isinstance(lines, str):
-      raise TypeError("lines is one string; pass [line], or use translate_line")
+    """Returns one translation for each line, in order."""
     return [t.text for t in self.translate_stream(lines)]
 
   def translate_stream(
@@ -189,6 +183,9 @@ class Translator:
       lines: read, and cut into tokens, in the background.
       on_decoded: called with the number of lines of each batch as soon as it is
         done, from any thread. A line in pieces counts with its last one.
+
+    Raises:
+      TypeError: if `lines` is one string.
     """
 
     def prepare(window: list[str | LineRequest]) -> list[PreparedLine]:

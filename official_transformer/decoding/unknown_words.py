@@ -22,6 +22,7 @@ from official_transformer.text.tokenizer import (
   Tokenizer,
   formed_text,
   has_unknown,
+  has_whole_words,
   plain_tokenizer,
 )
 from official_transformer.text.vocabulary_files import Tokenizers
@@ -123,19 +124,21 @@ def _parts(
   ]
   with_word = [n for n, under in enumerate(words_of_piece) if under]
   parts = tokenizers.target.pieces(ids)
-  has_words = isinstance(plain_tokenizer(tokenizers.target), WordTokenizer)
+  has_words = has_whole_words(tokenizers.target)
+  start = _BLANK if has_words else ""
   found = []
   for row, (token, part) in enumerate(zip(ids, parts, strict=True)):
     if token != UNK_ID:
       found.append(part)
     elif unknown:
       best = max(unknown, key=weights[row].__getitem__)
-      found.append(spans[best].of(formed))
+      found.append(start + spans[best].of(formed).strip())
     elif with_word and (has_words or _is_word(parts, row)):
       best = max(with_word, key=weights[row].__getitem__)
-      found.append("".join(words[n].of(formed) for n in words_of_piece[best]))
+      word = "".join(words[n].of(formed) for n in words_of_piece[best])
+      found.append(start + word)
     else:
-      found.append(_UNKNOWN)
+      found.append(start + _UNKNOWN)
   return found
 
 

@@ -21,6 +21,8 @@ from official_transformer.text.sentences import sentence_ends
 _WORD_BEGIN = re.compile(r"(?<![\w'\u2019\u0300-\u036f\u00ad])\w")
 # A word without digits; words with marks that are no letters are in parts.
 _WORD = re.compile(r"(?<!\w)[^\W\d_]+(?!\w)")
+# Cherokee and Osage, whose ordinary text is in capitals.
+_ALL_CAPITALS = re.compile(r"[\u13a0-\u13ff\uab70-\uabbf\U000104b0-\U000104ff]")
 # Letters and digits in one word, as in X5.
 _MIXED = re.compile(r"[^\W\d_]\d|\d[^\W\d_]")
 # The first letter of a sentence, unless a digit comes before it.
@@ -71,6 +73,8 @@ def case_of(text: str) -> LetterCase | None:
   letters = [c for c in text if c.isalpha() and c not in _WITHOUT_CAPITAL]
   if not letters or not all(c.isupper() or c.islower() for c in letters):
     return None  # None, or letters of a script without case.
+  if _ALL_CAPITALS.search(text):
+    return None
   words = _WORD.findall(text)
   sizes = [len(word) for word in words]
   if not any(c.islower() for c in letters):

@@ -9,11 +9,11 @@ from __future__ import annotations
 import dataclasses
 import html
 import itertools
+import math
 import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-_BLANK = " "
 # Brackets and quotes: of English, German and French.
 _PAIRS = {
   "(": ")",
@@ -291,7 +291,7 @@ def _margin(parts: list[Part]) -> tuple[str, list[Part]]:
 
 
 def _set_apart(parts: list[Part]) -> list[Part]:
-  """Takes away the blanks behind a placeholder, or one before a mark.
+  """Takes away the blanks behind a placeholder, or those before it.
 
   Behind it only if there is a blank before it, too, or no text at all.
   """
@@ -305,29 +305,33 @@ def _set_apart(parts: list[Part]) -> list[Part]:
       last_text = part
       found.append(part)
       continue
-    start = place
-    if last_text is None or last_text.written == _BLANK:
+    blanks = ""
+    if last_text is None or _is_blank(last_text):
       while place < len(parts) and _is_outside(parts[place], part):
+        blanks += parts[place].written
         place += 1
-    behind = parts[place] if place < len(parts) else None
-    blanks = _BLANK * (place - start)
-    if (
-      not blanks
-      and found
-      and _is_outside(found[-1], part)
-      and (
-        behind is None or (behind.is_text and not behind.written[0].isalnum())
-      )
-    ):
-      blanks = found.pop().written
+    if not blanks:
+      most = _blanks_to_leave(parts[place] if place < len(parts) else None)
+      while len(blanks) < most and found and _is_outside(found[-1], part):
+        blanks = found.pop().written + blanks
     found.append(part._replace(blanks=blanks))
   return found
+
+
+def _blanks_to_leave(behind: Part | None) -> float:
+  """Returns how many blanks before a placeholder go with it, at most.
+
+  All of them at the end of a text; one before a mark, which is then where it
+  would be without the placeholder.
+  """
+  if behind is None:
+    return math.inf
+  return 1 if behind.is_text and not behind.written[0].isalnum() else 0
 
 
 def _is_outside(blank: Part, placeholder: Part) -> bool:
   """Returns whether something is a blank in no element that is not around."""
   return (
-    blank.is_text
-    and blank.written == _BLANK
+    _is_blank(blank)
     and placeholder.elements[: len(blank.elements)] == blank.elements
   )

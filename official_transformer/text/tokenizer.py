@@ -225,6 +225,15 @@ def has_unknown(tokenizer: Tokenizer, ids: Sequence[int]) -> bool:
   return has_one and UNK_ID in ids
 
 
+def has_whole_words(tokenizer: Tokenizer) -> bool:
+  """Returns whether each id, the unknown one too, is a word with its blank."""
+  plain = plain_tokenizer(tokenizer)
+  if isinstance(plain, SentencePieceTokenizer):
+    # Without the mark alone, an unknown piece holds the one before it.
+    return plain.processor.PieceToId(_SPACE_MARK) == UNK_ID
+  return isinstance(plain, WordTokenizer)
+
+
 def fitting_params(
   params: TransformerParams, target: Tokenizer
 ) -> TransformerParams:
@@ -237,6 +246,17 @@ def fitting_params(
     return params
   logging.info("suppress_unk: the vocabulary can spell all text")
   return dataclasses.replace(params, suppress_unk=False)
+
+
+def check_text(text: str) -> None:
+  """Raises an `InputError` for what Python's strings hold and UTF-8 cannot."""
+  try:
+    text.encode()
+  except UnicodeEncodeError as error:
+    raise InputError(
+      f"character {error.start + 1} of {text[:60]!r} is half of a surrogate "
+      "pair, which is no text; decode what it came from as UTF-8 or UTF-16"
+    ) from None
 
 
 def plain_tokenizer(tokenizer: Tokenizer) -> Tokenizer:

@@ -14,6 +14,9 @@ from typing import NamedTuple
 
 from official_transformer.text.scripts import is_without_blanks
 
+_JOINER = "\u200d"  # As in emoji of several people.
+_SKIN_TONES = "\U0001f3fb\U0001f3fc\U0001f3fd\U0001f3fe\U0001f3ff"
+
 
 class Span(NamedTuple):
   """Characters of a line, from `start` up to `end`."""
@@ -32,8 +35,24 @@ def stands_alone(character: str) -> bool:
   return is_without_blanks(character)
 
 
-def _is_mark(character: str) -> bool:
+def is_mark(character: str) -> bool:
+  """Whether a character is a vowel sign, an accent or a variation selector.
+
+  They belong to the character before them.
+  """
   return unicodedata.category(character)[0] == "M"
+
+
+def is_within_character(text: str, place: int) -> bool:
+  """Whether what is before and at a place is read as one character.
+
+  The place is neither the beginning nor the end of the text.
+  """
+  return (
+    is_mark(text[place])
+    or _JOINER in text[place - 1 : place + 1]
+    or text[place] in _SKIN_TONES
+  )
 
 
 def words_of(text: str) -> list[Span]:
@@ -44,7 +63,7 @@ def words_of(text: str) -> list[Span]:
 def _words(text: str) -> Iterator[Span]:
   start, alone = None, False
   for place, character in enumerate(text):
-    if start is not None and _is_mark(character):
+    if start is not None and is_mark(character):
       continue
     by_itself = stands_alone(character)
     if start is not None and (character.isspace() or alone or by_itself):

@@ -494,6 +494,12 @@ def test_phrases_are_whole_words():
   assert holds("一只狗在跑", "狗")
   assert not holds("Schäferhund", "hund")
   assert holds("der (Hund)", "Hund")
+  # The marks of a letter are a part of its word; other scripts are not.
+  assert not holds("\u0915\u093f\u0924\u093e\u092c", "\u0915\u093f\u0924")
+  assert not holds("\u0915\u093f\u0924\u093e\u092c", "\u0924\u093e\u092c")
+  assert not holds("cafe\u0301", "cafe")
+  assert holds("\u7528ABC\u5beb", "ABC")
+  assert [tuple(p) for p in places_of("aa a a", "a a")] == [(3, 6)]
   assert not holds("", "Hund")
   assert not holds("Hund", " ")
   assert tokens_of(Words(), "w4 w5") == [4, 5]

@@ -40,6 +40,13 @@ def test_without_sentence_ends_commas_then_spaces_then_anywhere():
   assert cut("a 3.5 b c. d e", 4) == ["a 3.5 b c.", "d e"]
 
 
+def test_a_character_is_not_cut():
+  family = "\U0001f468\u200d\U0001f469\u200d\U0001f467"
+  for whole in ("e\u0301", "\U0001f44d\U0001f3fd", "\u2764\ufe0f", family):
+    assert cut(whole * 2, len(whole), len) == [whole] * 2
+    assert cut("a" + whole, 1, len)[0] == "a"
+
+
 def test_no_crumbs():
   assert cut("Mr. aa bb cc dd ee ff gg hh ii jj", 8) == [
     "Mr. aa bb cc dd",

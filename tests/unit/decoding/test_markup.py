@@ -61,8 +61,7 @@ def translated(markup, translation, links):
     # Placeholders stay with the word that they touch.
     ("dog<sup>1</sup> runs", "rennt Hund", "0-1 1-0", "rennt Hund<sup>1</sup>"),
     ("A <img> dog", "Ein Hund", "0-0 1-1", "Ein <img> Hund"),
-    ("<span><img> dog</span>", "Hund", "0-0",
-     "<span><img></span> <span>Hund</span>"),
+    ("<span><img> dog</span>", "Hund", "0-0", "<span><img> Hund</span>"),
     ("dog<a href=1></a>", "Hund", "0-0", "Hund<a href=1></a>"),
     ("x &amp; y", "<u> & z", "0-0 1-1 2-2", "&lt;u&gt; &amp; z"),
     (" \n<i> x </i>\t", "y", "0-0", " \n <i>y</i> \t"),
@@ -70,6 +69,13 @@ def translated(markup, translation, links):
     ("Go <a>%s</a> now", "Geh jetzt", "0-0 1-1", "Geh <a>%s</a> jetzt"),
     ("The foo <b>bar</b> dogs", "Die Hunde", "0-0 1-1",
      "Die foo <b>bar</b> Hunde"),
+    # All blanks of HTML set words apart.
+    ("<p>Go\n<i>%s</i> now</p>", "Geh jetzt", "0-0 1-1",
+     "<p>Geh <i>%s</i> jetzt</p>"),
+    # One link stays one, and one over marks alone is not lost.
+    ("<a>dog, cat</a> x", "Hund Katze y", "0-0 1-1 2-2",
+     "<a>Hund Katze</a> y"),
+    ("tea<a>*</a> now", "Tee jetzt", "0-0 1-1", "Tee<a></a> jetzt"),
     ("dogs<b> </b><img>.", "Hunde.", "0-0", "Hunde<b> </b><img>."),
   ],
 )  # fmt: skip
@@ -89,6 +95,8 @@ def test_words_are_in_the_elements_of_their_source(
     ("Seen: http://a.b/c", "Seen:", "Siehe:", "0-0", "Siehe: http://a.b/c"),
     ("(%s) now", "now", "jetzt", "0-0", "(%s) jetzt"),
     ("Go (%s). Now", "Go. Now", "Geh. Jetzt", "0-0 1-1", "Geh (%s). Jetzt"),
+    ("%s\u00a0: dog", ": dog", ": Hund", "0-0 1-1", "%s\u00a0: Hund"),
+    ("See  {n}", "See", "Siehe", "0-0", "Siehe  {n}"),
     ("dog%s, cat", "dog, cat", "Katze, Hund", "0-1 1-0", "Katze, Hund%s"),
     ("dog%s, cat", "dog, cat", "Hund, Katze", "0-0 1-1", "Hund%s, Katze"),
     ("un%sdo it", "undo it", "tu es", "0-0 1-1", "tu%s es"),

@@ -6,6 +6,7 @@ import tensorflow as tf
 from official_transformer.decoding import scorer as scorer_lib
 from official_transformer.decoding.options import BatchLimits
 from official_transformer.decoding.scorer import PairScore, Scorer
+from official_transformer.errors import InputError
 from official_transformer.model.building import build_transformer
 from official_transformer.model_params import TransformerParams
 from official_transformer.ops import cross_entropy
@@ -88,6 +89,11 @@ def test_a_translation_scores_what_the_search_says(scorer, model):
 def test_the_sum_is_over_all_tokens():
   score = PairScore([-1.0, -2.5], -3.0)
   assert (score.log_probability, score.tokens) == (-3.5, 2)
+
+
+def test_half_of_a_character_is_refused(scorer):
+  with pytest.raises(InputError, match="half of a surrogate"):
+    list(scorer.score_stream([("a", "\ud83d")]))
 
 
 def test_nothing_in_nothing_out(scorer):

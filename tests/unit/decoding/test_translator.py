@@ -208,6 +208,8 @@ def test_long_lines_are_cut_and_joined(make, transformer):
     ("Ja. Nein.", " ", "One. Two.", "One. Two."),
     ("Ja. Nein.", " \t ", "One. Two.", "One. \t Two."),
     ("Ja. Nein.", "  ", "One. Two.", "One.  Two."),
+    ("Ja. Nein.", "\r\n", "One. Two.", "One. Two."),
+    ("Ja. Nein.", "\u2028", "好。 不。", "好。不。"),
     ("好。 不。", "", "One. Two.", "One. Two."),
     ("他说：“好。” “不。”", "", "“Yes.” “No.”", "“Yes.” “No.”"),
     ("好 不", "", "One Two", "One Two"),  # Cut amid a sentence.
@@ -532,6 +534,11 @@ def test_letter_case_is_kept_if_asked(make, transformer):
 def test_one_string_is_not_a_list_of_lines(make):
   with pytest.raises(TypeError, match="pass \\[line\\]"):
     make().translate("abc")
+
+
+def test_half_of_a_character_is_refused(make):
+  with pytest.raises(InputError, match="character 3 of .* half of a surrogate"):
+    make().translate(["abc", "ab\ud83d"])
 
 
 @pytest.mark.parametrize(

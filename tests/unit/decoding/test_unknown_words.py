@@ -116,6 +116,20 @@ def test_text_is_that_of_the_models_form(tokenizer):
   assert replaced(Diagonal(formed), "IS Ωam", "is ☃am") == ["is ωam"]
 
 
+def test_whole_words_get_their_blanks(tmp_path):
+  text = tmp_path / "text"
+  text.write_text("my name is sam\ntom and anna\n" * 20)
+  train_sentencepiece([str(text)], str(tmp_path / "vocab"), 40, "word")
+  words = load_tokenizer(str(tmp_path / "vocab"))
+  reader = Diagonal(words)
+  source = "my name is Xyz and Abc"
+  assert replaced(reader, source, "tom and is Xyz is Abc") == [
+    "tom and is Xyz is Abc"
+  ]
+  # A known word of the source stands apart as well.
+  assert replaced(reader, "tom and anna", "my Xyz is") == ["my and is"]
+
+
 def test_it_needs_attention():
   with pytest.raises(InputError, match="replace_unk needs TensorFlow's"):
     DecodingOptions(replace_unk=True, engine=Engine("ctranslate2"))

@@ -62,6 +62,8 @@ def test_text_in_title_case(text):
     *("Jan. Feb. Mar. Apr. May", "Yes. No. Maybe. Stop. Go."),
     # No letters, or letters without case, beside abbreviations.
     *("", "42, 17!", "\u00bd", "\u6211\u7528 HTML \u548c CSS \u5beb"),
+    # Cherokee, whose ordinary letters are capitals in Unicode.
+    "\u13c2\u13cd\u13f4 \u13a0\u13b4\u13b2\u13b2 \u13a4\u13c2\u13cd",
   ],
 )
 def test_ordinary_text(text):
