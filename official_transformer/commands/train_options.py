@@ -44,7 +44,10 @@ LOSS_NEEDED = (
   "--early_stopping_patience looks at the validation loss, or at BLEU if "
   "--bleu_source and --bleu_ref are given"
 )
-_NOT_SAVED = (lambda o: not o.enable_checkpointing, "nothing is saved")
+_NOT_SAVED = (
+  lambda o: not o.enable_checkpointing or o.use_synthetic_data,
+  "nothing is saved",
+)
 _NOT_SAMPLED = (
   lambda o: o.sampling_alpha is None,
   "there is no --sampling_alpha",

@@ -225,7 +225,9 @@ def _check_agreement(
   )
   params, settings, sampling = requested
   # How a worker reads its data is its own affair.
-  run = dataclasses.replace(settings, num_parallel_calls=0)
+  run = dataclasses.replace(
+    settings, num_parallel_calls=0, datasets_num_private_threads=None
+  )
   for value, what in (
     ((params, run, sampling), "their flags or model.json"),
     # They would keep shares of different batches.

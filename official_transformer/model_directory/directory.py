@@ -59,6 +59,8 @@ IMPORT_FIRST = (
 
 _CHECKPOINT = re.compile(r"step-(\d+)$")
 _BUNDLE = "model"
+# The description of a model that is being removed.
+_REMOVED = f"{DESCRIPTION_FILE}.removed"
 # The names of a run's own files.
 _OWN_NAMES = re.compile(r"step-\d|events\.out\.|plugins")
 _OWN_TRANSLATIONS = re.compile(rf".+-step-\d|{re.escape(SCORES_FILE)}$")
@@ -172,7 +174,8 @@ class ModelDirectory:
   def check_removable(self) -> None:
     """Raises an `InputError` if there are files but no model."""
     names = set(file_system.names_in(self.path))
-    if names - {LOCK_FILE} and not self.exists():
+    is_model = self.exists() or _REMOVED in names
+    if names - {LOCK_FILE} and not is_model:
       raise InputError(
         f"--clean: {self.path} holds files but no {DESCRIPTION_FILE}, so it is "
         "no model directory; nothing was deleted. Check --model_dir"
@@ -187,8 +190,11 @@ class ModelDirectory:
       InputError: if the directory holds other files and no model.
     """
     self.check_removable()
-    # Nothing describes the rest any more, should this be broken off.
-    for name in (DESCRIPTION_FILE, MEASUREMENTS_FILE, DATA_INDEX):
+    # Nothing describes the rest any more, should this be broken off, and the
+    # next attempt knows that a model was here.
+    if self.exists():
+      file_system.rename(self.join(DESCRIPTION_FILE), self.join(_REMOVED))
+    for name in (MEASUREMENTS_FILE, DATA_INDEX):
       file_system.remove_if_there(self.join(name))
     for name in (CHECKPOINTS, BEST, AVERAGE, LOGS):
       _empty(self.join(name), _OWN_NAMES)
@@ -196,6 +202,7 @@ class ModelDirectory:
     for name in file_system.names_in(self.path):
       if name.startswith(NONFINITE):
         file_system.remove_if_there(self.join(name))
+    file_system.remove_if_there(self.join(_REMOVED))
 
   def vocab_files(self) -> VocabFiles:
     """Returns the paths of the vocabularies' copies."""
@@ -261,6 +268,26 @@ class ModelDirectory:
       self.checkpoint_steps(AVERAGE) and not self.checkpoint_steps(CHECKPOINTS)
     )
 
+  def check_nothing_derived(self) -> None:
+    """Checks a directory without checkpoints, before training writes to it.
+
+    Raises:
+      InputError: if there are weights that training would remove.
+    """
+    checkpoints = self.join(CHECKPOINTS)
+    if os.path.islink(checkpoints) and not os.path.exists(checkpoints):
+      raise InputError(
+        f"{checkpoints} is a link to {os.path.realpath(checkpoints)}, which "
+        "does not exist: mount that disk, or remove the link"
+      )
+    for kind, noun in ((AVERAGE, "an average"), (BEST, "the best weights")):
+      if self.checkpoint_steps(kind):
+        raise InputError(
+          f"{self.path} holds {noun}, and no checkpoint to go on from: start "
+          f"from them with --init_checkpoint={self.join(kind)}, in another "
+          "--model_dir, or remove them with --clean"
+        )
+
   def choose_checkpoints(self, which: str) -> tuple[str, list[int]]:
     """Returns the kind and the steps of the checkpoints to try, in turn.
 
@@ -284,7 +311,10 @@ class ModelDirectory:
           f"average: --checkpoint={AVERAGE}"
         )
     if not steps:
-      raise InputError(f"no checkpoint in {self.join(kind)}: {_REASONS[kind]}")
+      reason = _REASONS[kind]
+      if kind == CHECKPOINTS and self.checkpoint_steps(BEST):
+        reason = f"but there are the best weights: --checkpoint={BEST}"
+      raise InputError(f"no checkpoint in {self.join(kind)}: {reason}")
     if kind != CHECKPOINTS:
       return kind, steps[-1:]
     if which == LATEST:

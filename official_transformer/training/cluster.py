@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -130,9 +131,14 @@ class Cluster:
         f"{self.here} cannot listen at port {port} ({error}); does an earlier "
         "run still go on, or is TF_CONFIG's task index that of another worker?"
       ) from None
+    listener.setblocking(False)
     deadline = time.monotonic() + seconds
     with listener:
       while silent := self.silent_peers():
+        # Probes that wait would fill the queue, and later ones be dropped.
+        with contextlib.suppress(BlockingIOError):
+          while True:
+            listener.accept()[0].close()
         if time.monotonic() > deadline:
           names = ", ".join(map(str, silent))
           raise InputError(

@@ -67,9 +67,11 @@ def find_source(path: str, target: ModelDirectory) -> Source:
   kind = os.path.basename(above)
   # A model directory can have any name and location.
   is_model = ModelDirectory(path).exists()
-  named = not is_model and kind in (CHECKPOINTS, BEST, AVERAGE)
   # Of these there is one each: its step need not be named.
   which = name if not is_model and name in (BEST, AVERAGE) else LATEST
+  named = (
+    not is_model and which == LATEST and kind in (CHECKPOINTS, BEST, AVERAGE)
+  )
   if named:
     directory = ModelDirectory(os.path.dirname(above))
   else:

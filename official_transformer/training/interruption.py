@@ -19,9 +19,13 @@ from official_transformer.errors import (
   signal_name,
 )
 
+_HANGUP = getattr(signal, "SIGHUP", None)  # Windows has none.
+
 
 class Interruption:
   """Remembers a first signal to end; a second one ends the process.
+
+  Several SIGHUP count as one.
 
   Python runs a signal's handler only between two of its own instructions, and
   a step, or the compilation of one, is a single instruction: a thread listens
@@ -99,11 +103,14 @@ class Interruption:
   def _listen(self) -> None:
     """Takes each signal's number as soon as it comes."""
     received = 0
+    hung_up = False
     with self._receiver:
       while numbers := self._receiver.recv(1):
         (number,) = numbers
-        if number not in self._handlers:
+        # When a terminal closes, its shell and the system each send one.
+        if number not in self._handlers or (number == _HANGUP and hung_up):
           continue
+        hung_up |= number == _HANGUP
         received += 1
         if self.nothing_to_lose or received > 1:
           # Not by logging, because the interrupted code may hold its lock.

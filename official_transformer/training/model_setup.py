@@ -169,13 +169,9 @@ def plan_directory(
       f"{directory.path}: {IMPORT_FIRST}ANOTHER_DIR, or name another "
       "--model_dir to train a new model"
     )
-  if directory.is_finished and not request.clean:
-    raise InputError(
-      f"{directory.path} holds an average, and no checkpoint to go on from: "
-      "start from it with --init_checkpoint, in another --model_dir, or remove "
-      "it with --clean"
-    )
   steps = [] if request.clean else directory.checkpoint_steps()
+  if not steps and not request.clean:
+    directory.check_nothing_derived()
   # A description without a checkpoint is from a run that never started
   # training, and is ignored.
   stored = directory.describe() if steps else None

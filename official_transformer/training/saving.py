@@ -43,7 +43,7 @@ class Saver:
   def is_interim_due(self) -> bool:
     """Returns whether it has been too long since anything was saved."""
     seconds = self.settings.save_checkpoints_secs
-    return 0 < seconds <= time.monotonic() - self._saved_at
+    return self.enabled and 0 < seconds <= time.monotonic() - self._saved_at
 
   def save(
     self, step: int, streak: Any, interim: bool = False, must: bool = False

@@ -8,6 +8,8 @@ import keras
 import tensorflow as tf
 from absl import logging
 
+from official_transformer.training.failures import failures_are_logged
+
 
 class Profiler(keras.callbacks.Callback):
   """Has TensorFlow's profiler record some updates.
@@ -54,17 +56,19 @@ class Profiler(keras.callbacks.Callback):
     if self.step >= self.last:
       self._stop()
     elif self.step + 1 >= self.first and not self._running:
-      tf.profiler.experimental.start(self.directory)
       self._running = True
       self._first_recorded = self.step + 1
+      with failures_are_logged("the start of the profiler"):
+        tf.profiler.experimental.start(self.directory)
 
   def _stop(self) -> None:
     if self._running:
-      tf.profiler.experimental.stop()
       self._running = False
-      logging.info(
-        "the profile of steps %d to %d is in %s",
-        self._first_recorded,
-        self.step,
-        self.directory,
-      )
+      with failures_are_logged("the profiler"):
+        tf.profiler.experimental.stop()
+        logging.info(
+          "the profile of steps %d to %d is in %s",
+          self._first_recorded,
+          self.step,
+          self.directory,
+        )

@@ -12,6 +12,7 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
+from official_transformer.errors import InputError
 from official_transformer.training.failures import failures_are_logged
 
 
@@ -42,7 +43,13 @@ class SummaryWriter:
   def __init__(self, directory: str, with_histograms: bool = False) -> None:
     self.directory = directory
     self.with_histograms = with_histograms
-    self._writer = tf.summary.create_file_writer(directory)
+    try:
+      self._writer = tf.summary.create_file_writer(directory)
+    except tf.errors.OpError as error:
+      raise InputError(
+        f"TensorBoard's records cannot be written to {directory}: "
+        f"{error.message}"
+      ) from None
 
   def write_scalars(self, scalars: Mapping[str, float], step: int) -> None:
     """Writes numbers under their names."""

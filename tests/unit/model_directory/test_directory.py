@@ -66,6 +66,37 @@ def test_a_directory_that_is_no_model_is_not_cleaned(tmp_path):
   ModelDirectory(str(tmp_path / "new")).remove_model()
 
 
+def test_cleaning_that_was_broken_off_is_repeated(directory, monkeypatch):
+  os.makedirs(directory.checkpoint_directory(5))
+
+  def interrupt(path):
+    raise KeyboardInterrupt
+
+  with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+    patch.setattr(lib.file_system, "remove_tree", interrupt)
+    directory.remove_model()
+  assert not directory.exists()
+  directory.remove_model()
+  assert os.listdir(directory.path) == ["vocab"]
+
+
+def test_weights_that_training_would_remove_are_told(directory):
+  directory.check_nothing_derived()
+  os.makedirs(directory.checkpoint_directory(5, BEST))
+  with open(directory.checkpoint_prefix(5, BEST) + ".index", "wb"):
+    pass
+  with pytest.raises(InputError, match="the best weights, and no checkpoint"):
+    directory.check_nothing_derived()
+  with pytest.raises(InputError, match="--checkpoint=best"):
+    directory.choose_checkpoints("latest")
+
+
+def test_a_disk_that_is_missing_is_told(directory, tmp_path):
+  os.symlink(tmp_path / "unmounted", directory.join("checkpoints"))
+  with pytest.raises(InputError, match="unmounted, which does not exist"):
+    directory.check_nothing_derived()
+
+
 def test_a_file_of_the_vocabularys_name_is_not_replaced(directory, tmp_path):
   (tmp_path / "other").mkdir()
   (tmp_path / "other" / "vocab").write_text("mine")

@@ -1,8 +1,10 @@
 import contextlib
 import json
 import socket
+from concurrent import futures
 
 import pytest
+from waiting import LONGEST_SECONDS, wait_for
 
 from official_transformer.errors import InputError
 from official_transformer.training.cluster import Cluster
@@ -75,3 +77,19 @@ def test_silent_peers_are_named_and_others_are_not():
     taken = Cluster.from_environment(environment({"worker": addresses[1:2]}))
     with pytest.raises(InputError, match="cannot listen at port"):
       taken.wait_for_peers(0.3)
+
+
+def test_probes_of_others_never_fill_the_queue():
+  with taken_port() as silent, taken_port() as here:
+    addresses = [f"127.0.0.1:{port}" for port in (here, silent)]
+    cluster = Cluster.from_environment(environment({"worker": addresses}))
+    with futures.ThreadPoolExecutor() as pool:
+      waiting = pool.submit(cluster.wait_for_peers, LONGEST_SECONDS)
+      wait_for(cluster.here.answers)
+      for _ in range(200):  # A queue holds 128.
+        socket.create_connection(("127.0.0.1", here), LONGEST_SECONDS).close()
+      with socket.socket() as peer:
+        peer.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        peer.bind(("127.0.0.1", silent))
+        peer.listen()
+        waiting.result()

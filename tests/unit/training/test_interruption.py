@@ -51,9 +51,19 @@ def interruption():
 
 
 @pytest.mark.usefixtures("heard_hangups")
-@pytest.mark.parametrize(
-  "number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]
-)
+def test_closing_a_terminal_is_one_signal(start):
+  process = start("may not lose")
+  process.send_signal(signal.SIGHUP)
+  assert "SIGHUP: finishing the step" in process.stderr.readline()
+  # From the shell and from the system.
+  process.send_signal(signal.SIGHUP)
+  process.send_signal(signal.SIGTERM)
+  _, error = process.communicate(timeout=120)
+  assert (process.returncode, error) == (143, "SIGTERM: stopped at once\n")
+
+
+@pytest.mark.usefixtures("heard_hangups")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_second_signal_ends_even_a_long_call(start, number):
   process = start("may not lose")
   name = signal.Signals(number).name

@@ -20,6 +20,7 @@ from official_transformer.model_directory.checkpoint_writing import (
 )
 from official_transformer.model_directory.description import Origin
 from official_transformer.model_directory.directory import (
+  AVERAGE,
   BEST,
   DATA_INDEX,
   ModelDirectory,
@@ -562,6 +563,18 @@ def test_a_damaged_source_is_noticed_before_anything_is_written(
   assert "step-7/model is missing or damaged" in caplog.text
   with pytest.raises(InputError, match="step-7/model is missing or damaged"):
     plan_from(target, source.path + "/checkpoints/step-7", data_dirs[0])
+
+
+def test_a_model_may_be_called_best(tmp_path, source, data_dirs):
+  target = ModelDirectory(str(tmp_path / "target"))
+  named = str(tmp_path / "best")
+  shutil.copytree(source.path, named)
+  write_checkpoint(
+    ModelDirectory(named), 5, weights(source.read().params), AVERAGE
+  )
+  assert plan_from(target, f"{named}/average", data_dirs[0]).initial == (
+    ModelDirectory(named).checkpoint_prefix(5, AVERAGE)
+  )
 
 
 def test_a_model_is_no_source_of_itself(source, data_dirs):

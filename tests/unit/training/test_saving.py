@@ -67,6 +67,9 @@ def test_a_model_is_saved_by_time_to_go_on_from(monkeypatch):
   assert not found.is_interim_due()
   now[0] += 10**6
   assert not saver(save_checkpoints_secs=0.0).is_interim_due()
+  never = saver(save_checkpoints_secs=1e-9, enable_checkpointing=False)
+  now[0] += 1
+  assert not never.is_interim_due()
 
 
 def test_each_step_is_saved_once():

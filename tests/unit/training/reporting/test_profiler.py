@@ -28,6 +28,20 @@ def test_the_profiler_records_the_steps_asked_for(
   assert (events.get("start"), events.get("stop")) == (started, stopped)
 
 
+def test_a_failure_does_not_end_the_run(monkeypatch, caplog):
+  def fail(*arguments):
+    raise lib.tf.errors.PermissionDeniedError(None, None, "read-only")
+
+  for name in ("start", "stop"):
+    monkeypatch.setattr(lib.tf.profiler.experimental, name, fail)
+  profiler = lib.Profiler("logs", (1, 2), 0)
+  profiler.on_train_begin()
+  for _ in range(3):
+    profiler.on_train_batch_end(0, {})
+  assert len(caplog.messages) == 2
+  assert all("read-only); the run goes on" in m for m in caplog.messages)
+
+
 def test_a_resumed_run_tells_what_it_records(monkeypatch, caplog):
   for name in ("start", "stop"):
     monkeypatch.setattr(lib.tf.profiler.experimental, name, lambda *_: None)

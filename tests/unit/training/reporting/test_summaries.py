@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from official_transformer.errors import InputError
 from official_transformer.training.reporting.summaries import SummaryWriter
 
 event_accumulator = pytest.importorskip(
@@ -23,6 +24,12 @@ def written(tmp_path):
     return found
 
   return read
+
+
+def test_a_file_in_the_place_of_the_records_is_told(tmp_path):
+  (tmp_path / "logs").touch()
+  with pytest.raises(InputError, match="cannot be written to .*logs"):
+    SummaryWriter(str(tmp_path / "logs"))
 
 
 def test_numbers(written):
