@@ -331,7 +331,9 @@ def _evaluation(
         )
       )
     found = test_set.pairs.evaluate(translators[0], test_set.settings)
-    found.write(plan.directory, f"step-{step}")
+    # The scores count without the text, which a full disk may refuse.
+    with failures_are_logged(f"keeping the translations of step {step}"):
+      found.write(plan.directory, f"step-{step}")
     samples = test_set.pairs.samples(found.translations, SAMPLES)
     pictures = []
     if options.enable_tensorboard:

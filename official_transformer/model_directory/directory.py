@@ -280,12 +280,12 @@ class ModelDirectory:
         f"{checkpoints} is a link to {os.path.realpath(checkpoints)}, which "
         "does not exist: mount that disk, or remove the link"
       )
-    for kind, noun in ((AVERAGE, "an average"), (BEST, "the best weights")):
+    for kind, noun in ((AVERAGE, "an average"), (BEST, "a best checkpoint")):
       if self.checkpoint_steps(kind):
         raise InputError(
           f"{self.path} holds {noun}, and no checkpoint to go on from: start "
-          f"from them with --init_checkpoint={self.join(kind)}, in another "
-          "--model_dir, or remove them with --clean"
+          f"from it with --init_checkpoint={self.join(kind)}, in another "
+          "--model_dir, or remove it with --clean"
         )
 
   def choose_checkpoints(self, which: str) -> tuple[str, list[int]]:
@@ -313,7 +313,7 @@ class ModelDirectory:
     if not steps:
       reason = _REASONS[kind]
       if kind == CHECKPOINTS and self.checkpoint_steps(BEST):
-        reason = f"but there are the best weights: --checkpoint={BEST}"
+        reason = f"but there is a best one: --checkpoint={BEST}"
       raise InputError(f"no checkpoint in {self.join(kind)}: {reason}")
     if kind != CHECKPOINTS:
       return kind, steps[-1:]

@@ -58,9 +58,10 @@ class MovingAverage:
   def in_place(self) -> Iterator[None]:
     """Puts the averages into the model for the time of an evaluation."""
     kept = [tf.identity(weight.value) for weight in self.weights]
-    for weight, average in zip(self.weights, self.averages, strict=True):
-      weight.assign(average.value)
     try:
+      # Within: an interrupt may come between two of them.
+      for weight, average in zip(self.weights, self.averages, strict=True):
+        weight.assign(average.value)
       yield
     finally:
       for weight, value in zip(self.weights, kept, strict=True):

@@ -85,7 +85,7 @@ def test_weights_that_training_would_remove_are_told(directory):
   os.makedirs(directory.checkpoint_directory(5, BEST))
   with open(directory.checkpoint_prefix(5, BEST) + ".index", "wb"):
     pass
-  with pytest.raises(InputError, match="the best weights, and no checkpoint"):
+  with pytest.raises(InputError, match="a best checkpoint, and no checkpoint"):
     directory.check_nothing_derived()
   with pytest.raises(InputError, match="--checkpoint=best"):
     directory.choose_checkpoints("latest")
