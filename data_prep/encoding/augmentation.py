@@ -22,7 +22,7 @@ from official_transformer.text.sentences import (
   ends_a_sentence,
   without_last_mark,
 )
-from official_transformer.text.words import stands_alone
+from official_transformer.text.words import is_mark, stands_alone
 
 # The shares that `all` abbreviates. Translating cuts lines into sentences and
 # treats capitals by itself: a model needs little of both.
@@ -319,7 +319,7 @@ def _mistyped(line: str, draw: random.Random) -> str:
     found.start()
     for found in _INNER_LETTER.finditer(line)
     if not any(
-      stands_alone(near) or unicodedata.category(near)[0] == "M"
+      stands_alone(near) or is_mark(near)
       for near in line[found.start() - 1 : found.start() + 2]
     )
   ]
