@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from official_transformer.commands.average import last_steps
-from official_transformer.errors import InputError, signal_name
+from official_transformer.errors import signal_name
 from official_transformer.model_directory.directory import ModelDirectory
 
 RECIPES = pathlib.Path(__file__).resolve().parent
@@ -221,18 +221,8 @@ class Diversification:
 
     Returns:
       The model directory.
-
-    Raises:
-      InputError: if the model has learned from older data.
     """
     model = self.work_dir / f"{role}-{direction}-{seed}"
-    # Training writes model.json once, when it begins.
-    description = model / "model.json"
-    if description.exists() and is_stale(description, [data / "data.json"]):
-      raise InputError(
-        f"{model} has learned from older data than {data} has now; delete "
-        f"{model} to train it again"
-      )
     directory = ModelDirectory(str(model))
     kind = f"tuned_{role}" if self.start_dir else role
     begins = not directory.checkpoint_steps()

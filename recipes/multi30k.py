@@ -22,8 +22,8 @@ that of the last training alone. Both directions of a pair share the teachers.
 
 Ctrl-C interrupts the recipe, and the same command resumes it. Data and
 translations that are older than the files they are made of are made again;
-a model that has learned from older data is refused. To begin again, delete the
-directories in --work_dir.
+training refuses a model that has learned from other data, whose directory is
+then to be deleted. To begin again, delete the directories in --work_dir.
 
 All further flags go to all trainings, in place of the same flags in
 multi30k_*.flags: for example, --dtype=fp32 for a processor without bfloat16
