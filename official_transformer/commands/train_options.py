@@ -397,6 +397,23 @@ class RunOptions(
       settings["evaluated_steps"] = evaluated
     return TrainingSettings(**settings)
 
+  @property
+  def learning_flags(self) -> dict[str, Any]:
+    """Flags that decide what is learned, as JSON, by name.
+
+    Those of parameters, batches and seed are kept elsewhere.
+    """
+    flags = {
+      "dtype": self.dtype,
+      "average_decay": self.average_decay,
+      "freeze": list(self.freeze or ()),
+    }
+    if sampling := self.subword_sampling:
+      fields = dataclasses.asdict(sampling)
+    else:
+      fields = {"alpha": None}
+    return flags | {f"sampling_{k}": v for k, v in fields.items()}
+
   def _execution(self, batching: Batching, replicas: int) -> Execution:
     """Returns how updates are computed."""
     is_static = batching.static_batch or self.use_synthetic_data

@@ -42,6 +42,7 @@ from official_transformer.storage.file_system import (
   is_directory,
   make_directories,
 )
+from official_transformer.text.identity import digest_of
 from official_transformer.training.checkpoints import clean_up, read_progress
 from official_transformer.training.evaluations import Evaluate, Evaluation
 from official_transformer.training.failures import failures_are_logged
@@ -104,6 +105,7 @@ def train(options: TrainOptions) -> bool:
         run.data,
         test_set and _evaluation(options, test_set, run.plan),
         distribution,
+        test_set and test_set.identity,
       )
       # Everything that a user can have got wrong has been checked, everywhere.
       distribution.barrier()
@@ -153,6 +155,7 @@ def _plan(
       options.data if needs_data else None,
       vocab_file=options.vocab_file,
       init_checkpoint=options.init_checkpoint,
+      flags=options.learning_flags,
       clean=options.clean,
       num_gpus=num_gpus,
       num_replicas=distribution.replicas,
@@ -297,6 +300,13 @@ class _TestSet(NamedTuple):
 
   pairs: EvaluationSet
   settings: MetricSettings
+
+  @property
+  def identity(self) -> str:
+    """What distinguishes scores on this test set from others."""
+    lines = [*self.pairs.sources, *self.pairs.references]
+    digest = digest_of("\n".join(lines).encode())[:16]
+    return f"{self.settings.tokenize} of {digest}"
 
 
 def _read_test_set(options: TrainOptions) -> _TestSet | None:

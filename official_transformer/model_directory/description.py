@@ -62,6 +62,8 @@ class ModelDescription:
       directory, and for models of early versions.
     form: form that all text has before it is tokenized.
     lines: lengths and sentences of its training lines; None if unknown.
+    flags: further flags that its training began with; empty before it, and for
+      models of early versions.
   """
 
   params: TransformerParams
@@ -72,6 +74,7 @@ class ModelDescription:
   data: DataIdentity | None = None
   form: TextForm = dataclasses.field(default_factory=TextForm)
   lines: TrainedLines | None = None
+  flags: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
   @property
   def longest_piece(self) -> int:
@@ -130,6 +133,8 @@ class ModelDescription:
       content["text"] = self.form.to_json()
     if self.lines:
       content["lines"] = fields(self.lines)
+    if self.flags:
+      content["flags"] = dict(self.flags)
     return content
 
   @classmethod
@@ -154,6 +159,7 @@ class ModelDescription:
       # Earlier versions did nothing to text.
       read_record(TextForm, content.get("text", {})),
       read_record(TrainedLines, lines) if lines else None,
+      dict(content.get("flags", {})),
     )
     description.check_rows()
     return description

@@ -63,7 +63,7 @@ _BUNDLE = "model"
 _REMOVED = f"{DESCRIPTION_FILE}.removed"
 # The names of a run's own files.
 _OWN_NAMES = re.compile(r"step-\d|events\.out\.|plugins")
-_OWN_TRANSLATIONS = re.compile(rf".+-step-\d|{re.escape(SCORES_FILE)}$")
+_OWN_TRANSLATIONS = re.compile(rf"(.+-)?step-\d|{re.escape(SCORES_FILE)}$")
 
 # A file in the directory of a checkpoint that only serves to go on from: the
 # next one takes its place.
@@ -236,12 +236,6 @@ class ModelDirectory:
     """Returns the path without `.index` of the checkpoint in its directory."""
     return os.path.join(checkpoint_directory, _BUNDLE)
 
-  def remove_derived(self) -> None:
-    """Removes files that were derived from an earlier model's checkpoints."""
-    for kind in (BEST, AVERAGE):
-      for step in self.checkpoint_steps(kind):
-        self.remove_checkpoint(step, kind)
-
   def remove_checkpoint(self, step: int, kind: str = CHECKPOINTS) -> None:
     """Removes a step's checkpoint; after a crash, no part passes for it."""
     remove_directory(self.checkpoint_directory(step, kind))
@@ -330,16 +324,16 @@ class ModelDirectory:
 
 
 def _empty(directory: str, own: re.Pattern[str]) -> None:
-  """Removes one of a model's directories, or a run's own files behind a link.
+  """Removes a run's own files from a directory, and then an empty directory.
 
-  A link, to a larger disk for instance, stays, and so do others' files there.
+  Others' files stay, and so does a link, to a larger disk for instance.
 
   Raises:
     OSError: if the system refuses.
   """
-  if not os.path.islink(directory):
+  names = file_system.names_in(directory)
+  found = [name for name in names if own.match(name)]
+  for name in found:
+    file_system.remove(os.path.join(directory, name))
+  if len(found) == len(names) and not os.path.islink(directory):
     file_system.remove_tree(directory)
-    return
-  for name in file_system.names_in(directory):
-    if own.match(name):
-      file_system.remove(os.path.join(directory, name))

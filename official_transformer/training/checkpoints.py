@@ -28,6 +28,7 @@ from official_transformer.model_directory.checkpoint_writing import (
   write_only_checkpoint,
 )
 from official_transformer.model_directory.directory import (
+  AVERAGE,
   BEST,
   CHECKPOINTS,
   DATA_INDEX,
@@ -99,11 +100,17 @@ class CheckpointManager:
       tensors[bundle_key(WEIGHTS, average)] = average.value
     write_only_checkpoint(self.directory, step, tensors, BEST)
 
-  def drop_best_after(self, step: int) -> None:
-    """Removes the best weights, if they are of a step that is still to come."""
-    for later in self.directory.checkpoint_steps(BEST):
-      if later > step:
-        self.directory.remove_checkpoint(later, BEST)
+  def drop_derived(self, step: int) -> None:
+    """Removes derived weights that are of another model, or of later steps.
+
+    Args:
+      step: finished updates. The best weights of later steps will be found
+        again; at step 0, a new model begins.
+    """
+    for kind in (BEST, AVERAGE):
+      for found in self.directory.checkpoint_steps(kind):
+        if not step or (kind == BEST and found > step):
+          self.directory.remove_checkpoint(found, kind)
 
   def restore(self, prefix: str) -> set[str]:
     """Restores weights and the optimizer's variables, all or an error.

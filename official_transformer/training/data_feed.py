@@ -65,6 +65,14 @@ class DataFeed:
     """Whether there is anything to validate on."""
     return bool(self.data and self.data.dev)
 
+  @property
+  def development_set(self) -> str | None:
+    """Identity of what is validated on, if there is anything."""
+    if not (self.data and self.data.dev):
+      return None
+    fingerprint = f"{self.data.dev.fingerprint:016x}"
+    return f"{self.settings.validation_steps} batches of {fingerprint}"
+
   def training_batches(self, updates: int) -> tf.data.Dataset:
     """Returns endless batches, from the one after a number of updates."""
     if not self.data:

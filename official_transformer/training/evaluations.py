@@ -10,6 +10,10 @@ from absl import logging
 
 from official_transformer.errors import Interrupted
 from official_transformer.model.transformer import Transformer
+from official_transformer.model_directory.directory import (
+  MEASUREMENTS_FILE,
+  ModelDirectory,
+)
 from official_transformer.model_directory.measurements import (
   OFFICIAL_BLEU,
   Measurements,
@@ -38,6 +42,33 @@ class Evaluation(NamedTuple):
 
 
 Evaluate = Callable[[Transformer, int], Evaluation]
+
+
+def open_measurements(
+  directory: ModelDirectory,
+  test_sets: Mapping[str, str | None],
+  is_kept: bool,
+) -> Measurements:
+  """Returns a model's results so far, and warns of those on other data.
+
+  Args:
+    directory: the model directory.
+    test_sets: identities of what is measured on, as `Measurements` has them;
+      None where nothing is.
+    is_kept: whether new results are written there.
+  """
+  path = directory.join(MEASUREMENTS_FILE)
+  given = {kind: name for kind, name in test_sets.items() if name}
+  measurements = Measurements(path, given, is_kept)
+  if is_kept and (others := measurements.others()):
+    logging.warning(
+      "%s: evaluations until step %d were on other data (test set, "
+      "--bleu_tokenize, development data or --validation_steps); best and "
+      "--early_stopping_patience leave them out",
+      path,
+      others[-1],
+    )
+  return measurements
 
 
 def measure(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
+from typing import Any
 
 from absl import logging
 
@@ -56,6 +58,7 @@ class ModelRequest:
       the data names.
     init_checkpoint: the model, or the checkpoint of one, whose weights a new
       one is to start from.
+    flags: further flags that decide what is learned, by name.
     clean: whether a model that is there will be removed.
     num_gpus: above 1, the parameter sets tuned for several GPUs are used.
     num_replicas: devices that share a batch.
@@ -66,6 +69,7 @@ class ModelRequest:
   data: DataDirectory | None
   vocab_file: str | None = None
   init_checkpoint: str | None = None
+  flags: Mapping[str, Any] = dataclasses.field(default_factory=dict)
   clean: bool = False
   num_gpus: int = 1
   num_replicas: int = 1
@@ -186,6 +190,7 @@ def plan_directory(
   if stored and steps and max(steps) > 0:
     params = request.params.for_existing_model(stored.params, model.path)
     _tell_search(params, stored.params, model)
+    _tell_flags(request.flags, stored.flags, model)
     if stored.batching:
       request.batching.check(stored.batching, model.path)
     else:
@@ -211,6 +216,23 @@ def _tell_search(
         "change the model's own",
         *(name, here, model.join(DESCRIPTION_FILE), kept),
       )
+
+
+def _tell_flags(
+  given: Mapping[str, Any], stored: Mapping[str, Any], model: ModelDirectory
+) -> None:
+  """Warns of flags that were others when the training began."""
+  others = [
+    f"--{name} {given[name]} instead of {value}"
+    for name, value in stored.items()
+    if name in given and given[name] != value
+  ]
+  if others:
+    logging.warning(
+      "this run goes on with other flags than %s names: %s",
+      model.join(DESCRIPTION_FILE),
+      "; ".join(others),
+    )
 
 
 def _find_vocabularies(
@@ -274,6 +296,7 @@ def _new_description(
     source.origin if source else stored.origin if stored else None,
     form=form,
     lines=_lines_so_far(stored),
+    flags=request.flags,
   )
 
 

@@ -14,11 +14,9 @@ from official_transformer.data.record_check import READ_ERRORS
 from official_transformer.errors import Interrupted
 from official_transformer.model_directory.directory import (
   LOGS,
-  MEASUREMENTS_FILE,
   NONFINITE,
   ModelDirectory,
 )
-from official_transformer.model_directory.measurements import Measurements
 from official_transformer.model_params import TransformerParams
 from official_transformer.training.checkpoints import (
   CheckpointManager,
@@ -31,6 +29,7 @@ from official_transformer.training.evaluations import (
   Evaluate,
   Evaluations,
   measure,
+  open_measurements,
 )
 from official_transformer.training.interruption import Interruption
 from official_transformer.training.reporting import run_report
@@ -52,6 +51,7 @@ class Trainer:
     directory: the model directory, written already.
     settings: how the run goes.
     evaluate: translates a test set and scores that, if there is one.
+    test_set: identity of the test set.
     distribution: the devices, here and elsewhere, that share the run.
     feed: the batches.
     model: the model, and all that updates it.
@@ -66,10 +66,12 @@ class Trainer:
     data: PreparedData | None,
     evaluate: Evaluate | None = None,
     distribution: Distribution | None = None,
+    test_set: str | None = None,
   ) -> None:
     self.directory = directory
     self.settings = settings
     self.evaluate = evaluate
+    self.test_set = test_set
     self.distribution = distribution or Distribution(
       tf.distribute.get_strategy()
     )
@@ -105,7 +107,13 @@ class Trainer:
         settings.train_steps,
       )
     else:
-      self._describe()
+      run_report.describe_run(
+        self.model.transformer,
+        self.settings,
+        self.feed.largest_shapes,
+        self.distribution,
+      )
+      self.feed.warn_of_omissions()
       # A lack of memory shows now, not hours later.
       for batches in self.feed.largest_batches():
         self.model.rehearse(iter(self.distribution.distribute(batches)))
@@ -130,16 +138,20 @@ class Trainer:
   def _control(self, step: int, interruption: Interruption) -> RunControl:
     """Returns the callback for the time between two updates."""
     settings, is_chief = self.settings, self.distribution.is_chief
-    measurements = Measurements(self.directory.join(MEASUREMENTS_FILE))
-    if is_chief:
-      if not step:
-        self.directory.remove_derived()
-      self.checkpoints.drop_best_after(step)
-      measurements.forget_after(step)
-      if settings.enable_tensorboard:
-        self._summaries = run_report.open_summaries(
-          self.directory, self.model.transformer, settings, self.distribution
-        )
+    # A run that saves nothing leaves a trained model as it is.
+    leaves = bool(step) and not settings.enable_checkpointing
+    measurements = open_measurements(
+      self.directory,
+      {"validation": self.feed.development_set, "evaluation": self.test_set},
+      is_kept=is_chief and not leaves,
+    )
+    measurements.forget_after(step)
+    if is_chief and not leaves:
+      self.checkpoints.drop_derived(step)
+    if is_chief and settings.enable_tensorboard:
+      self._summaries = run_report.open_summaries(
+        self.directory, self.model.transformer, settings, self.distribution
+      )
     saver = Saver(settings, self.checkpoints, is_chief, step)
     progress = ProgressReport(
       step,
@@ -211,20 +223,18 @@ class Trainer:
     control.save_last()  # It may have ended early, on a full disk.
     logging.info(
       "trained %d steps in %.0f s; the model is in %s",
-      control.step - first,
-      time.monotonic() - started,
-      self.directory.path,
+      *(control.step - first, time.monotonic() - started, self.directory.path),
     )
 
   def _needs_loop(self) -> bool:
     """Returns whether Keras' `fit` is not wanted, or cannot do it."""
     execution = self.settings.execution
-    divisor = self.settings.batching.batch_divisor
+    # It takes equal shares of a batch only, and counts a step a call.
+    left = self.settings.batching.batch_divisor % self.distribution.replicas
     return (
       execution.use_ctl
       or self.distribution.needs_loop
-      # It takes equal shares of a batch only, and counts a step a call.
-      or divisor % self.distribution.replicas != 0
+      or left != 0
       or execution.steps_per_loop > 1
     )
 
@@ -283,13 +293,3 @@ class Trainer:
       step, f"the newest checkpoint in --model_dir={self.directory.path}"
     )
     return step
-
-  def _describe(self) -> None:
-    """Logs the settings of the run, and warnings about them."""
-    run_report.describe_run(
-      self.model.transformer,
-      self.settings,
-      self.feed.largest_shapes,
-      self.distribution,
-    )
-    self.feed.warn_of_omissions()

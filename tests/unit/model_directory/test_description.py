@@ -102,6 +102,7 @@ def test_files_of_earlier_versions_are_read(caplog):
     ("lines", {"usual": 0}),
     ("lines", {"usual_length": 9, "several_sentences": 2}),
     ("lines", [9]),
+    ("flags", 9),
   ],
 )
 def test_anything_else_raises(field, value):

@@ -48,6 +48,10 @@ def test_cleaning_removes_the_model_and_nothing_else(directory):
   os.makedirs(directory.checkpoint_directory(5))
   os.makedirs(directory.checkpoint_directory(5, AVERAGE))
   os.makedirs(directory.join("logs"))
+  os.makedirs(directory.join("translations"))
+  for name in ("step-5.txt", "dev-step-5.scores.txt", "my-notes.txt"):
+    with open(directory.join("translations", name), "wb"):
+      pass
   with open(directory.join("nonfinite-step-7.jsonl"), "wb"):
     pass
   mine = directory.join("notes.txt")
@@ -55,7 +59,9 @@ def test_cleaning_removes_the_model_and_nothing_else(directory):
     stream.write("mine")
   directory.remove_model()
   # The vocabulary may be the one that the next model is to have.
-  assert sorted(os.listdir(directory.path)) == ["notes.txt", "vocab"]
+  names = ["notes.txt", "translations", "vocab"]
+  assert sorted(os.listdir(directory.path)) == names
+  assert os.listdir(directory.join("translations")) == ["my-notes.txt"]
 
 
 def test_a_directory_that_is_no_model_is_not_cleaned(tmp_path):

@@ -58,6 +58,40 @@ def test_the_best_is_found_by_loss_until_there_is_bleu(path):
   assert kept.best_by(20, {LOSS: 4.0, BLEU: 1.0}) == BLEU
 
 
+def test_scores_on_other_test_sets_are_no_rivals(path):
+  early = lib.Measurements(path, {"evaluation": "one", "validation": "dev"})
+  early.record(10, {LOSS: 3.0, BLEU: 40.0})
+  assert early.others() == []
+  kept = lib.Measurements(path, {"evaluation": "two", "validation": "dev"})
+  assert kept.others() == [10]
+  assert kept[10] == {LOSS: 3.0, BLEU: 40.0}
+  assert kept.best_by(20, {LOSS: 4.0, BLEU: 30.0}) == BLEU
+  kept.record(20, {LOSS: 4.0, BLEU: 30.0})
+  assert kept.best_by(30, {LOSS: 2.0, BLEU: 29.0}) is None
+  assert kept.best_and_since(BLEU) == (20, 0)
+  # The development data are the same.
+  assert kept.best_and_since(LOSS) == (10, 1)
+  # Back on the first test set, its scores count again.
+  again = lib.Measurements(path, early.test_sets)
+  assert again.others() == [20]
+  assert again.best_by(40, {LOSS: 4.0, BLEU: 39.0}) is None
+
+
+def test_early_versions_do_not_name_their_test_sets(path):
+  lib.Measurements(path).record(10, {BLEU: 40.0})
+  kept = lib.Measurements(path, {"evaluation": "two"})
+  assert kept.others() == []
+  assert kept.best_by(20, {BLEU: 30.0}) is None
+
+
+def test_what_is_not_kept_counts_all_the_same(path):
+  lib.Measurements(path).record(10, {BLEU: 40.0})
+  passing = lib.Measurements(path, is_kept=False)
+  passing.record(20, {BLEU: 30.0})
+  assert passing.best_and_since(BLEU) == (10, 1)
+  assert lib.Measurements(path).steps() == [10]
+
+
 def test_what_will_be_measured_again_does_not_count(path):
   kept = lib.Measurements(path)
   for step in (10, 20, 30):

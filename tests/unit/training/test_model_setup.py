@@ -18,7 +18,10 @@ from official_transformer.errors import InputError
 from official_transformer.model_directory.checkpoint_writing import (
   write_checkpoint,
 )
-from official_transformer.model_directory.description import Origin
+from official_transformer.model_directory.description import (
+  DESCRIPTION_FILE,
+  Origin,
+)
 from official_transformer.model_directory.directory import (
   AVERAGE,
   BEST,
@@ -143,6 +146,26 @@ def test_how_to_decode_may_change_for_one_run(tmp_path, data_dirs, caplog):
     made.params, beam_size=8, alpha=1.0
   )
   assert directory.read() == made
+
+
+def test_a_run_goes_on_with_other_flags_and_says_so(
+  tmp_path, data_dirs, caplog
+):
+  directory = ModelDirectory(str(tmp_path))
+  began = {"dtype": "bf16", "sampling_alpha": 0.1, "sampling_nbest": 64}
+  request = asked(data_dirs[0], TINY_REQUEST, flags=began)
+  made = prepare_directory(directory, request)
+  assert directory.read().flags == began
+  os.makedirs(directory.checkpoint_directory(5))
+  prepare_directory(directory, asked(data_dirs[0], flags=began))
+  assert not caplog.messages
+  left_out = {"dtype": "bf16", "sampling_alpha": None}
+  again = prepare_directory(directory, asked(data_dirs[0], flags=left_out))
+  (said,) = caplog.messages
+  assert said.endswith(
+    f"{DESCRIPTION_FILE} names: --sampling_alpha None instead of 0.1"
+  )
+  assert again == made == directory.read()
 
 
 def test_other_batches_are_refused_with_both_values(tmp_path, data_dirs):

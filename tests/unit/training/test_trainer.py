@@ -444,6 +444,44 @@ def test_a_new_model_has_nothing_of_an_earlier_one(tmp_path, reversals):
   assert directory.checkpoint_steps(BEST) == [4]
 
 
+def test_scores_on_another_test_set_are_not_compared(
+  tmp_path, reversals, caplog
+):
+  scores = {4: 40.0, 8: 30.0, 12: 20.0}
+
+  def evaluate(transformer, step):
+    return Evaluation({"sacrebleu_BLEU": scores[step]})
+
+  def run(steps, test_set):
+    trainer = make_trainer(
+      tmp_path, PARAMS, settings(reversals, steps), evaluate
+    )
+    trainer.test_set = test_set
+    trainer.train()
+    return trainer.directory.checkpoint_steps(BEST)
+
+  assert run(4, "one") == [4]
+  assert "on other data" not in caplog.text
+  assert run(8, "two") == [8]
+  assert "evaluations until step 4 were on other data" in caplog.text
+  assert run(12, "two") == [8]
+
+
+def test_a_run_that_saves_nothing_leaves_a_trained_model(tmp_path, reversals):
+  def evaluate(transformer, step):
+    return Evaluation({"sacrebleu_BLEU": 10.0 + step})
+
+  trainer = train(tmp_path, PARAMS, settings(reversals, 4), evaluate)
+  before = json_lines(tmp_path / MEASUREMENTS_FILE)
+  passing = settings(
+    None, 8, batching=Batching(128, 16), enable_checkpointing=False
+  )
+  train(tmp_path, PARAMS, passing, evaluate)
+  assert json_lines(tmp_path / MEASUREMENTS_FILE) == before
+  assert trainer.directory.checkpoint_steps() == [4]
+  assert trainer.directory.checkpoint_steps(BEST) == [4]
+
+
 @pytest.mark.slow
 def test_an_accumulating_run_is_resumed_exactly(tmp_path, reversals):
   batching = Batching(64, 16, accumulate_steps=3)
