@@ -96,7 +96,8 @@ def text(arguments: argparse.Namespace, weights: str) -> Commands:
   patient, label = [*ours, "--patience=1"], "ours fp32, patience 1"
   yield f"{label}, 2 workers", [*patient, "--workers=2"]
   yield f"{label}, 1 worker", [*patient, "--workers=1"]
-  yield f"{label}, static, XLA", [*patient, "--workers=1", "--padded"]
+  bfloat16 = [*patient, "--workers=2", "--dtype=bf16"]
+  yield "ours bf16, patience 1, 2 workers", bfloat16
   if arguments.saved_model:
     saved = f"--saved_model={arguments.saved_model}"
     yield "ours, SavedModel", [*ours, "--workers=2", saved]
