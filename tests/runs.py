@@ -10,6 +10,7 @@ from official_transformer.data.buckets import Batching
 from official_transformer.data.prepared_data import read_prepared_data
 from official_transformer.model_directory.directory import ModelDirectory
 from official_transformer.model_params import TransformerParams
+from official_transformer.training.evaluations import ScoredSet
 from official_transformer.training.settings import TrainingSettings
 from official_transformer.training.trainer import Trainer
 
@@ -66,13 +67,16 @@ def settings(data_dir, steps, **changes):
   return dataclasses.replace(run, **changes)
 
 
-def make_trainer(path, params, run, evaluate=None, distribution=None):
-  """Returns a trainer of one run."""
+def make_trainer(
+  path, params, run, evaluate=None, distribution=None, test_set="a test set"
+):
+  """Returns a trainer of one run; `evaluate` is on the test set."""
   data = None
   if run.data_dir is not None:
     data = read_prepared_data(run.data_dir, params.vocab_size, with_dev=True)
   directory = ModelDirectory(str(path))
-  return Trainer(directory, params, run, data, evaluate, distribution)
+  scored_set = evaluate and ScoredSet(evaluate, test_set)
+  return Trainer(directory, params, run, data, scored_set, distribution)
 
 
 def train(path, params, run, evaluate=None):

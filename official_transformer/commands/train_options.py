@@ -399,20 +399,16 @@ class RunOptions(
 
   @property
   def learning_flags(self) -> dict[str, Any]:
-    """Flags that decide what is learned, as JSON, by name.
+    """Flags that decide what is learned, by name; None is unset.
 
-    Those of parameters, batches and seed are kept elsewhere.
+    A model's parameters, batches and seed are kept elsewhere, and checkpoints
+    tell of moving averages and frozen weights.
     """
-    flags = {
-      "dtype": self.dtype,
-      "average_decay": self.average_decay,
-      "freeze": list(self.freeze or ()),
+    sampling = self.subword_sampling
+    fields = dataclasses.asdict(sampling) if sampling else {"alpha": None}
+    return {"dtype": self.dtype} | {
+      f"sampling_{name}": value for name, value in fields.items()
     }
-    if sampling := self.subword_sampling:
-      fields = dataclasses.asdict(sampling)
-    else:
-      fields = {"alpha": None}
-    return flags | {f"sampling_{k}": v for k, v in fields.items()}
 
   def _execution(self, batching: Batching, replicas: int) -> Execution:
     """Returns how updates are computed."""

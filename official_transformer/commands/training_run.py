@@ -42,9 +42,8 @@ from official_transformer.storage.file_system import (
   is_directory,
   make_directories,
 )
-from official_transformer.text.identity import digest_of
 from official_transformer.training.checkpoints import clean_up, read_progress
-from official_transformer.training.evaluations import Evaluate, Evaluation
+from official_transformer.training.evaluations import Evaluation, ScoredSet
 from official_transformer.training.failures import failures_are_logged
 from official_transformer.training.interruption import Interruption
 from official_transformer.training.model_setup import (
@@ -103,9 +102,8 @@ def train(options: TrainOptions) -> bool:
         run.plan.description.params,
         run.settings,
         run.data,
-        test_set and _evaluation(options, test_set, run.plan),
+        test_set and _scored_set(options, test_set, run.plan),
         distribution,
-        test_set and test_set.identity,
       )
       # Everything that a user can have got wrong has been checked, everywhere.
       distribution.barrier()
@@ -304,9 +302,7 @@ class _TestSet(NamedTuple):
   @property
   def identity(self) -> str:
     """What distinguishes scores on this test set from others."""
-    lines = [*self.pairs.sources, *self.pairs.references]
-    digest = digest_of("\n".join(lines).encode())[:16]
-    return f"{self.settings.tokenize} of {digest}"
+    return f"{self.settings.tokenize} of {self.pairs.digest()}"
 
 
 def _read_test_set(options: TrainOptions) -> _TestSet | None:
@@ -324,10 +320,10 @@ def _read_test_set(options: TrainOptions) -> _TestSet | None:
   return _TestSet(pairs, settings)
 
 
-def _evaluation(
+def _scored_set(
   options: TrainOptions, test_set: _TestSet, plan: DirectoryPlan
-) -> Evaluate:
-  """Returns the evaluation of the model during training."""
+) -> ScoredSet:
+  """Returns the test set with the evaluation of the model on it."""
   translators: list[Translator] = []  # Made, and traced, once.
 
   def evaluate_model(transformer: Transformer, step: int) -> Evaluation:
@@ -350,7 +346,7 @@ def _evaluation(
       pictures = _pictures(translators[0], samples)
     return Evaluation(found.scores.scalars(), samples, pictures)
 
-  return evaluate_model
+  return ScoredSet(evaluate_model, test_set.identity)
 
 
 def _pictures(

@@ -17,6 +17,7 @@ from official_transformer.model_directory.directory import (
   ModelDirectory,
 )
 from official_transformer.storage.file_system import make_directories
+from official_transformer.text.identity import digest_of
 from official_transformer.text.text_files import read_parallel, write_lines
 
 
@@ -40,6 +41,11 @@ class EvaluationSet:
       InputError: if one is missing or empty, or their numbers of lines differ.
     """
     return cls(*read_parallel(source_file, reference_file))
+
+  def digest(self) -> str:
+    """Returns a digest of all lines, 16 hexadecimal digits."""
+    lines = [*self.sources, *self.references]
+    return digest_of("\n".join(lines).encode())[:16]
 
   def evaluate(
     self, translator: Translator, settings: MetricSettings

@@ -159,7 +159,7 @@ class ModelDescription:
       # Earlier versions did nothing to text.
       read_record(TextForm, content.get("text", {})),
       read_record(TrainedLines, lines) if lines else None,
-      dict(content.get("flags", {})),
+      dict(content.get("flags") or {}),
     )
     description.check_rows()
     return description

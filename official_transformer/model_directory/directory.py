@@ -61,9 +61,11 @@ _CHECKPOINT = re.compile(r"step-(\d+)$")
 _BUNDLE = "model"
 # The description of a model that is being removed.
 _REMOVED = f"{DESCRIPTION_FILE}.removed"
-# The names of a run's own files.
-_OWN_NAMES = re.compile(r"step-\d|events\.out\.|plugins")
-_OWN_TRANSLATIONS = re.compile(rf"(.+-)?step-\d|{re.escape(SCORES_FILE)}$")
+# The names of a run's own files, whole, damaged, or left by an interruption.
+_OWN_NAMES = re.compile(r"step-\d+(\.\w+)*$|events\.out\.|plugins$")
+_OWN_TRANSLATIONS = re.compile(
+  rf"((.+-)?step-\d+.*\.txt|{re.escape(SCORES_FILE)})(\.\w+\.incomplete)?$"
+)
 
 # A file in the directory of a checkpoint that only serves to go on from: the
 # next one takes its place.

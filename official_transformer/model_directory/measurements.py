@@ -24,34 +24,35 @@ OFFICIAL_BLEU = "evaluation/bleu_uncased"
 # is better.
 _SIGNS = {BLEU: 1, OFFICIAL_BLEU: 1, VALIDATION_LOSS: -1}
 
-# Key of a line for the identities of what was measured on.
-_TEST_SETS = "test_sets"
+# Key of a line for the identities of the data that were measured on.
+_MEASURED_ON = "measured_on"
 
 
 class Measurements:
   """One JSON object an evaluation, in the order of their steps.
 
-  Evaluations on different test sets are not compared with each other.
+  Evaluations on other data than this run's are kept, but are not compared with
+  this run's.
 
   Attributes:
     path: the file; it need not exist.
-    test_sets: identity of what this run measures on, by the kind of measure:
-      `validation` and `evaluation`. Those of early versions have none, and are
-      compared with all.
-    is_kept: whether the file is written.
+    measured_on: identity of the data that this run measures on, by the first
+      part of a measure's name, `validation` or `evaluation`. Evaluations that
+      do not name their data, as in early versions, are compared with all.
+    is_written: whether the file is to be written.
   """
 
   def __init__(
     self,
     path: str,
-    test_sets: Mapping[str, str] | None = None,
-    is_kept: bool = True,
+    measured_on: Mapping[str, str] | None = None,
+    is_written: bool = True,
   ) -> None:
     self.path = path
-    self.test_sets = dict(test_sets or {})
-    self.is_kept = is_kept
+    self.measured_on = dict(measured_on or {})
+    self.is_written = is_written
     self._by_step: dict[int, dict[str, float]] = {}
-    self._test_sets: dict[int, dict[str, str]] = {}
+    self._measured_on: dict[int, dict[str, str]] = {}
     if not file_system.exists(path):
       return
     try:
@@ -59,7 +60,7 @@ class Measurements:
         for line in lines:
           values = json.loads(line)
           step = int(values.pop("step"))
-          self._test_sets[step] = dict(values.pop(_TEST_SETS, {}))
+          self._measured_on[step] = dict(values.pop(_MEASURED_ON, None) or {})
           self._by_step[step] = {
             # JSON has no number that is not finite.
             k: math.nan if v is None else float(v)
@@ -67,15 +68,19 @@ class Measurements:
           }
     except DAMAGE as error:
       logging.error("%s is damaged (%r): a new one is written", path, error)
-      self._by_step, self._test_sets = {}, {}
+      self._by_step, self._measured_on = {}, {}
 
   def __contains__(self, step: int) -> bool:
-    """Returns whether a step's evaluation has measured something."""
-    return step in self._by_step
+    """Returns whether a step has been measured, on this run's data."""
+    return step in self._by_step and self._is_comparable(step)
 
   def __getitem__(self, step: int) -> Mapping[str, float]:
-    """Returns the results of a step's evaluation."""
-    return self._by_step[step]
+    """Returns the results of a step's evaluation on this run's data."""
+    return {
+      name: value
+      for name, value in self._by_step[step].items()
+      if self._was_measured_on_the_same(step, name.partition("/")[0])
+    }
 
   def steps(self) -> list[int]:
     """Returns the steps whose evaluations have measured something."""
@@ -88,7 +93,7 @@ class Measurements:
       OSError: if the system refuses; the file is unchanged.
     """
     self._by_step[step] = {k: float(v) for k, v in values.items()}
-    self._test_sets[step] = self.test_sets
+    self._measured_on[step] = self.measured_on
     self._write()
 
   def forget_after(self, step: int) -> None:
@@ -99,37 +104,36 @@ class Measurements:
     """
     later = [n for n in self._by_step if n > step]
     for number in later:
-      del self._by_step[number], self._test_sets[number]
+      del self._by_step[number], self._measured_on[number]
     if later:
       self._write()
 
-  def others(self) -> list[int]:
-    """Returns the steps that were measured on another test set than now."""
-    return [
-      step
-      for step in self.steps()
-      if not all(self._is_comparable(step, name) for name in self[step])
-    ]
+  def steps_on_other_data(self) -> list[int]:
+    """Returns the steps whose evaluations are not compared with this run's."""
+    return [step for step in self.steps() if not self._is_comparable(step)]
 
-  def best_by(self, step: int, values: Mapping[str, float]) -> str | None:
-    """Returns the measure by which an evaluation is the best so far, if it is.
+  def improved_by(
+    self, values: Mapping[str, float], rival: int | None
+  ) -> str | None:
+    """Returns the measure by which values are better than another step's.
 
     Args:
-      step: step of the evaluation; earlier measurements of this step do not
-        count.
       values: measured values, by name.
+      rival: the step that was the best so far, if any. Its evaluation does not
+        count if it was on other data.
 
     Returns:
-      `BLEU` if any evaluation has measured that, else `OFFICIAL_BLEU` or
-      `VALIDATION_LOSS`; None if another is as good.
+      `BLEU` if either has it, else `OFFICIAL_BLEU` or `VALIDATION_LOSS`; None
+      if the values are no better.
     """
+    before = self[rival] if rival in self._by_step else {}
     for name, sign in _SIGNS.items():
-      found = [self[n][name] for n in self._steps_with(name) if n != step]
-      rivals = [sign * value for value in found if math.isfinite(value)]
+      old = before.get(name, math.nan)
       if name in values:
-        is_best = all(sign * values[name] > rival for rival in rivals)
-        return name if is_best and math.isfinite(values[name]) else None
-      if rivals:
+        new = values[name]
+        is_better = math.isnan(old) or sign * new > sign * old
+        return name if is_better and math.isfinite(new) else None
+      if math.isfinite(old):
         return None
     return None
 
@@ -140,36 +144,36 @@ class Measurements:
     the worst.
 
     Args:
-      name: `BLEU` or `VALIDATION_LOSS`, which some evaluation has measured.
+      name: `BLEU` or `VALIDATION_LOSS`, which some evaluation on this run's
+        data has measured.
     """
-    steps = self._steps_with(name)
-    values = [_SIGNS[name] * self._by_step[n][name] for n in steps]
-    values = [v if math.isfinite(v) else -math.inf for v in values]
-    best = values.index(max(values))
-    return steps[best], len(steps) - 1 - best
+    by_step = {step: self[step] for step in self.steps()}
+    scores = {
+      step: _SIGNS[name] * values[name]
+      for step, values in by_step.items()
+      if name in values
+    }
+    finite = [v if math.isfinite(v) else -math.inf for v in scores.values()]
+    best = finite.index(max(finite))
+    return list(scores)[best], len(finite) - 1 - best
 
-  def _steps_with(self, name: str) -> list[int]:
-    """Returns the steps with a measure, on the test set of now."""
-    return [
-      step
-      for step in self.steps()
-      if name in self[step] and self._is_comparable(step, name)
-    ]
+  def _is_comparable(self, step: int) -> bool:
+    return all(
+      self._was_measured_on_the_same(step, kind) for kind in self.measured_on
+    )
 
-  def _is_comparable(self, step: int, name: str) -> bool:
-    """Returns whether a measure was taken on the test set of now."""
-    kind = name.partition("/")[0]
-    now = self.test_sets.get(kind)
-    return now is None or self._test_sets[step].get(kind, now) == now
+  def _was_measured_on_the_same(self, step: int, kind: str) -> bool:
+    now = self.measured_on.get(kind)
+    return now is None or self._measured_on[step].get(kind, now) == now
 
   def _write(self) -> None:
-    if not self.is_kept:
+    if not self.is_written:
       return
     lines = []
     for step in self.steps():
-      line: dict[str, Any] = {"step": step, **_as_json(self[step])}
-      if self._test_sets[step]:
-        line[_TEST_SETS] = self._test_sets[step]
+      line: dict[str, Any] = {"step": step, **_as_json(self._by_step[step])}
+      if self._measured_on[step]:
+        line[_MEASURED_ON] = self._measured_on[step]
       lines.append(json.dumps(line) + "\n")
     write_text(self.path, "".join(lines))
 

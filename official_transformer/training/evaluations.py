@@ -44,29 +44,43 @@ class Evaluation(NamedTuple):
 Evaluate = Callable[[Transformer, int], Evaluation]
 
 
+class ScoredSet(NamedTuple):
+  """A test set that is translated and scored during a run.
+
+  Attributes:
+    evaluate: does it, with the model and the number of finished updates.
+    identity: distinguishes its scores from those of others.
+  """
+
+  evaluate: Evaluate
+  identity: str
+
+
 def open_measurements(
   directory: ModelDirectory,
-  test_sets: Mapping[str, str | None],
-  is_kept: bool,
+  measured_on: Mapping[str, str | None],
+  step: int,
+  is_written: bool,
 ) -> Measurements:
   """Returns a model's results so far, and warns of those on other data.
 
   Args:
     directory: the model directory.
-    test_sets: identities of what is measured on, as `Measurements` has them;
-      None where nothing is.
-    is_kept: whether new results are written there.
+    measured_on: as of `Measurements`; None for what is not measured.
+    step: finished updates; later results are forgotten.
+    is_written: as of `Measurements`.
   """
   path = directory.join(MEASUREMENTS_FILE)
-  given = {kind: name for kind, name in test_sets.items() if name}
-  measurements = Measurements(path, given, is_kept)
-  if is_kept and (others := measurements.others()):
+  given = {kind: name for kind, name in measured_on.items() if name}
+  measurements = Measurements(path, given, is_written)
+  measurements.forget_after(step)
+  others = measurements.steps_on_other_data()
+  if is_written and others:
     logging.warning(
-      "%s: evaluations until step %d were on other data (test set, "
-      "--bleu_tokenize, development data or --validation_steps); best and "
-      "--early_stopping_patience leave them out",
-      path,
-      others[-1],
+      "%s: %d of %d evaluations, the last after step %d, were on other data "
+      "(test set, --bleu_tokenize, development data or --validation_steps); "
+      "best and --early_stopping_patience leave them out",
+      *(path, len(others), len(measurements.steps()), others[-1]),
     )
   return measurements
 
@@ -160,11 +174,16 @@ class Evaluations:
     )
     with failures_are_logged(f"keeping the measurements of step {step}"):
       # Recorded last: until then, the evaluation is made again.
-      name = self.measurements.best_by(step, values)
+      name = self.measurements.improved_by(values, self._rival(step))
       if name and self.saver.enabled:
         self.saver.save_best(step)
         logging.info("step %d is the best so far by %s", step, name)
       self.measurements.record(step, values)
+
+  def _rival(self, step: int) -> int | None:
+    """Returns the best step so far; a repeated evaluation has no rival."""
+    best = self.saver.best_step()
+    return None if best == step else best
 
   def reason_to_stop(self, step: int) -> str | None:
     """Returns why a step's measurements end the run, if they do."""

@@ -222,16 +222,17 @@ def _tell_flags(
   given: Mapping[str, Any], stored: Mapping[str, Any], model: ModelDirectory
 ) -> None:
   """Warns of flags that were others when the training began."""
-  others = [
-    f"--{name} {given[name]} instead of {value}"
-    for name, value in stored.items()
-    if name in given and given[name] != value
-  ]
-  if others:
+  for name, began in stored.items():
+    if name not in given or given[name] == began:
+      continue
+    flags = (
+      f"--{name}={value}" if value is not None else f"no --{name}"
+      for value in (given[name], began)
+    )
     logging.warning(
-      "this run goes on with other flags than %s names: %s",
+      "this run has %s; the training began with %s (%s)",
+      *flags,
       model.join(DESCRIPTION_FILE),
-      "; ".join(others),
     )
 
 

@@ -8,7 +8,9 @@ from typing import Any
 from absl import logging
 
 from official_transformer.errors import RunError
+from official_transformer.model_directory.directory import BEST
 from official_transformer.training.checkpoints import CheckpointManager
+from official_transformer.training.failures import failures_are_logged
 from official_transformer.training.settings import TrainingSettings
 
 
@@ -81,10 +83,6 @@ class Saver:
       self.checkpoints.save(step, self.settings.seed, interim)
       self._saved_step, self._saved_interim = step, interim
       self._untried = step
-      if was_interim and step - skipped <= same < step:
-        self.checkpoints.drop(same)
-      if is_last and not interim and not skipped:
-        self._drop_superseded()
     except (OSError, RunError) as error:
       if is_last:
         raise
@@ -94,6 +92,12 @@ class Saver:
         step,
         error,
       )
+    else:
+      if was_interim and step - skipped <= same < step:
+        with failures_are_logged(f"removing the checkpoint of step {same}"):
+          self.checkpoints.drop(same)
+      if is_last and not interim and not skipped:
+        self._drop_superseded()
     self.start_clock()
 
   def confirm(self, step: int, streak: Any) -> None:
@@ -120,6 +124,11 @@ class Saver:
       self.checkpoints.drop_superseded(newest)
     except OSError as error:
       logging.error("an old checkpoint cannot be removed: %s", error)
+
+  def best_step(self) -> int | None:
+    """Returns the step of the best weights so far, if they are kept."""
+    steps = self.checkpoints.directory.checkpoint_steps(BEST)
+    return steps[-1] if steps else None
 
   def save_best(self, step: int) -> None:
     """Keeps the weights as the best so far, if anything is saved.

@@ -26,8 +26,8 @@ from official_transformer.training.data_feed import DataFeed
 from official_transformer.training.divergence import DivergenceGuard
 from official_transformer.training.endings import data_have_changed, diverged
 from official_transformer.training.evaluations import (
-  Evaluate,
   Evaluations,
+  ScoredSet,
   measure,
   open_measurements,
 )
@@ -50,8 +50,7 @@ class Trainer:
   Attributes:
     directory: the model directory, written already.
     settings: how the run goes.
-    evaluate: translates a test set and scores that, if there is one.
-    test_set: identity of the test set.
+    scored_set: the test set that is translated and scored, if there is one.
     distribution: the devices, here and elsewhere, that share the run.
     feed: the batches.
     model: the model, and all that updates it.
@@ -64,14 +63,12 @@ class Trainer:
     params: TransformerParams,
     settings: TrainingSettings,
     data: PreparedData | None,
-    evaluate: Evaluate | None = None,
+    scored_set: ScoredSet | None = None,
     distribution: Distribution | None = None,
-    test_set: str | None = None,
   ) -> None:
     self.directory = directory
     self.settings = settings
-    self.evaluate = evaluate
-    self.test_set = test_set
+    self.scored_set = scored_set
     self.distribution = distribution or Distribution(
       tf.distribute.get_strategy()
     )
@@ -138,15 +135,14 @@ class Trainer:
   def _control(self, step: int, interruption: Interruption) -> RunControl:
     """Returns the callback for the time between two updates."""
     settings, is_chief = self.settings, self.distribution.is_chief
-    # A run that saves nothing leaves a trained model as it is.
-    leaves = bool(step) and not settings.enable_checkpointing
-    measurements = open_measurements(
-      self.directory,
-      {"validation": self.feed.development_set, "evaluation": self.test_set},
-      is_kept=is_chief and not leaves,
-    )
-    measurements.forget_after(step)
-    if is_chief and not leaves:
+    # A run that saves nothing leaves a trained model's results as they are.
+    writes = is_chief and (settings.enable_checkpointing or not step)
+    measured_on = {
+      "validation": self.feed.development_set,
+      "evaluation": self.scored_set and self.scored_set.identity,
+    }
+    measurements = open_measurements(self.directory, measured_on, step, writes)
+    if writes:
       self.checkpoints.drop_derived(step)
     if is_chief and settings.enable_tensorboard:
       self._summaries = run_report.open_summaries(
@@ -171,8 +167,9 @@ class Trainer:
 
   def _measure(self, step: int) -> dict[str, float]:
     """Measures the current model."""
-    model = self.model.transformer
-    evaluate = self.evaluate and functools.partial(self.evaluate, model, step)
+    model, evaluate = self.model.transformer, None
+    if self.scored_set:
+      evaluate = functools.partial(self.scored_set.evaluate, model, step)
     with self.model.measured():
       return measure(
         step,
@@ -223,18 +220,22 @@ class Trainer:
     control.save_last()  # It may have ended early, on a full disk.
     logging.info(
       "trained %d steps in %.0f s; the model is in %s",
-      *(control.step - first, time.monotonic() - started, self.directory.path),
+      control.step - first,
+      time.monotonic() - started,
+      self.directory.path,
     )
 
   def _needs_loop(self) -> bool:
     """Returns whether Keras' `fit` is not wanted, or cannot do it."""
     execution = self.settings.execution
     # It takes equal shares of a batch only, and counts a step a call.
-    left = self.settings.batching.batch_divisor % self.distribution.replicas
+    remainder = (
+      self.settings.batching.batch_divisor % self.distribution.replicas
+    )
     return (
       execution.use_ctl
       or self.distribution.needs_loop
-      or left != 0
+      or remainder != 0
       or execution.steps_per_loop > 1
     )
 

@@ -116,6 +116,22 @@ def test_a_translation_may_be_so_much_longer(copied):
   assert lengths[1] == lengths[0] + 60
 
 
+def test_a_training_names_its_flags_and_what_it_measured_on(demo_model):
+  described = json.loads((demo_model / "model.json").read_text())
+  assert described["flags"] == {"dtype": "fp32", "sampling_alpha": None}
+  measured = [
+    json.loads(line) for line in lines(demo_model / "measurements.jsonl")[:-1]
+  ]
+  assert [line["step"] for line in measured] == [10, 20, 30]
+  validation, evaluation = (
+    {line["measured_on"][kind] for line in measured}
+    for kind in ("validation", "evaluation")
+  )
+  (validated_on,), (evaluated_on,) = validation, evaluation
+  assert re.fullmatch("64 batches of [0-9a-f]{16}", validated_on)
+  assert re.fullmatch("13a of [0-9a-f]{16}", evaluated_on)
+
+
 def test_decoding_flags_are_read(demo_model, demo_text):
   """Each changes what an evaluation reports."""
   command = (MAIN, f"--model_dir={demo_model}")

@@ -55,3 +55,17 @@ def test_what_does_not_match_is_refused(tmp_path):
     EvaluationSet.read(two, one)
   with pytest.raises(InputError, match="empty"):
     EvaluationSet.read(empty, empty)
+
+
+def test_digests_tell_sets_apart():
+  digests = [
+    EvaluationSet(sources, references).digest()
+    for sources, references in (
+      (["a", "b"], ["c", "d"]),
+      (["b", "a"], ["c", "d"]),
+      (["a", "b"], ["c", "e"]),
+      (["c", "d"], ["a", "b"]),
+    )
+  ]
+  assert len(set(digests)) == 4
+  assert EvaluationSet(["a", "b"], ["c", "d"]).digest() == digests[0]

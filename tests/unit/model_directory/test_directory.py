@@ -116,20 +116,28 @@ def test_cleaning_follows_a_link_and_leaves_what_is_others(directory, tmp_path):
   large = tmp_path / "large_disk"
   (large / "step-600").mkdir(parents=True)
   (large / "thesis.tex").write_text("years of work")
-  (large / "backup-step-600").mkdir()
+  for name in ("backup-step-600", "step-5-backup", "step-500.damaged"):
+    (large / name).mkdir()
+  (large / "step-700.lock.incomplete").touch()
   os.symlink(large, directory.join("checkpoints"))
   translations = tmp_path / "translations"
   translations.mkdir()
-  for name in ("scores.json", "dev-step-600.txt", "old-steps.txt"):
+  for name in (
+    *("scores.json", "scores.json.0123456789ab.incomplete", "step-600.txt"),
+    *("dev-step-600.compared.txt", "dev-step-600-beam-4.scores.txt"),
+    *("old-steps.txt", "my-notes-step-2.docx"),
+  ):
     (translations / name).touch()
   os.symlink(translations, directory.join("translations"))
   assert directory.checkpoint_steps() == [600]
   directory.remove_model()
-  assert os.listdir(translations) == ["old-steps.txt"]
+  names = ["my-notes-step-2.docx", "old-steps.txt"]
+  assert sorted(os.listdir(translations)) == names
   assert directory.checkpoint_steps() == []
   # The next model's lie there too.
   assert os.path.islink(directory.join("checkpoints"))
-  assert sorted(os.listdir(large)) == ["backup-step-600", "thesis.tex"]
+  left = ["backup-step-600", "step-5-backup", "thesis.tex"]
+  assert sorted(os.listdir(large)) == left
 
 
 def test_what_cannot_be_removed_is_told(directory, monkeypatch):

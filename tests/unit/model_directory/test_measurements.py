@@ -42,51 +42,54 @@ def test_a_damaged_file_costs_no_run(path, content, caplog):
   assert 10 not in kept
 
 
-def test_the_best_is_found_by_loss_until_there_is_bleu(path):
+def test_values_improve_by_loss_until_there_is_bleu(path):
   kept = lib.Measurements(path)
-  assert kept.best_by(10, {}) is None
-  assert kept.best_by(10, {LOSS: 3.0}) == LOSS
+  assert kept.improved_by({}, None) is None
+  assert kept.improved_by({LOSS: 3.0}, None) == LOSS
   kept.record(10, {LOSS: 3.0})
-  assert kept.best_by(20, {LOSS: 3.0}) is None
-  assert kept.best_by(20, {LOSS: 2.0}) == LOSS
-  assert kept.best_by(20, {LOSS: 4.0, BLEU: 1.0}) == BLEU
+  assert kept.improved_by({LOSS: 3.0}, 10) is None
+  assert kept.improved_by({LOSS: 2.0}, 10) == LOSS
+  assert kept.improved_by({LOSS: 4.0, BLEU: 1.0}, 10) == BLEU
   kept.record(20, {LOSS: 4.0, BLEU: 1.0})
-  assert kept.best_by(30, {LOSS: 1.0, BLEU: 0.5}) is None
-  assert kept.best_by(30, {LOSS: 1.0}) is None  # The evaluation has failed.
-  assert kept.best_by(30, {LOSS: 5.0, BLEU: 1.5}) == BLEU
-  # Taken again, an evaluation is no rival of itself.
-  assert kept.best_by(20, {LOSS: 4.0, BLEU: 1.0}) == BLEU
+  assert kept.improved_by({LOSS: 1.0, BLEU: 0.5}, 20) is None
+  assert kept.improved_by({LOSS: 1.0}, 20) is None  # The evaluation has failed.
+  assert kept.improved_by({LOSS: 5.0, BLEU: 1.5}, 20) == BLEU
+  # Of a rival that is not known, anything is an improvement.
+  assert kept.improved_by({LOSS: 9.0}, 30) == LOSS
 
 
-def test_scores_on_other_test_sets_are_no_rivals(path):
+def test_scores_on_other_data_are_not_compared(path):
   early = lib.Measurements(path, {"evaluation": "one", "validation": "dev"})
   early.record(10, {LOSS: 3.0, BLEU: 40.0})
-  assert early.others() == []
+  assert early.steps_on_other_data() == []
   kept = lib.Measurements(path, {"evaluation": "two", "validation": "dev"})
-  assert kept.others() == [10]
-  assert kept[10] == {LOSS: 3.0, BLEU: 40.0}
-  assert kept.best_by(20, {LOSS: 4.0, BLEU: 30.0}) == BLEU
+  assert kept.steps() == kept.steps_on_other_data() == [10]
+  assert 10 not in kept  # It is to be measured again.
+  assert kept[10] == {LOSS: 3.0}
+  assert kept.improved_by({LOSS: 4.0, BLEU: 30.0}, 10) == BLEU
   kept.record(20, {LOSS: 4.0, BLEU: 30.0})
-  assert kept.best_by(30, {LOSS: 2.0, BLEU: 29.0}) is None
+  assert kept.improved_by({LOSS: 2.0, BLEU: 29.0}, 20) is None
   assert kept.best_and_since(BLEU) == (20, 0)
   # The development data are the same.
   assert kept.best_and_since(LOSS) == (10, 1)
   # Back on the first test set, its scores count again.
-  again = lib.Measurements(path, early.test_sets)
-  assert again.others() == [20]
-  assert again.best_by(40, {LOSS: 4.0, BLEU: 39.0}) is None
+  again = lib.Measurements(path, early.measured_on)
+  assert again.steps_on_other_data() == [20]
+  assert again.best_and_since(BLEU) == (10, 0)
 
 
-def test_early_versions_do_not_name_their_test_sets(path):
-  lib.Measurements(path).record(10, {BLEU: 40.0})
+@pytest.mark.parametrize("ending", ["}", ', "measured_on": null}'])
+def test_early_versions_do_not_name_their_data(path, ending):
+  with open(path, "w", encoding="utf-8") as stream:
+    stream.write('{"step": 10, "evaluation/sacrebleu_BLEU": 40.0' + ending)
   kept = lib.Measurements(path, {"evaluation": "two"})
-  assert kept.others() == []
-  assert kept.best_by(20, {BLEU: 30.0}) is None
+  assert 10 in kept and kept.steps_on_other_data() == []
+  assert kept.improved_by({BLEU: 30.0}, 10) is None
 
 
-def test_what_is_not_kept_counts_all_the_same(path):
+def test_what_is_not_written_counts_all_the_same(path):
   lib.Measurements(path).record(10, {BLEU: 40.0})
-  passing = lib.Measurements(path, is_kept=False)
+  passing = lib.Measurements(path, is_written=False)
   passing.record(20, {BLEU: 30.0})
   assert passing.best_and_since(BLEU) == (10, 1)
   assert lib.Measurements(path).steps() == [10]
@@ -99,18 +102,20 @@ def test_what_will_be_measured_again_does_not_count(path):
   kept.forget_after(20)
   for each in (kept, lib.Measurements(path)):
     assert 20 in each and 30 not in each
-    assert each.best_by(25, {LOSS: 2.5}) == LOSS
+    assert each.best_and_since(LOSS) == (20, 0)
 
 
 def test_what_is_no_number_is_never_the_best(path):
   kept = lib.Measurements(path)
   nan, infinite = float("nan"), float("inf")
-  assert kept.best_by(10, {LOSS: nan}) is None
+  assert kept.improved_by({LOSS: nan}, None) is None
   kept.record(10, {LOSS: nan})
   kept.record(20, {LOSS: infinite})
   with open(path, encoding="utf-8") as stream:
     assert '"validation/loss": null' in stream.readline()
-  assert lib.Measurements(path).best_by(30, {LOSS: 9.0}) == LOSS
+  again = lib.Measurements(path)
+  for rival in (10, 20):
+    assert again.improved_by({LOSS: 9.0}, rival) == LOSS
 
 
 def test_the_best_and_the_evaluations_since(path):
@@ -156,7 +161,7 @@ def test_the_best_is_so_by_the_score_that_is_shown(path):
   assert good[lib.OFFICIAL_BLEU] < bad[lib.OFFICIAL_BLEU]
   kept = lib.Measurements(path)
   kept.record(1, good)
-  assert kept.best_by(2, bad) is None
+  assert kept.improved_by(bad, 1) is None
   kept.record(2, bad)
   assert kept.best_and_since(BLEU) == (1, 1)
 
@@ -164,5 +169,6 @@ def test_the_best_is_so_by_the_score_that_is_shown(path):
 def test_a_run_from_before_sacrebleu_was_kept_goes_on(path):
   kept = lib.Measurements(path)
   kept.record(10, {lib.OFFICIAL_BLEU: 20.0})
-  assert kept.best_by(20, {lib.OFFICIAL_BLEU: 19.0}) is None
-  assert kept.best_by(20, {lib.OFFICIAL_BLEU: 21.0}) == lib.OFFICIAL_BLEU
+  assert kept.improved_by({lib.OFFICIAL_BLEU: 19.0}, 10) is None
+  better = {lib.OFFICIAL_BLEU: 21.0}
+  assert kept.improved_by(better, 10) == lib.OFFICIAL_BLEU

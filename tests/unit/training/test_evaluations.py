@@ -28,6 +28,9 @@ class Saver:
   def save_best(self, step):
     self.best.append(step)
 
+  def best_step(self):
+    return self.best[-1] if self.best else None
+
 
 class Calm:
   """Knows of no signal."""
@@ -80,6 +83,39 @@ def test_the_best_is_kept_apart(tmp_path):
     found.run(step)
     assert found.has_measured(step)
   assert found.saver.best == [4, 8]
+
+
+def test_the_best_has_no_rival_on_other_data(tmp_path):
+  """Nor is the best one, measured again, its own."""
+  found = evaluations(tmp_path, by_bleu({4: 40.0, 8: 30.0, 12: 35.0}))
+  found.run(4)
+  found.measurements.measured_on["evaluation"] = "one"
+  found.run(4)
+  assert found.saver.best == [4, 4]
+  found.measurements.measured_on = {"evaluation": "two"}
+  assert found.reason_to_stop(4) is None
+  for step in (8, 12):
+    found.run(step)
+  # Back on the first, the weights that were best on it are gone.
+  found.measurements.measured_on = {"evaluation": "one"}
+  found.measure = {16: {BLEU: 20.0}}.__getitem__
+  found.run(16)
+  assert found.saver.best == [4, 4, 8, 12, 16]
+
+
+def test_what_was_measured_on_other_data_ends_no_run(tmp_path):
+  rule = EarlyStopping(BLEU, 1)
+  scores = {4: {OFFICIAL_BLEU: 41.0, BLEU: 42.0}}
+  found = evaluations(
+    tmp_path, scores, early_stopping=rule, stop_threshold=40.0
+  )
+  found.measurements.measured_on = {"evaluation": "one"}
+  found.run(4)
+  assert found.has_measured(4)
+  assert "has reached --stop_threshold" in found.reason_to_stop(4)
+  found.measurements.measured_on = {"evaluation": "two"}
+  assert not found.has_measured(4)
+  assert found.reason_to_stop(4) is None
 
 
 def test_without_saving_no_best_is_kept(tmp_path):

@@ -19,7 +19,6 @@ from official_transformer.model_directory.checkpoint_writing import (
   write_checkpoint,
 )
 from official_transformer.model_directory.description import (
-  DESCRIPTION_FILE,
   Origin,
 )
 from official_transformer.model_directory.directory import (
@@ -162,8 +161,9 @@ def test_a_run_goes_on_with_other_flags_and_says_so(
   left_out = {"dtype": "bf16", "sampling_alpha": None}
   again = prepare_directory(directory, asked(data_dirs[0], flags=left_out))
   (said,) = caplog.messages
-  assert said.endswith(
-    f"{DESCRIPTION_FILE} names: --sampling_alpha None instead of 0.1"
+  assert said.startswith(
+    "this run has no --sampling_alpha; the training began with "
+    "--sampling_alpha=0.1 ("
   )
   assert again == made == directory.read()
 

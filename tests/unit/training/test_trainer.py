@@ -38,7 +38,10 @@ from official_transformer.model_directory.directory import (
   MEASUREMENTS_FILE,
   ModelDirectory,
 )
-from official_transformer.model_directory.measurements import VALIDATION_LOSS
+from official_transformer.model_directory.measurements import (
+  BLEU,
+  VALIDATION_LOSS,
+)
 from official_transformer.training.checkpoints import CheckpointManager
 from official_transformer.training.data_feed import DataFeed
 from official_transformer.training.evaluations import Evaluation
@@ -453,33 +456,48 @@ def test_scores_on_another_test_set_are_not_compared(
     return Evaluation({"sacrebleu_BLEU": scores[step]})
 
   def run(steps, test_set):
+    rule = EarlyStopping(BLEU, 2)
     trainer = make_trainer(
-      tmp_path, PARAMS, settings(reversals, steps), evaluate
+      tmp_path,
+      PARAMS,
+      settings(reversals, steps, early_stopping=rule),
+      evaluate,
+      test_set=test_set,
     )
-    trainer.test_set = test_set
     trainer.train()
     return trainer.directory.checkpoint_steps(BEST)
 
   assert run(4, "one") == [4]
   assert "on other data" not in caplog.text
+  # What the last run measured is measured again.
+  scores[4] = 10.0
   assert run(8, "two") == [8]
-  assert "evaluations until step 4 were on other data" in caplog.text
+  assert "1 of 1 evaluations, the last after step 4, were on" in caplog.text
   assert run(12, "two") == [8]
+  measured = json_lines(tmp_path / MEASUREMENTS_FILE)
+  assert [line[BLEU] for line in measured] == [10.0, 30.0, 20.0]
+  identities = [line["measured_on"] for line in measured]
+  assert all(line["evaluation"] == "two" for line in identities)
+  assert all("10 batches of " in line["validation"] for line in identities)
 
 
-def test_a_run_that_saves_nothing_leaves_a_trained_model(tmp_path, reversals):
+def test_a_run_that_saves_nothing_leaves_a_trained_models_results(
+  tmp_path, reversals
+):
   def evaluate(transformer, step):
     return Evaluation({"sacrebleu_BLEU": 10.0 + step})
 
-  trainer = train(tmp_path, PARAMS, settings(reversals, 4), evaluate)
+  trainer = train(tmp_path, PARAMS, settings(reversals, 8), evaluate)
+  # A crash has lost the last checkpoint.
+  trainer.directory.remove_checkpoint(8)
   before = json_lines(tmp_path / MEASUREMENTS_FILE)
   passing = settings(
-    None, 8, batching=Batching(128, 16), enable_checkpointing=False
+    None, 12, batching=Batching(128, 16), enable_checkpointing=False
   )
   train(tmp_path, PARAMS, passing, evaluate)
   assert json_lines(tmp_path / MEASUREMENTS_FILE) == before
   assert trainer.directory.checkpoint_steps() == [4]
-  assert trainer.directory.checkpoint_steps(BEST) == [4]
+  assert trainer.directory.checkpoint_steps(BEST) == [8]
 
 
 @pytest.mark.slow
